@@ -1,0 +1,41 @@
+# Everything sets itself up in .venv; only Python 3.11+, git and make are needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: all demo test lint bench docs clean
+all: lint test
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "truekeep needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready-run: pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
+	@echo "Setting up $(VENV) with the test tools ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.ready-run
+
+demo: $(VENV)/.ready-run
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/run.sh
+
+test: $(VENV)/.ready-dev
+	@$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.ready-dev
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+
+bench: $(VENV)/.ready-dev
+	@$(BIN)/python -m bench
+
+docs: $(VENV)/.ready-dev
+	@$(BIN)/python -m truekeep.cli.reference > docs/commands.md
+
+clean:
+	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,3 @@
+"""truekeep: agent memory that stays true."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""python -m truekeep"""
+
+from truekeep.cli import main
+
+main()

@@ -1,0 +1,175 @@
+"""A card as text and as a value: what it is about, how old it is, where it came from, and its line in the index.
+
+Filing a card keeps what the writer wrote and sets only what truekeep answers for: created, updated, repository, writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+
+from truekeep.frontmatter import Field, Frontmatter, InvalidFrontmatter, split_frontmatter, text_field
+from truekeep.model import CARDS
+
+OWNED_KEYS = ("created", "updated", "repository", "writer")
+TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority", "priority", "supersedes", "origin")
+
+MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
+_SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+\.md\Z")
+_SAFE_RULE = re.compile(r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z")
+_RESERVED = frozenset(
+    ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)), *(f"lpt{n}" for n in range(10)), "conin$", "conout$")
+)
+_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
+_WORD = re.compile(r"\w+")
+TOPIC_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One topic, durable."""
+
+    name: str
+    front: Frontmatter
+    body: str
+    problem: str = ""  # why the frontmatter could not be read
+
+    def render(self) -> str:
+        return self.front.render() + self.body
+
+    @property
+    def path(self) -> str:
+        return f"{CARDS}/{self.name}"
+
+    @property
+    def topic(self) -> str:
+        return self.front.text("topic") or self.name.removesuffix(".md").replace("-", " ").replace("_", " ")
+
+    @property
+    def category(self) -> str:
+        return self.front.text("category")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.front.items("tags")
+
+    @property
+    def created(self) -> date | None:
+        return parse_day(self.front.text("created"))
+
+    @property
+    def updated(self) -> date | None:
+        return parse_day(self.front.text("updated")) or self.created
+
+    @property
+    def repository(self) -> str:
+        return self.front.text("repository")
+
+    @property
+    def writer(self) -> str:
+        return self.front.text("writer")
+
+
+def parse_day(text: str) -> date | None:
+    """The day at the start of a value; None when there is none or no calendar has it."""
+    match = _DAY.match(text)
+    if match is None:
+        return None
+    try:
+        return date(int(match[1]), int(match[2]), int(match[3]))
+    except ValueError:
+        return None
+
+
+def parse_card(name: str, text: str) -> Card:
+    """Read a card as it lies on disk. One without frontmatter, or with a broken one, is still a card."""
+    try:
+        front, body = split_frontmatter(text)
+    except InvalidFrontmatter as error:
+        return Card(name=name, front=Frontmatter(), body=text, problem=f"line {error.line}: {error.what}")
+    return Card(name=name, front=front or Frontmatter(), body=body)
+
+
+def file_card(
+    suggested: Card, existing: Card | None, *, title: str, day: date, existing_day: date, repository: str, writer: str
+) -> Card:
+    """A card as it is filed: the suggestion, what the old card had besides, and where it came from."""
+    fields: list[Field] = []
+    for field in suggested.front.fields:
+        if field.key in ("topic", "category"):
+            fields.append(text_field(field.key, suggested.front.text(field.key)))
+        elif field.key not in OWNED_KEYS:
+            fields.append(field)
+    taken = {field.key for field in fields}
+    if existing is not None:
+        kept = (field for field in existing.front.fields if field.key and field.key not in OWNED_KEYS)
+        fields += [field for field in kept if field.key not in taken]
+    if not suggested.front.text("topic"):
+        fields = [text_field("topic", title or suggested.topic), *(field for field in fields if field.key != "topic")]
+    created, updated = day, day
+    if existing is not None:
+        created = existing.created or min(existing_day, day)
+        updated = max(day, created)
+    fields.append(text_field("created", created.isoformat()))
+    fields.append(text_field("updated", updated.isoformat()))
+    if repository:
+        fields.append(text_field("repository", repository))
+    fields.append(text_field("writer", writer))
+    body = suggested.body.strip("\n")
+    return Card(name=suggested.name, front=Frontmatter(tuple(fields)), body=f"\n{body}\n" if body else "")
+
+
+def same_card(suggested: Card, existing: Card) -> bool:
+    """Whether filing the suggestion would tell nobody anything new: equal but for origin, dates and white space."""
+    if suggested.body.split() != existing.body.split():
+        return False
+    for field in suggested.front.fields:
+        if not field.key or field.key in OWNED_KEYS:
+            continue
+        other = existing.front.find(field.key)
+        if other is None or (
+            field.raw.split() != other.raw.split() and suggested.front.text(field.key) != existing.front.text(field.key)
+        ):
+            return False
+    return True
+
+
+def index_line(card_name: str, topic: str) -> str:
+    """The one line in the index that points at a card."""
+    flat = " ".join(topic.split())
+    if len(flat) > TOPIC_CHARS:
+        flat = flat[: TOPIC_CHARS - 1].rstrip() + "…"
+    label = flat.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return f"- [{label}]({CARDS}/{card_name})"
+
+
+def check_card_name(name: str, find_clash: Callable[[str], str | None]) -> str | None:
+    """Why this may not name a card; None when it may. `find_clash` gives a name that differs only in letter case."""
+    if not _SAFE_NAME.match(name):
+        return "a card name is letters, digits, dots, dashes and underscores, and ends in .md"
+    if name[0] in ".-":
+        return "a card name does not start with a dot or a dash"
+    stem = name.removesuffix(".md")
+    if stem.split(".", 1)[0].casefold() in _RESERVED:
+        return "this is a reserved device name on some systems"
+    if stem.endswith("."):
+        return "a card name does not end in a dot"
+    if len(name.encode()) > MAX_NAME_BYTES:
+        return f"a card name has at most {MAX_NAME_BYTES} bytes"
+    if (other := find_clash(name)) is not None:
+        return f"{other} differs only in letter case"
+    return None
+
+
+def is_rule_path(path: str) -> bool:
+    """Whether this is a rules file that handoffs may append to."""
+    if not _SAFE_RULE.match(path) or len(path.encode()) > MAX_NAME_BYTES:
+        return False
+    stem = path.removeprefix("rules/").removesuffix(".md")
+    return stem.split(".", 1)[0].casefold() not in _RESERVED and not stem.endswith(".")
+
+
+def words_of(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,0 +1,266 @@
+"""The catalogue of cards: which names and topics are taken, and which cards say nearly the same.
+
+Derived from the cards and safe to delete. It is brought up to date by comparing the folder with what was noted, and
+only when the folder changed, so a large store costs nothing while nobody touches it. Near-duplicates are found
+through banded min-hashes of the words: looking one card up never means looking at all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from array import array
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+
+import apsw
+
+from truekeep.card import Card, parse_card, words_of
+from truekeep.disk import ChangedSince, Stamp, UnsafePath
+from truekeep.handoff import decode_text
+from truekeep.model import CARDS
+from truekeep.vault import Vault
+
+VERSION = 1
+NEAR = 0.8  # shared word pairs from which two cards say nearly the same
+_BINS, _BAND = 24, 3
+_RACY_NS = 2_000_000_000  # a folder that changed this recently may change again without a new time stamp
+
+_SCHEMA = """
+CREATE TABLE card (
+  name TEXT PRIMARY KEY, folded TEXT NOT NULL, topic TEXT NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
+  bands BLOB NOT NULL               -- its rows in band, so that they can be removed
+) WITHOUT ROWID;
+CREATE INDEX card_folded ON card(folded);
+CREATE INDEX card_topic ON card(topic);
+CREATE TABLE band (key INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (key, name)) WITHOUT ROWID;
+CREATE TABLE state (folder_mtime_ns INTEGER NOT NULL);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What a card says, small enough to look up: its word pairs, the numbers in it, and the bands of their hashes."""
+
+    topic: str
+    pairs: frozenset[int]
+    bands: tuple[int, ...]
+
+
+def sketch(card: Card) -> Sketch:
+    """A card's sketch. Cards that name different numbers are never near-duplicates: they are a family."""
+    words = words_of(card.topic + "\n" + card.body)
+    numbers = sorted({word for word in words if not word.isalpha()})
+    crc = zlib.crc32
+    pairs = frozenset([crc(f"{a} {b}".encode()) for a, b in pairwise(words)])
+    family = crc(" ".join(numbers).encode())
+    return Sketch(topic_key(card.topic), pairs, _bands(pairs, family) if len(pairs) >= 8 else ())
+
+
+def _bands(pairs: frozenset[int], family: int) -> tuple[int, ...]:
+    """One-permutation min-hash: the least hash in each bin, in groups, so that similar sets share some group."""
+    bins: list[int | None] = [None] * _BINS
+    for value in pairs:
+        number = value % _BINS
+        least = bins[number]
+        if least is None or value < least:
+            bins[number] = value
+    filled = [value for value in bins if value is not None]
+    last: int = filled[-1]
+    dense: list[int] = []
+    for least in bins:
+        if least is not None:
+            last = least
+        dense.append(last)
+    return tuple(
+        {
+            hash((family, start, *dense[start : start + _BAND])) & 0x7FFF_FFFF_FFFF_FFFF
+            for start in range(0, _BINS, _BAND)
+        }
+    )
+
+
+def likeness(one: Sketch, other: Sketch) -> float:
+    """How much of what two cards say is the same, from 0 to 1."""
+    if not one.pairs or not other.pairs:
+        return 0.0
+    return len(one.pairs & other.pairs) / len(one.pairs | other.pairs)
+
+
+def topic_key(topic: str) -> str:
+    return " ".join(words_of(topic))
+
+
+class Catalog:
+    """The catalogue of one workspace, opened on first use."""
+
+    def __init__(self, path: str, vault: Vault) -> None:
+        self._path = path
+        self._vault = vault
+        self._db: apsw.Connection | None = None
+        self._staged: dict[str, tuple[str, Sketch]] = {}
+        self._staged_folded: dict[str, str] = {}
+        self._staged_topics: dict[str, str] = {}
+        self._staged_bands: dict[int, str] = {}
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def find_clash(self, name: str) -> str | None:
+        """Another card whose name differs only in letter case."""
+        folded = name.casefold()
+        staged = self._staged_folded.get(folded)
+        if staged is not None and staged != name:
+            return staged
+        query = "SELECT name FROM card WHERE folded = ? AND name != ?"
+        for (other,) in self._open().execute(query, (folded, name)):
+            return str(other)
+        return None
+
+    def find_same_topic(self, topic: str, name: str) -> str | None:
+        """Another card with the same topic."""
+        staged = self._staged_topics.get(topic)
+        if staged is not None and staged != name:
+            return staged
+        for (other,) in self._open().execute(
+            "SELECT name FROM card WHERE topic = ? AND name != ? LIMIT 1", (topic, name)
+        ):
+            return str(other)
+        return None
+
+    def find_near(self, candidate: Sketch, name: str) -> str | None:
+        """Another card that says nearly the same."""
+        if not candidate.bands:
+            return None
+        for key in candidate.bands:
+            staged = self._staged_bands.get(key)
+            if staged is not None and staged != name and likeness(candidate, self._staged[staged][1]) >= NEAR:
+                return staged
+        marks = ",".join("?" * len(candidate.bands))
+        query = f"SELECT DISTINCT name FROM band WHERE key IN ({marks}) AND name != ? LIMIT 20"  # noqa: S608
+        for (other,) in self._open().execute(query, (*candidate.bands, name)).fetchall():
+            found = self._read(str(other))
+            if found is not None and likeness(candidate, found) >= NEAR:
+                return str(other)
+        return None
+
+    def stage(self, name: str, card_sketch: Sketch) -> None:
+        """Note a card that is about to be written, so that the next handoff of the same batch sees it."""
+        self._staged[name] = (name, card_sketch)
+        self._staged_folded[name.casefold()] = name
+        self._staged_topics[card_sketch.topic] = name
+        for key in card_sketch.bands:
+            self._staged_bands[key] = name
+
+    def unstage(self) -> None:
+        """Forget what was staged: the batch did not come about."""
+        for staged in (self._staged, self._staged_folded, self._staged_topics, self._staged_bands):
+            staged.clear()
+
+    def forget(self) -> None:
+        """Forget what was staged and look at the folder anew: some of it may have been written."""
+        self.unstage()
+        self.close()
+
+    def commit(self, stamps: dict[str, Stamp]) -> None:
+        """Take over what was staged, now that it is written."""
+        if not self._staged:
+            return
+        db = self._open()
+        rows = [
+            (name, card_sketch, stamp)
+            for name, card_sketch in self._staged.values()
+            if (stamp := stamps.get(f"{CARDS}/{name}")) is not None
+        ]
+        with db:
+            self._store((name, card_sketch, stamp.mtime_ns, stamp.size) for name, card_sketch, stamp in rows)
+        self.unstage()
+
+    def _store(self, rows: Iterable[tuple[str, Sketch, int, int]]) -> None:
+        assert self._db is not None
+        db = self._db
+        for name, card_sketch, mtime_ns, size in rows:
+            self._drop(name)
+            bands = array("q", card_sketch.bands)
+            db.execute(
+                "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?)",
+                (name, name.casefold(), card_sketch.topic, mtime_ns, size, bands.tobytes()),
+            )
+            db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", [(key, name) for key in bands])
+
+    def _drop(self, name: str) -> None:
+        assert self._db is not None
+        db = self._db
+        for (packed,) in db.execute("SELECT bands FROM card WHERE name = ?", (name,)).fetchall():
+            bands = array("q", packed)
+            db.executemany("DELETE FROM band WHERE key = ? AND name = ?", [(key, name) for key in bands])
+            db.execute("DELETE FROM card WHERE name = ?", (name,))
+
+    def _read(self, name: str) -> Sketch | None:
+        staged = self._staged.get(name)
+        if staged is not None:
+            return staged[1]
+        try:
+            stored = self._vault.read(f"{CARDS}/{name}")
+        except (UnsafePath, ChangedSince, OSError):
+            return None
+        text = decode_text(stored.data) if stored else None
+        return sketch(parse_card(name, text)) if text is not None else None
+
+    def _open(self) -> apsw.Connection:
+        if self._db is not None:
+            return self._db
+        try:
+            self._db = self._connect()
+            self._refresh()
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.SchemaChangeError):
+            # Derived: a damaged or foreign file is simply made again.
+            self.close()
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                with suppress(FileNotFoundError):
+                    os.unlink(self._path + suffix)
+            self._db = self._connect()
+            self._refresh()
+        return self._db
+
+    def _connect(self) -> apsw.Connection:
+        db = apsw.Connection(self._path)
+        db.set_busy_timeout(5000)
+        db.execute("PRAGMA synchronous = OFF")  # derived: after a power loss it is compared with the folder anyway
+        version = db.execute("PRAGMA user_version").get
+        if version != VERSION:
+            if version != 0:
+                db.close()
+                raise apsw.SQLError("another version's catalogue")
+            with db:
+                db.execute(_SCHEMA)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+        return db
+
+    def _refresh(self) -> None:
+        """Compare the folder with what was noted, unless the folder has not changed since."""
+        assert self._db is not None
+        db = self._db
+        folder_mtime = self._vault.folder_mtime(CARDS) or 0
+        if db.execute("SELECT folder_mtime_ns FROM state").get == folder_mtime:
+            return
+        noted = {name: (mtime_ns, size) for name, mtime_ns, size in db.execute("SELECT name, mtime_ns, size FROM card")}
+        changed: list[tuple[str, int, int]] = []
+        for entry in self._vault.names(CARDS):
+            if entry.name.endswith(".md") and not entry.name.startswith("."):
+                info = entry.stat(follow_symlinks=False)
+                if noted.pop(entry.name, None) != (info.st_mtime_ns, info.st_size):
+                    changed.append((entry.name, info.st_mtime_ns, info.st_size))
+        with db:
+            for name in noted:
+                self._drop(name)
+            empty = Sketch("", frozenset(), ())
+            self._store((name, self._read(name) or empty, mtime_ns, size) for name, mtime_ns, size in changed)
+            db.execute("DELETE FROM state")
+            if time.time_ns() - folder_mtime > _RACY_NS:
+                db.execute("INSERT INTO state VALUES (?)", (folder_mtime,))

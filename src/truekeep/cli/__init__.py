@@ -1,0 +1,160 @@
+"""The command line: parse, call one verb, show. No rules, no files, no SQL.
+
+Commands are loaded when they are asked for, so that `truekeep --help` and hooks stay fast. Errors become text or JSON
+in exactly one place, here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep import __version__
+
+if TYPE_CHECKING:
+    from truekeep.errors import TruekeepError
+
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+# name: (module, short help). The help stands here so that listing the commands loads none of them.
+COMMANDS = {
+    "init": ("setup", "Make a workspace, or adopt an existing one."),
+    "handoff": ("handoff", "Write, check and list handoffs."),
+    "ingest": ("ingest", "File every waiting handoff into memory."),
+    "review": ("review", "Decide what waits for a person."),
+    "card": ("card", "Look at the cards."),
+    "history": ("history", "What was written, when, from which handoff."),
+    "why": ("history", "Who wrote this file or this line."),
+    "undo": ("history", "Put back what an entry changed."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"truekeep.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], list(COMMANDS), 1)
+            if close:
+                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=ctx) from error
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="The workspace is --workspace, else $TRUEKEEP_WORKSPACE, else ~/.openclaw/workspace.",
+)
+@click.version_option(__version__, "-V", "--version", prog_name="truekeep")
+@click.option("-w", "--workspace", metavar="DIR", help="The workspace to use.")
+@click.pass_context
+def cli(ctx: click.Context, workspace: str | None) -> None:
+    """Agent memory that stays true.
+
+    One canonical Markdown memory beneath every coding agent: agents leave handoffs, ingest files them, review holds
+    what is doubtful, and every change can be explained and undone.
+    """
+    ctx.obj = {"workspace": workspace}
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+def main() -> None:
+    """The console script: runs a command and turns every ending into an exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    from truekeep.errors import TruekeepError
+
+    try:
+        return _status(cli(args=arguments, prog_name="truekeep", standalone_mode=False))
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except TruekeepError as error:
+        show_error(error, as_json=as_json)
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("stopped; nothing is lost, and the next run goes on from here", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left, as `| head` does. Give the interpreter nothing to flush into a closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
+        where = _log_bug(error)
+        click.echo(f"truekeep: a bug ({type(error).__name__}); nothing is lost. The story is in {where}", err=True)
+        return EXIT_BUG
+
+
+def _status(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def show_error(error: TruekeepError, *, as_json: bool) -> None:
+    from truekeep.errors import InvalidHandoff
+    from truekeep.hidden import printable
+
+    findings = error.findings if isinstance(error, InvalidHandoff) else ()
+    if as_json:
+        from truekeep.cli.show import print_json, shown_finding
+
+        details = error.details | ({"findings": [shown_finding(finding) for finding in findings]} if findings else {})
+        print_json("error", {"error": {"code": error.code, "message": error.message, "hint": error.hint, **details}})
+        return
+    for line in error.details.get("difference", ()):
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(line, fg=colour), err=True)
+    click.echo(click.style("truekeep: ", fg="red") + printable(error.message), err=True)
+    for finding in findings:
+        place = f"line {finding.line}: " if finding.line else ""
+        click.echo(f"  {place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}", err=True)
+    if error.hint:
+        click.echo(f"  {error.hint}", err=True)
+
+
+def _log_bug(error: Exception) -> str:
+    """Write where it happened, but not the message: it could quote memory, or a secret."""
+    import traceback
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "truekeep"
+    path = folder / "bugs.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {type(error).__name__}\n")
+            file.writelines(traceback.format_tb(error.__traceback__))
+    except OSError:
+        return "nowhere: the log could not be written"
+    return str(path)

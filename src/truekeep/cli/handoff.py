@@ -1,0 +1,376 @@
+"""truekeep handoff new, lint, list."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import (
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    shown_finding,
+    workspace_option,
+)
+from truekeep.errors import BadInput, BadSetup, InvalidHandoff
+from truekeep.hidden import printable
+from truekeep.model import HANDOFF_TYPES, RULES
+
+if TYPE_CHECKING:
+    from truekeep.filing import Filing
+    from truekeep.workspace import Workspace
+
+EXIT_PROBLEMS = 1
+
+
+@click.group()
+def handoff() -> None:
+    """Write, check and list handoffs.
+
+    A handoff is one Markdown file of proposed durable knowledge that an agent leaves in its repository's inbox.
+    """
+
+
+def _workspace_if_any(ctx: click.Context, workspace: str | None) -> Workspace | None:
+    """The workspace, or None on a machine that only produces handoffs. A broken one is still an error."""
+    named = workspace or (ctx.obj or {}).get("workspace") or os.environ.get("TRUEKEEP_WORKSPACE")
+    try:
+        return open_workspace(ctx, workspace)
+    except BadSetup:
+        from truekeep.workspace import STATE, default_path
+
+        if named or (default_path() / STATE).exists():
+            raise
+        return None
+
+
+def _this_repository(repo: str | None) -> Path:
+    from truekeep.repo import find_top
+
+    start = Path(repo or ".").expanduser().resolve()
+    if not start.is_dir():
+        raise BadInput(f"{start} is not a folder", hint="name the repository's root with --repo")
+    return find_top(start) or start
+
+
+def _this_writer(writer: str | None) -> str:
+    """The harness that runs us, as far as its environment tells."""
+    if writer:
+        return writer
+    return (
+        "codex" if any(key.startswith("CODEX_") for key in os.environ) and "CLAUDECODE" not in os.environ else "claude"
+    )
+
+
+def _judge(opened: Workspace | None, raw: bytes, name: str, repository: Path | None) -> Filing:
+    if opened is not None:
+        return opened.lint(raw, name, repository=repository)
+    from truekeep.config import Config
+    from truekeep.filing import Candidate, EmptyShelf, plan_filing
+
+    limit = Config().limits.handoff_bytes
+    candidate = Candidate(
+        raw=raw if len(raw) <= limit else None, name=name, size=len(raw), repository="", writer="claude"
+    )
+    return plan_filing(candidate, EmptyShelf(), Config(), today=datetime.now().astimezone().date())
+
+
+@handoff.command()
+@click.option("--title", help="Short and specific. Without it, a whole handoff is read from standard input.")
+@click.option("--type", "type_", type=click.Choice(HANDOFF_TYPES), default="project-context", show_default=True)
+@click.option("--summary", default="", help="Two to four sentences: what happened and why it matters.")
+@click.option("--fact", "facts", multiple=True, help="A durable fact; may be repeated.")
+@click.option("--evidence", multiple=True, help="A file, command or error string; may be repeated.")
+@click.option("--card", metavar="NAME", help="The card to create. [default: from the title]")
+@click.option("--update", is_flag=True, help="The card is there already: update it.")
+@click.option("--document", metavar="PATH", help="Append to this document instead of making a card.")
+@click.option("--topic", help="The card's topic. [default: the title]")
+@click.option("--category", help="The card's category. [default: the type]")
+@click.option("--tag", "tags", multiple=True, help="A tag of the card; may be repeated.")
+@click.option(
+    "--content", help="The exact content to keep; - reads it from standard input. [default: summary and facts]"
+)
+@click.option(
+    "--writer", metavar="NAME", help="Whose inbox: claude, codex or a configured one. [default: the running harness]"
+)
+@click.option("--repo", metavar="DIR", help="The repository. [default: the one you are in]")
+@click.option("--slug", help="The last part of the file's name. [default: from the title]")
+@json_option
+@workspace_option
+@click.pass_context
+def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: Any) -> None:
+    """Leave a handoff in the active repository's inbox.
+
+    The handoff is judged first, as ingest will judge it; one that could not be filed is refused with every reason.
+
+    Example: truekeep handoff new --title 'Staging sits behind a proxy' --fact 'Staging answers on port 8443 only'
+    """
+    from truekeep.handoff import handoff_name, parse_handoff
+    from truekeep.inbox import Inbox, deliver
+
+    opened = _workspace_if_any(ctx, workspace)
+    writers = opened.config.writers if opened else _default_writers()
+    writer = _this_writer(given["writer"])
+    if writer not in writers:
+        raise BadInput(
+            f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}; add others in config.toml"
+        )
+    root = _this_repository(given["repo"])
+    text = _compose(given) if given["title"] else _read_whole()
+    title = given["title"] or parse_handoff(text).title
+    name = handoff_name(given["slug"] or title, datetime.now().astimezone())
+    filing = _judge(opened, text.encode("utf-8", "surrogateescape"), name, root)
+    if filing.outcome in ("review", "refused"):
+        raise InvalidHandoff(
+            "this handoff would not be filed, so it was not written", filing.blocking, hint="correct it and try again"
+        )
+    path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, text.encode())
+    hints = [finding for finding in filing.findings if finding not in filing.blocking]
+    if as_json:
+        print_json(
+            "handoff-new",
+            {
+                "path": str(path),
+                "writer": writer,
+                "repository": str(root),
+                "outcome": filing.outcome,
+                "target": filing.target,
+                "hints": [shown_finding(finding) for finding in hints],
+            },
+        )
+        return
+    click.echo(f"{click.style('left', fg='green')} {path}")
+    click.echo(f"  {_promise(filing)}")
+    for finding in hints:
+        click.echo(f"  hint {finding.code}: {printable(finding.message)}")
+
+
+def _default_writers() -> dict[str, str]:
+    from truekeep.config import WRITERS
+
+    return WRITERS
+
+
+def _read_whole() -> str:
+    if sys.stdin.isatty():
+        raise BadInput("there is no --title and nothing on standard input", hint="`truekeep handoff new --help`")
+    raw = sys.stdin.buffer.read()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput("standard input is not UTF-8 text", hint="send the handoff as UTF-8") from error
+
+
+def _compose(given: dict[str, Any]) -> str:
+    from truekeep.frontmatter import Frontmatter, quote
+    from truekeep.handoff import render_handoff, slugify
+
+    content = given["content"]
+    if content == "-":
+        content = _read_whole()
+    summary = given["summary"].strip()
+    facts = [fact for fact in given["facts"] if fact.strip()]
+    if content is None:
+        content = "\n\n".join(part for part in (summary, "\n".join(f"- {fact}" for fact in facts)) if part)
+    if given["document"] and (given["card"] or given["update"]):
+        raise BadInput("a handoff is for a card or for a document, not both", hint="leave out --document or --card")
+    common = {
+        "type": given["type_"],
+        "title": given["title"],
+        "summary": summary or " ".join(given["title"].split()) + ".",
+        "facts": facts,
+        "evidence": given["evidence"],
+    }
+    if given["document"]:
+        return render_handoff(**common, action="no-card", target_document=given["document"], document_content=content)
+    if not content.lstrip().startswith("---"):
+        front = Frontmatter().with_text("topic", given["topic"] or given["title"])
+        front = front.with_text("category", given["category"] or given["type_"])
+        tags = ", ".join(quote(tag) for tag in given["tags"])
+        content = front.render().removesuffix("---\n") + f"tags: [{tags}]\n---\n\n{content}"
+    card = given["card"] or f"{slugify(given['title']) or 'card'}.md"
+    return render_handoff(
+        **common,
+        action="update-card" if given["update"] else "create-card",
+        target_card=card if card.endswith(".md") else f"{card}.md",
+        card_content=content,
+    )
+
+
+def _promise(filing: Filing) -> str:
+    words = {
+        "promoted": "ingest will promote it to",
+        "routed": "ingest will append it to",
+        "already": "already filed in",
+    }
+    return f"{words[filing.outcome]} {filing.target}"
+
+
+@handoff.command()
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--codes", is_flag=True, help="List every code, what it means and what it leads to.")
+@json_option
+@workspace_option
+@click.pass_context
+def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool, workspace: str | None) -> int:
+    """Check handoffs exactly as ingest will judge them.
+
+    Without FILE, all that waits in the active repository; - is standard input. Every problem is shown at once, with
+    its line and its code. Hints do not keep a handoff from being filed. Exit 1 when a handoff would not be filed.
+
+    Example: truekeep handoff lint .claude/memory-handoffs/*.md
+    """
+    opened = _workspace_if_any(ctx, workspace)
+    if codes:
+        _print_codes(opened, as_json=as_json)
+        return 0
+    results = [(shown, _judge(opened, raw, name, root)) for shown, name, raw, root in _lint_inputs(opened, files)]
+    bad = sum(filing.outcome in ("review", "refused") for _, filing in results)
+    if as_json:
+        print_json(
+            "handoff-lint", {"ok": not bad, "handoffs": [_lint_json(shown, filing) for shown, filing in results]}
+        )
+        return EXIT_PROBLEMS if bad else 0
+    for shown, filing in results:
+        for finding in filing.findings:
+            is_problem = finding in filing.blocking
+            word = click.style("problem", fg="red") if is_problem else click.style("hint", fg="yellow")
+            place = f":{finding.line}" if finding.line else ""
+            click.echo(f"{printable(shown)}{place}: {word} {finding.code}: {printable(finding.message)}")
+        if filing.outcome in ("promoted", "routed", "already"):
+            click.echo(f"{printable(shown)}: {click.style('ok', fg='green')}, {_promise(filing)}")
+        else:
+            where = "be turned away" if filing.outcome == "refused" else "go to review"
+            click.echo(f"{printable(shown)}: would {where}")
+    if not results:
+        click.echo("no handoff waits here")
+    if opened is None and results:
+        click.echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
+    return EXIT_PROBLEMS if bad else 0
+
+
+def _lint_inputs(opened: Workspace | None, files: tuple[str, ...]) -> list[tuple[str, str, bytes, Path | None]]:
+    from truekeep.inbox import find_inboxes, is_letter_name
+    from truekeep.repo import find_top
+
+    inputs: list[tuple[str, str, bytes, Path | None]] = []
+    if not files:
+        root = _this_repository(None)
+        writers = opened.config.writers if opened else _default_writers()
+        files = tuple(
+            str(path)
+            for inbox in find_inboxes([root], writers)
+            for path in sorted(inbox.path.iterdir())
+            if path.is_file() and is_letter_name(path.name)
+        )
+    for file in files:
+        if file == "-":
+            inputs.append(("standard input", f"{datetime.now():%Y-%m-%d-%H%M}-stdin.md", sys.stdin.buffer.read(), None))  # noqa: DTZ005
+            continue
+        path = Path(file)
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"{file}: {error.strerror}", hint="name a handoff, or - for standard input") from error
+        inputs.append((file, path.name, raw, find_top(path.resolve().parent)))
+    return inputs
+
+
+def _lint_json(shown: str, filing: Filing) -> dict[str, Any]:
+    return {
+        "file": printable(shown),
+        "ok": filing.outcome not in ("review", "refused"),
+        "outcome": filing.outcome,
+        "target": filing.target,
+        "problems": [shown_finding(finding) for finding in filing.blocking],
+        "hints": [shown_finding(finding) for finding in filing.findings if finding not in filing.blocking],
+    }
+
+
+def _print_codes(opened: Workspace | None, *, as_json: bool) -> None:
+    from truekeep.config import Config
+
+    config = opened.config if opened else Config()
+    rows = [(code, config.policy_for(code), rule) for code, rule in RULES.items()]
+    if as_json:
+        print_json(
+            "handoff-codes",
+            {
+                "codes": [
+                    {"code": code, "policy": policy, "binding": rule.binding, "meaning": rule.meaning}
+                    for code, policy, rule in rows
+                ]
+            },
+        )
+        return
+    table = [[code, policy + (" (fixed)" if rule.binding else ""), rule.meaning] for code, policy, rule in rows]
+    print_table(["code", "leads to", "meaning"], table)
+
+
+@handoff.command("list")
+@click.option("--repo", "repositories", multiple=True, metavar="DIR", help="Only this repository; may be repeated.")
+@json_option
+@workspace_option
+@click.pass_context
+def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, workspace: str | None) -> None:
+    """Show what waits where, and for how long.
+
+    Looks into the inboxes of every configured repository; on a machine without a workspace, of the one you are in.
+
+    Example: truekeep handoff list
+    """
+    from truekeep.inbox import Inboxes, find_inboxes
+
+    opened = _workspace_if_any(ctx, workspace)
+    if opened is not None:
+        inboxes = opened.inboxes([Path(repo) for repo in repositories] if repositories else None)
+    else:
+        roots = [_this_repository(repo) for repo in repositories or (".",)]
+        inboxes = find_inboxes(roots, _default_writers())
+    looked = Inboxes(inboxes, limit=0, settle=0)
+    waiting = []
+    now = time.time()
+    for name, inbox in looked.waiting():
+        try:
+            hours = max(now - os.lstat(inbox.path / name).st_mtime, 0) / 3600
+        except OSError:
+            continue
+        waiting.append((name, inbox, hours))
+    looked.close()
+    if as_json:
+        print_json(
+            "handoff-list",
+            {
+                "inboxes": [str(inbox.path) for inbox in inboxes],
+                "waiting": [
+                    {
+                        "name": printable(name),
+                        "inbox": str(inbox.path),
+                        "writer": inbox.writer,
+                        "repository": str(inbox.root),
+                        "waiting_hours": round(hours, 2),
+                    }
+                    for name, inbox, hours in waiting
+                ],
+            },
+        )
+        return
+    rows = [[_shown_hours(hours), inbox.writer, inbox.root.name, name] for name, inbox, hours in waiting]
+    if rows:
+        print_table(["waits", "writer", "repository", "handoff"], rows)
+    click.echo(f"{len(waiting)} waiting in {len(inboxes)} inbox(es)")
+    for problem in looked.problems:
+        click.echo(click.style("warning: ", fg="yellow") + f"{problem.inbox.path}: {problem.why}", err=True)
+
+
+def _shown_hours(hours: float) -> str:
+    if hours < 1:
+        return f"{int(hours * 60)} min"
+    return f"{int(hours)} h" if hours < 48 else f"{int(hours / 24)} d"

@@ -1,0 +1,179 @@
+"""truekeep history, why, undo."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import coloured, json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import printable
+
+if TYPE_CHECKING:
+    from truekeep.history import Line
+    from truekeep.ledger import Entry, Record
+
+_PLACE = re.compile(r"(.+?):(\d+)\Z", re.DOTALL)
+
+
+def _entry_json(entry: Entry, record: Record | None) -> dict[str, Any]:
+    return {
+        "entry": entry.id,
+        "at": entry.at,
+        "verb": entry.verb,
+        "actor": entry.actor,
+        "files": list(entry.paths),
+        "note": entry.note,
+        "undoes": entry.undoes,
+        "undone_by": entry.undone_by,
+        "handoff": None
+        if record is None
+        else {
+            "name": record.origin.name,
+            "sha256": record.digest.hex(),
+            "title": record.title,
+            "writer": record.origin.writer,
+            "machine": record.origin.machine,
+            "repository": record.origin.repository,
+            "inbox": record.origin.inbox,
+            "received_at": record.received_at,
+            "outcome": record.outcome,
+            "target": record.target,
+            "findings": [
+                {"code": finding.code, "message": finding.message, "line": finding.line} for finding in record.reasons
+            ],
+        },
+    }
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("-n", "limit", type=click.IntRange(1), default=20, show_default=True, help="How many entries.")
+@click.option("--all", "everything", is_flag=True, help="All entries.")
+@json_option
+@workspace_option
+@click.pass_context
+def history(
+    ctx: click.Context, file: str | None, limit: int, everything: bool, as_json: bool, workspace: str | None
+) -> None:
+    """What was written, when, from which handoff.
+
+    Newest first; with FILE, only what changed that file.
+
+    Example: truekeep history memory/cards/staging-proxy.md
+    """
+    entries = list(open_workspace(ctx, workspace).history(file, limit=None if everything else limit))
+    if as_json:
+        print_json("history", {"entries": [_entry_json(entry, record) for entry, record in entries]})
+        return
+    rows = []
+    for entry, record in entries:
+        origin = (
+            f"{record.origin.writer}@{record.origin.machine}" if record and entry.actor == "ingest" else entry.actor
+        )
+        undone = f" (undone by {entry.undone_by})" if entry.undone_by else ""
+        files = ", ".join(entry.paths[:2]) + (", …" if len(entry.paths) > 2 else "")
+        rows.append([str(entry.id), entry.at[:16].replace("T", " "), entry.verb, origin, files, entry.note + undone])
+    if rows:
+        print_table(["entry", "when (UTC)", "what", "who", "files", "note"], rows, colour=2)
+    else:
+        click.echo("truekeep has written nothing there" if file else "nothing has been written yet")
+
+
+@click.command()
+@click.argument("place", metavar="FILE[:LINE]")
+@json_option
+@workspace_option
+@click.pass_context
+def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) -> None:
+    """Who wrote this file or this line: which handoff, writer, repository and moment.
+
+    Example: truekeep why memory/cards/staging-proxy.md:9
+    """
+    opened = open_workspace(ctx, workspace)
+    match = _PLACE.match(place)
+    file, number = (match[1], int(match[2])) if match else (place, 0)
+    lines = opened.why(file)
+    if number:
+        if number > len(lines):
+            raise BadInput(f"{file} has {len(lines)} line(s)", hint="name a line that is there")
+        lines = lines[number - 1 : number]
+    if as_json:
+        print_json("why", {"file": file, "lines": [_line_json(line) for line in lines]})
+        return
+    if number:
+        _show_one(lines[0])
+        return
+    for first, last in _runs(lines):
+        span = f"{first.number}-{last.number}" if last.number > first.number else str(first.number)
+        click.echo(f"{span:>9}  {_who(first)}")
+
+
+def _line_json(line: Line) -> dict[str, Any]:
+    by = "truekeep" if line.entry else "there before truekeep" if line.is_older else "by hand"
+    entry = _entry_json(line.entry, line.record) if line.entry else None
+    return {"line": line.number, "text": printable(line.text), "by": by, "entry": entry}
+
+
+def _runs(lines: list[Line]) -> list[tuple[Line, Line]]:
+    runs: list[tuple[Line, Line]] = []
+    for line in lines:
+        same = runs and _key(runs[-1][1]) == _key(line)
+        if same:
+            runs[-1] = (runs[-1][0], line)
+        else:
+            runs.append((line, line))
+    return runs
+
+
+def _key(line: Line) -> tuple[int, bool]:
+    return (line.entry.id if line.entry else 0, line.is_older)
+
+
+def _who(line: Line) -> str:
+    entry, record = line.entry, line.record
+    if entry is None:
+        return "there before truekeep first wrote the file" if line.is_older else click.style("by hand", fg="cyan")
+    origin = ""
+    if record is not None:
+        where = f" in {record.origin.repository}" if record.origin.repository else ""
+        origin = f" {record.origin.name} by {record.origin.writer}@{record.origin.machine}{where}"
+    when = entry.at[:16].replace("T", " ")
+    return f"entry {entry.id}, {when}, {coloured(entry.verb)} by {entry.actor}:{printable(origin)}"
+
+
+def _show_one(line: Line) -> None:
+    click.echo(f"{line.number}: {printable(line.text)}")
+    click.echo(_who(line))
+    if line.record is not None:
+        click.echo(f"  title: {printable(line.record.title)}")
+        click.echo(f"  inbox: {printable(line.record.origin.inbox)}")
+        click.echo(f"  sha256: {line.record.digest.hex()}")
+    if line.entry is not None:
+        click.echo(f"  take it back with: truekeep undo {line.entry.id}")
+
+
+@click.command()
+@click.argument("entry", type=int)
+@json_option
+@workspace_option
+@click.pass_context
+def undo(ctx: click.Context, entry: int, as_json: bool, workspace: str | None) -> None:
+    """Put back what an entry changed.
+
+    If a person has edited the file since, the difference is shown and nothing is touched. An undo is an entry itself
+    and can be undone.
+
+    Example: truekeep undo 12
+    """
+    made, notes = open_workspace(ctx, workspace).undo(entry)
+    if as_json:
+        print_json("undo", {"undone": entry, "entry": made.id, "files": list(made.paths), "notes": notes})
+        return
+    click.echo(f"{coloured('undone')} entry {entry}; this is entry {made.id}")
+    for path in made.paths:
+        click.echo(f"  {path}")
+    for note in notes:
+        click.echo(f"  note: {note}")

@@ -1,0 +1,155 @@
+"""truekeep ingest."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import (
+    coloured,
+    json_option,
+    open_workspace,
+    print_difference,
+    print_findings,
+    print_json,
+    shown_finding,
+    workspace_option,
+)
+from truekeep.model import RULES
+
+if TYPE_CHECKING:
+    from truekeep.ingest import Filed, Report
+    from truekeep.workspace import Workspace
+
+EXIT_FAILED = 1
+EXIT_NOTHING = 10
+EXIT_REVIEW = 11
+
+
+@click.command()
+@click.option(
+    "--repo", "repositories", multiple=True, metavar="DIR", help="Scan only this repository; may be repeated."
+)
+@click.option("--promote-cards", is_flag=True, help="Only the route to cards, unless the other is named too.")
+@click.option("--route-documents", is_flag=True, help="Only the route to documents, unless the other is named too.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be written; change nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the counts.")
+@click.option(
+    "--exit-code", is_flag=True, help="Exit 10 when there was nothing to do, 11 when something waits for review."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def ingest(
+    ctx: click.Context,
+    repositories: tuple[str, ...],
+    promote_cards: bool,
+    route_documents: bool,
+    dry_run: bool,
+    quiet: bool,
+    exit_code: bool,
+    as_json: bool,
+    workspace: str | None,
+) -> int:
+    """File every waiting handoff into memory.
+
+    Each handoff becomes a card or lines in a document, is found to be filed already, or waits in review with the
+    reasons. Its file moves to processed/. Safe to run at any time, by cron too; only on the canonical host.
+
+    Example: truekeep ingest --dry-run
+    """
+    opened = open_workspace(ctx, workspace)
+    both = promote_cards == route_documents
+    filed: list[dict[str, Any]] = []
+
+    def tell(item: Filed) -> None:
+        if as_json:
+            filed.append(_as_json(item))
+        elif not quiet:
+            _show(opened, item, dry_run=dry_run)
+
+    report = opened.ingest(
+        repositories=[Path(repo) for repo in repositories] if repositories else None,
+        cards=both or promote_cards,
+        documents=both or route_documents,
+        dry_run=dry_run,
+        tell=tell,
+    )
+    if as_json:
+        _print_json(report, filed)
+    else:
+        _print_counts(report)
+    if report.count("failed"):
+        return EXIT_FAILED
+    if exit_code and report.count("review"):
+        return EXIT_REVIEW
+    return EXIT_NOTHING if exit_code and not report.processed else 0
+
+
+def _show(opened: Workspace, item: Filed, *, dry_run: bool) -> None:
+    word = coloured(item.outcome, width=9)
+    arrow = f" -> {item.target}" if item.target else ""
+    why = f"  ({item.why})" if item.why else ""
+    click.echo(f"{word} {item.name or item.inbox}{arrow}{why}")
+    config = opened.config
+    blocking = [finding for finding in item.findings if config.policy_for(finding.code) != "promote"]
+    if item.outcome in ("review", "refused"):
+        print_findings(blocking, indent="          ")
+    if dry_run and item.data is not None and item.outcome in ("promoted", "routed"):
+        from truekeep.review import difference
+
+        path = opened.path / item.target
+        old = path.read_bytes() if path.is_file() else None
+        new = item.data if item.outcome == "promoted" else (old or b"") + item.data
+        print_difference(difference(old, new, item.target))
+
+
+def _print_counts(report: Report) -> None:
+    for warning in report.warnings:
+        click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
+    if report.dry_run:
+        click.echo("Dry run: nothing was changed.")
+    click.echo(f"Processed {report.processed}")
+    click.echo(f"Promoted {report.count('promoted')}")
+    click.echo(f"Routed {report.count('routed')}")
+    click.echo(f"Review {report.count('review')}")
+    for name in ("already", "refused", "skipped", "failed"):
+        if report.count(name):
+            click.echo(f"{name.capitalize()} {report.count(name)}")
+    if not report.processed:
+        click.echo("NO_UPDATES")
+    if report.count("review") and not report.dry_run and sys.stdout.isatty():
+        click.echo(click.style("next: truekeep review list", fg="bright_black"))
+
+
+def _print_json(report: Report, filed: list[dict[str, Any]]) -> None:
+    names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
+    print_json(
+        "ingest",
+        {
+            "dry_run": report.dry_run,
+            "processed": report.processed,
+            "counts": {name: report.count(name) for name in names},
+            "no_updates": not report.processed,
+            "handoffs": filed,
+            "warnings": report.warnings,
+        },
+    )
+
+
+def _as_json(item: Filed) -> dict[str, Any]:
+    return {
+        "outcome": item.outcome,
+        "name": item.name,
+        "inbox": item.inbox,
+        "writer": item.writer,
+        "repository": item.repository,
+        "title": item.title,
+        "target": item.target,
+        "findings": [shown_finding(finding) | {"meaning": RULES[finding.code].meaning} for finding in item.findings],
+        "why": item.why,
+        "would_write": item.data.decode("utf-8", "replace") if item.data is not None else None,
+    }

@@ -1,0 +1,290 @@
+"""truekeep review list, show, approve, reject, edit, retry, prune."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import (
+    age_in_days,
+    coloured,
+    json_option,
+    open_workspace,
+    print_difference,
+    print_findings,
+    print_json,
+    print_table,
+    shown_age,
+    shown_finding,
+    workspace_option,
+)
+from truekeep.errors import BadInput
+from truekeep.hidden import printable
+
+if TYPE_CHECKING:
+    from truekeep.draft import Draft
+
+_AGE = re.compile(r"(\d{1,5})\s*(h|d|w|)\Z")
+
+
+@click.group()
+def review() -> None:
+    """Decide what waits for a person.
+
+    A draft keeps the original handoff, the reasons why it was not filed, and shows what would be written. Name a
+    draft by its id or any unmistakable beginning or end of it.
+    """
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _age_of(draft: Draft) -> int | None:
+    try:
+        return age_in_days(datetime.fromisoformat(draft.received_at).date(), _today())
+    except ValueError:
+        return None
+
+
+def _draft_json(draft: Draft) -> dict[str, Any]:
+    return {
+        "id": draft.id,
+        "path": draft.path,
+        "received_at": draft.received_at,
+        "age_days": _age_of(draft),
+        "handoff": draft.name,
+        "writer": draft.writer,
+        "machine": draft.machine,
+        "repository": draft.repository,
+        "original": draft.original,
+        "sha256": draft.digest,
+        "kept": draft.kept,
+        "target": draft.target,
+        "reasons": [{"code": code, "message": sentence} for code, sentence in draft.reasons],
+    }
+
+
+@review.command("list")
+@json_option
+@workspace_option
+@click.pass_context
+def list_(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+    """Show the drafts, oldest first.
+
+    Example: truekeep review list
+    """
+    drafts = open_workspace(ctx, workspace).drafts()
+    if as_json:
+        print_json("review-list", {"drafts": [_draft_json(draft) for draft in drafts]})
+        return
+    rows = [
+        [draft.id, shown_age(_age_of(draft)), draft.writer, draft.repository, ", ".join(dict(draft.reasons))]
+        for draft in drafts
+    ]
+    if rows:
+        print_table(["draft", "age", "writer", "repository", "reasons"], rows)
+        click.echo(f"{len(rows)} draft(s). next: truekeep review show {drafts[0].id}")
+    else:
+        click.echo("nothing waits for review")
+
+
+@review.command()
+@click.argument("draft")
+@click.option("--target", default="", metavar="PLACE", help="Show it for another card or document.")
+@json_option
+@workspace_option
+@click.pass_context
+def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: str | None) -> None:
+    """Show a draft: reasons, origin, what would be written, and the original.
+
+    Example: truekeep review show proxy-port-3f9a
+    """
+    proposal = open_workspace(ctx, workspace).show_draft(draft, target=target)
+    found, filing = proposal.draft, proposal.filing
+    if as_json:
+        data = _draft_json(found) | {
+            "would": filing.outcome,
+            "would_write": filing.target,
+            "must_be_mended": [shown_finding(finding) for finding in filing.blocking],
+            "difference": list(proposal.difference),
+            "original_text": found.body.decode("utf-8", "replace"),
+        }
+        print_json("review-show", data)
+        return
+    click.echo(click.style(found.id, bold=True))
+    origin = (
+        f"{found.writer or 'unknown writer'} in {found.repository or 'an unknown repository'} on {found.machine or '?'}"
+    )
+    click.echo(f"from {origin}, received {found.received_at} ({shown_age(_age_of(found))} ago)")
+    if found.original:
+        click.echo(f"original: {found.original}")
+    click.echo(click.style("why it waits", bold=True))
+    for code, sentence in found.reasons:
+        click.echo(f"  {click.style(code, fg='yellow')}: {printable(sentence)}")
+    if filing.blocking:
+        click.echo(click.style("must be mended before it can be approved", bold=True))
+        print_findings(filing.blocking, indent="  ")
+    elif filing.outcome == "already":
+        click.echo(f"{filing.target} says this already; approving only closes the draft")
+    if proposal.difference:
+        click.echo(click.style("approving would write", bold=True))
+        print_difference(proposal.difference)
+    click.echo(click.style({"whole": "the original", "masked": "the original, masked"}.get(found.kept, ""), bold=True))
+    if found.kept == "elsewhere" and not found.body:
+        click.echo("  not copied here; look at the original itself")
+    else:
+        click.echo(printable(found.body.decode("utf-8", "replace"), newlines=True))
+
+
+@review.command()
+@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...")
+@click.option("--target", default="", metavar="PLACE", help="File it there instead: a card's name or a document.")
+@json_option
+@workspace_option
+@click.pass_context
+def approve(ctx: click.Context, drafts: tuple[str, ...], target: str, as_json: bool, workspace: str | None) -> None:
+    """File drafts on your word.
+
+    Your word overrules the policy, but not what binds: a credential, a missing target, unreadable content.
+
+    Example: truekeep review approve proxy-port-3f9a --target staging-proxy.md
+    """
+    if target and len(drafts) > 1:
+        raise BadInput("--target is for one draft at a time", hint="approve them one by one")
+    opened = open_workspace(ctx, workspace)
+    done = []
+    for wanted in drafts:
+        filing = opened.approve(wanted, target=target)
+        done.append({"draft": wanted, "outcome": filing.outcome, "target": filing.target})
+        if not as_json:
+            click.echo(f"{coloured(filing.outcome, width=9)} {wanted} -> {filing.target}")
+    if as_json:
+        print_json("review-approve", {"approved": done})
+
+
+@review.command()
+@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...")
+@click.option("--reason", default="", help="Kept in the history.")
+@json_option
+@workspace_option
+@click.pass_context
+def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bool, workspace: str | None) -> None:
+    """Turn drafts down. The original stays in processed/, and undo brings the draft back.
+
+    Example: truekeep review reject proxy-port-3f9a --reason 'was only true for a day'
+    """
+    opened = open_workspace(ctx, workspace)
+    done = [opened.reject(wanted, reason=reason) for wanted in drafts]
+    if as_json:
+        print_json("review-reject", {"rejected": [_draft_json(draft) for draft in done]})
+        return
+    for draft in done:
+        click.echo(f"{coloured('rejected')} {draft.id}" + (f"; original: {draft.original}" if draft.original else ""))
+
+
+@review.command()
+@click.argument("draft")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Read the new text from standard input instead of an editor.")
+@json_option
+@workspace_option
+@click.pass_context
+def edit(ctx: click.Context, draft: str, from_stdin: bool, as_json: bool, workspace: str | None) -> None:
+    """Mend the handoff inside a draft, in your editor.
+
+    The draft stays in review; approve it afterwards. Editing the draft's file yourself does the same.
+
+    Example: truekeep review edit proxy-port-3f9a
+    """
+
+    def change(body: bytes) -> bytes:
+        if from_stdin:
+            return sys.stdin.buffer.read()
+        text = body.decode("utf-8", "surrogateescape")
+        edited = click.edit(text, extension=".md")
+        return body if edited is None else edited.encode("utf-8", "surrogateescape")
+
+    found, changed = open_workspace(ctx, workspace).edit_draft(draft, change)
+    if as_json:
+        print_json("review-edit", _draft_json(found) | {"changed": changed})
+    else:
+        click.echo(
+            f"{found.id}: " + (f"changed. next: truekeep review approve {found.id}" if changed else "not changed")
+        )
+
+
+@review.command()
+@click.argument("draft", required=False)
+@json_option
+@workspace_option
+@click.pass_context
+def retry(ctx: click.Context, draft: str | None, as_json: bool, workspace: str | None) -> None:
+    """Judge a draft, or all, as ingest would now, and file what passes.
+
+    For after a change of the policy, or of what stood in the way.
+
+    Example: truekeep review retry
+    """
+    results = open_workspace(ctx, workspace).retry(draft)
+    if as_json:
+        print_json(
+            "review-retry",
+            {
+                "drafts": [
+                    {"draft": found.id, "filed": bool(filing), "target": filing.target if filing else ""}
+                    for found, filing in results
+                ]
+            },
+        )
+        return
+    for found, filing in results:
+        word, place = (filing.outcome, filing.target) if filing else ("review", "still waits")
+        click.echo(f"{coloured(word, width=9)} {found.id} -> {place}")
+    click.echo(f"{sum(bool(filing) for _, filing in results)} of {len(results)} filed")
+
+
+@review.command()
+@click.option("--older-than", metavar="AGE", help="Such as 30d, 6w or 12h. [default: the configured days, 30]")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would go; remove nothing.")
+@click.option("--force", is_flag=True, help="Even if the clock looks wrong.")
+@json_option
+@workspace_option
+@click.pass_context
+def prune(
+    ctx: click.Context, older_than: str | None, dry_run: bool, force: bool, as_json: bool, workspace: str | None
+) -> None:
+    """Remove old drafts, and old files from processed/.
+
+    A draft that nobody decided on in a month is not going to be. Drafts come back with undo; originals of open drafts
+    stay.
+
+    Example: truekeep review prune --older-than 30d --dry-run
+    """
+    age = _parse_age(older_than) if older_than else None
+    drafts, files = open_workspace(ctx, workspace).prune(older_than=age, dry_run=dry_run, force=force)
+    if as_json:
+        shown = {
+            "dry_run": dry_run,
+            "drafts": [draft.id for draft in drafts],
+            "processed": [printable(f) for f in files],
+        }
+        print_json("review-prune", shown)
+        return
+    for draft in drafts:
+        click.echo(f"{coloured('expired')} {draft.id} ({shown_age(_age_of(draft))})")
+    for file in files:
+        click.echo(f"removed {printable(file)}")
+    verb = "would be removed" if dry_run else "removed"
+    click.echo(f"{len(drafts)} draft(s) and {len(files)} processed file(s) {verb}")
+
+
+def _parse_age(text: str) -> timedelta:
+    match = _AGE.match(text.strip().lower())
+    if match is None:
+        raise BadInput(f"{text!r} is not an age", hint="write 30d, 6w or 12h")
+    hours = int(match[1]) * {"h": 1, "d": 24, "w": 168, "": 24}[match[2]]
+    return timedelta(hours=hours)

@@ -1,0 +1,107 @@
+"""How things look on a terminal and in JSON: tables, ages, colours that mean something, one shape for every --json."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from truekeep.hidden import printable
+from truekeep.model import Finding
+from truekeep.workspace import Workspace
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+COLOURS = {
+    "promoted": "green",
+    "routed": "green",
+    "approved": "green",
+    "already": "bright_black",
+    "review": "yellow",
+    "skipped": "yellow",
+    "refused": "red",
+    "failed": "red",
+    "undone": "magenta",
+    "rejected": "magenta",
+    "expired": "magenta",
+}
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def workspace_option(command: Command) -> Command:
+    return click.option("-w", "--workspace", metavar="DIR", help="The workspace to use.")(command)
+
+
+def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
+    """The workspace that this command is about."""
+    chosen = workspace or (ctx.obj or {}).get("workspace")
+    opened = Workspace.open(Path(chosen) if chosen else None)
+    ctx.call_on_close(opened.close)
+    return opened
+
+
+def print_json(kind: str, data: dict[str, Any]) -> None:
+    """Every --json output says what it is and in which version of its shape."""
+    click.echo(json.dumps({"schema": f"truekeep.{kind}/1", **data}, indent=2, ensure_ascii=False, default=str))
+
+
+def shown_finding(finding: Finding) -> dict[str, Any]:
+    return {"code": finding.code, "message": printable(finding.message), "line": finding.line}
+
+
+def coloured(word: str, *, width: int = 0) -> str:
+    return click.style(word.ljust(width), fg=COLOURS.get(word))
+
+
+def age_in_days(day: date | None, today: date) -> int | None:
+    return max((today - day).days, 0) if day else None
+
+
+def shown_age(days: int | None) -> str:
+    """An age that fits a column: 5 d, 3 mo, 2 y."""
+    if days is None:
+        return "?"
+    if days < 60:
+        return f"{days} d"
+    return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, colour: int | None = None) -> None:
+    """Aligned columns; on a terminal the last one is cut to the window's width."""
+    clean = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
+    room = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    click.echo(click.style(_row(headers, widths, room), bold=True))
+    for row in clean:
+        line = _row(row, widths, room)
+        if colour is not None:
+            start = sum(widths[:colour]) + 2 * colour
+            end = start + len(row[colour])
+            line = line[:start] + coloured(line[start:end]) + line[end:]
+        click.echo(line)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
+    line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return line[: room - 1] + "…" if room and len(line) > room else line
+
+
+def print_difference(lines: Sequence[str]) -> None:
+    for line in lines:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(line, fg=colour))
+
+
+def print_findings(findings: Sequence[Finding], *, indent: str = "") -> None:
+    for finding in findings:
+        place = f"line {finding.line}: " if finding.line else ""
+        click.echo(f"{indent}{place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}")

@@ -1,0 +1,166 @@
+"""The configuration of a workspace: .truekeep/config.toml, checked once, every problem at once.
+
+A missing file or key means the default. An unknown key is a problem, because it is a typo more often than not, and a
+misspelt policy must not silently mean the default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+from truekeep.errors import BadSetup
+from truekeep.model import RULES, Policy
+
+WRITERS = {"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"}
+_INBOX = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
+_WRITER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How large things may grow before they are set aside or warned about."""
+
+    handoff_bytes: int = 1_048_576
+    settle_seconds: float = 1.0
+    index_lines: int = 200
+    index_bytes: int = 25_600
+    document_bytes: int = 65_536
+    review_days: int = 30
+    processed_days: int = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What a workspace is told to do."""
+
+    repositories: tuple[str, ...] = ()
+    writers: Mapping[str, str] = field(default_factory=lambda: dict(WRITERS))
+    policy: Mapping[str, Policy] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+    def policy_for(self, code: str) -> Policy:
+        return self.policy.get(code) or RULES[code].policy
+
+
+TEMPLATE = """\
+# truekeep's configuration for this workspace. Everything left out has its default.
+
+# The repositories whose inboxes are scanned; patterns such as "~/repos/*" are fine.
+# The workspace's own inboxes are always scanned.
+repositories = [{repositories}]
+
+# Writers and their inbox inside a repository. Naming one adds it to claude and codex.
+[writers]
+# opencode = ".opencode/memory-handoffs"
+
+# What a finding leads to: "promote" (file it all the same), "review" (a person decides), "refuse" (turn it away).
+# `truekeep handoff lint --codes` lists every code with its default.
+[policy]
+# task-state = "review"
+
+[limits]
+# handoff_bytes = 1048576   # larger files go to review unread
+# settle_seconds = 1.0      # a file changed more recently may still be being written
+# index_lines = 200         # what agents load of MEMORY.md before they cut it off
+# index_bytes = 25600
+# document_bytes = 65536
+# review_days = 30          # `review prune` without --older-than
+# processed_days = 30
+"""
+
+
+def render_config(repositories: tuple[str, ...]) -> str:
+    quoted = ", ".join('"' + pattern.replace("\\", "\\\\").replace('"', '\\"') + '"' for pattern in repositories)
+    return TEMPLATE.format(repositories=quoted)
+
+
+def parse_config(text: str, *, where: str) -> Config:
+    """Read a configuration; one error names everything that is wrong with it."""
+    import tomllib
+
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
+    problems: list[str] = []
+    _unknown(data, ("repositories", "writers", "policy", "limits"), "", problems)
+    config = Config(
+        repositories=_repositories(data.get("repositories", []), problems),
+        writers=_writers(data.get("writers", {}), problems),
+        policy=_policy(data.get("policy", {}), problems),
+        limits=_limits(data.get("limits", {}), problems),
+    )
+    if problems:
+        raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
+    return config
+
+
+def _unknown(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
+    for key in table:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            problems.append(f"unknown key {prefix}{key}" + (f" (did you mean {close[0]}?)" if close else ""))
+
+
+def _table(value: Any, name: str, problems: list[str]) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return value
+    problems.append(f"{name} must be a table")
+    return {}
+
+
+def _repositories(value: Any, problems: list[str]) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        problems.append('repositories must be a list of patterns, such as ["~/repos/*"]')
+        return ()
+    return tuple(value)
+
+
+def _writers(value: Any, problems: list[str]) -> dict[str, str]:
+    writers = dict(WRITERS)
+    for name, folder in _table(value, "writers", problems).items():
+        if not _WRITER.match(name):
+            problems.append(f"writers.{name}: a writer's name is lower-case letters, digits and dashes")
+        elif not isinstance(folder, str) or not _INBOX.match(folder) or {".", ".."} & set(folder.split("/")):
+            problems.append(f"writers.{name} must be a folder inside a repository, such as .{name}/memory-handoffs")
+        else:
+            writers[name] = folder
+    return writers
+
+
+def _policy(value: Any, problems: list[str]) -> dict[str, Policy]:
+    table = _table(value, "policy", problems)
+    _unknown(table, tuple(RULES), "policy.", problems)
+    policy: dict[str, Policy] = {}
+    for code, choice in table.items():
+        if code not in RULES:
+            continue
+        if choice not in get_args(Policy):
+            problems.append(f'policy.{code} must be "promote", "review" or "refuse"')
+        elif choice == "promote" and RULES[code].binding:
+            problems.append(f'policy.{code} cannot be "promote": {RULES[code].meaning}')
+        else:
+            policy[code] = choice
+    return policy
+
+
+def _limits(value: Any, problems: list[str]) -> Limits:
+    table = _table(value, "limits", problems)
+    defaults = Limits()
+    known = tuple(item.name for item in fields(Limits))
+    _unknown(table, known, "limits.", problems)
+    chosen: dict[str, Any] = {}
+    for key in known:
+        if key not in table:
+            continue
+        number = table[key]
+        whole = isinstance(getattr(defaults, key), int)
+        if isinstance(number, bool) or not isinstance(number, int if whole else (int, float)) or number < 0:
+            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number, 0 or more")
+        else:
+            chosen[key] = number
+    return Limits(**chosen)

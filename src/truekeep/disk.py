@@ -1,0 +1,294 @@
+"""The few ways in which truekeep touches a disk: folders held open, no symlink followed, files written whole.
+
+Every function takes a folder's descriptor and a plain name, so a path that changes underneath cannot lead elsewhere.
+A file is written as a temporary one beside its place, synced, and then exchanged with what is there; the exchange
+shows what really was replaced, so an edit made in the last microsecond is put back instead of lost. Nothing here
+knows what memory is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+TEMPORARY = ".truekeep-tmp"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOREPLACE, _EXCHANGE = 1, 2
+
+
+class UnsafePath(Exception):
+    """What stands there is not a file of ours to read or write: a symlink, a folder, a device, too large."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(f"{path} {what}")
+        self.path = path
+        self.what = what
+
+
+class BeingWritten(Exception):
+    """Some process has the file open for writing: what is in it may be half of it."""
+
+
+class ChangedSince(Exception):
+    """The file is not the one that was read. It was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Which file, at which state: changes whenever the file is written or replaced."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    mode: int
+
+
+def stamp_of(info: os.stat_result) -> Stamp:
+    return Stamp(info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
+
+
+def open_root(path: str) -> int:
+    """Open a folder that the user named. It may be reached through a symlink; nothing below it may."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def open_folder(parent: int, name: str, *, shown: str = "") -> int:
+    """Open a folder inside another; a symlink or a file in its place is unsafe."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            what = "is a symlink" if is_symlink(parent, name) else "is not a folder"
+            raise UnsafePath(shown or name, what) from error
+        raise
+
+
+def is_symlink(parent: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def read_file(
+    folder: int, name: str, *, limit: int, shown: str = "", inspect: Callable[[int, os.stat_result], None] | None = None
+) -> tuple[bytes, Stamp]:
+    """A regular file's bytes, read once, and the stamp that goes with exactly these bytes.
+
+    `inspect` sees the open descriptor before anything is read, and may raise.
+    """
+    try:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnsafePath(shown or name, "is a symlink") from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise UnsafePath(shown or name, "is not a regular file") from error
+        raise
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            raise UnsafePath(shown or name, "is not a regular file")
+        if inspect is not None:
+            inspect(descriptor, before)
+        if before.st_size > limit:
+            raise UnsafePath(shown or name, f"has {before.st_size} bytes, more than the limit of {limit}")
+        data = os.read(descriptor, before.st_size + 1)
+        while 0 < len(data) <= before.st_size and (more := os.read(descriptor, before.st_size + 1 - len(data))):
+            data += more
+        after = os.fstat(descriptor)
+        if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns or after.st_size != before.st_size:
+            raise ChangedSince(shown or name)
+        return data, stamp_of(before)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_writers(descriptor: int) -> None:
+    """Raise BeingWritten while any process has this file open for writing, where the system can tell (Linux leases).
+
+    A lease is granted only when nobody writes. Whoever opens the file in the instant that we hold it makes the kernel
+    send SIGIO; the caller must have it ignored.
+    """
+    import fcntl
+
+    set_lease = getattr(fcntl, "F_SETLEASE", None)
+    if set_lease is None:
+        return
+    try:
+        fcntl.fcntl(descriptor, set_lease, fcntl.F_RDLCK)
+    except OSError as error:
+        if error.errno == errno.EAGAIN:
+            raise BeingWritten from error
+        return  # not our file, or a file system without leases: the quiet period has to do
+    fcntl.fcntl(descriptor, set_lease, fcntl.F_UNLCK)
+
+
+def write_beside(folder: int, name: str, data: bytes, *, mode: int | None = None) -> Stamp:
+    """Write and sync a temporary file next to where it belongs. Nothing else sees it yet."""
+    temporary = temporary_name(name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(temporary, dir_fd=folder)  # left by a run that was killed; only the lock's holder gets here
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+    try:
+        written = os.write(descriptor, data)
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:])
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+        return stamp_of(os.fstat(descriptor))
+    except BaseException:
+        discard(folder, name)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def temporary_name(name: str) -> str:
+    return f".{name}{TEMPORARY}"
+
+
+def put_new(folder: int, name: str, *, shown: str = "") -> None:
+    """Give the temporary file its name, unless something stands there by now."""
+    temporary = temporary_name(name)
+    if _renameat2(folder, temporary, name, _NOREPLACE, shown or name):
+        return
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError as error:
+        raise ChangedSince(shown or name) from error
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
+            raise
+        # A file system without hard links. The lock keeps other truekeeps out; a person has microseconds to lose to.
+        if _exists(folder, name):
+            raise ChangedSince(shown or name) from error
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    os.unlink(temporary, dir_fd=folder)
+
+
+def put_over(folder: int, name: str, expected: Stamp, *, shown: str = "") -> None:
+    """Put the temporary file in the place of exactly the file that was read."""
+    temporary = temporary_name(name)
+    if _stamp(folder, name) != expected:
+        raise ChangedSince(shown or name)
+    try:
+        exchanged = _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+    except FileNotFoundError as error:
+        raise ChangedSince(shown or name) from error
+    if not exchanged:
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    if _stamp(folder, temporary) != expected:
+        _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+        raise ChangedSince(shown or name)
+    os.unlink(temporary, dir_fd=folder)
+
+
+def remove(folder: int, name: str, expected: Stamp, *, shown: str = "") -> None:
+    """Remove exactly the file that was read."""
+    if _stamp(folder, name) != expected:
+        raise ChangedSince(shown or name)
+    os.unlink(name, dir_fd=folder)
+
+
+def discard(folder: int, name: str) -> None:
+    """Remove the temporary file for a name, if there is one."""
+    with suppress(OSError):
+        os.unlink(temporary_name(name), dir_fd=folder)
+
+
+def _stamp(folder: int, name: str) -> Stamp | None:
+    try:
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return stamp_of(info) if stat.S_ISREG(info.st_mode) else None
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+_rename_call: Callable[..., int] | None = None
+_rename_known = False
+
+
+def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
+    """Rename with flags where the system can. False means that nothing was done and another way is needed."""
+    global _rename_call, _rename_known
+    if not _rename_known:
+        _rename_call, _rename_known = _find_renameat2(), True
+    if _rename_call is None:
+        return False
+    import ctypes
+
+    if _rename_call(folder, os.fsencode(old), folder, os.fsencode(new), flags) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    if code == errno.EEXIST:
+        raise ChangedSince(shown)
+    raise OSError(code, os.strerror(code), shown)
+
+
+def _find_renameat2() -> Callable[..., int] | None:
+    import ctypes
+
+    library: Any = ctypes.CDLL(None, use_errno=True)
+    call = getattr(library, "renameat2", None)
+    if call is None:
+        return None
+    call.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    call.restype = ctypes.c_int
+    found: Callable[..., int] = call
+    return found
+
+
+@contextmanager
+def locked(path: str) -> Iterator[bool]:
+    """Hold the kernel's lock on a file that is never deleted. Gives False at once when another process holds it.
+
+    A dead holder frees it by dying. If the file was replaced while we waited for it, our lock is on nothing: try again.
+    """
+    import fcntl
+
+    for _attempt in range(5):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                same = os.stat(path).st_ino == os.fstat(descriptor).st_ino
+            except FileNotFoundError:
+                same = False
+            if not same:
+                continue
+            yield True
+            return
+        finally:
+            os.close(descriptor)
+    yield False

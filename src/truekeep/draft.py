@@ -1,0 +1,139 @@
+"""A review draft as text and as a value: why a handoff waits, where it came from, and the handoff itself.
+
+A draft is one Markdown file: frontmatter written by truekeep, then the original, byte for byte. A person may edit
+what is below the frontmatter and approve the result. A handoff with a credential is kept with the credential masked,
+and one that is no text is not copied at all; in both cases the draft says where the original lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from truekeep.frontmatter import InvalidFrontmatter, quote, split_frontmatter
+from truekeep.handoff import decode_text, parse_name, slugify
+from truekeep.hidden import printable
+from truekeep.model import REVIEW, Finding
+from truekeep.secrets import find_secrets, mask_secrets
+
+Kept = Literal["whole", "masked", "elsewhere"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One handoff that waits for a person."""
+
+    id: str
+    received_at: str
+    name: str  # the handoff's own file name
+    writer: str
+    machine: str
+    repository: str
+    original: str  # where the original lies
+    digest: str  # SHA-256 of the original, in hex
+    kept: Kept
+    reasons: tuple[tuple[str, str], ...]  # code and sentence
+    target: str
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return f"{REVIEW}/{self.id}.md"
+
+
+def draft_id(name: str, digest: bytes) -> str:
+    """A draft's id: readable, and different for every different handoff."""
+    _, slug = parse_name(name)
+    tail = digest.hex()[:10]
+    if find_secrets(name):
+        return f"handoff-{tail}"
+    return f"{slugify(slug, limit=48) or 'handoff'}-{tail}"
+
+
+def draft_body(raw: bytes | None, *, has_secret: bool) -> tuple[Kept, bytes]:
+    """What of a handoff goes into its draft."""
+    text = decode_text(raw) if raw is not None else None
+    if raw is None or text is None:
+        return "elsewhere", b""
+    if not has_secret:
+        return "whole", raw
+    masked = mask_secrets(text)
+    return ("elsewhere", b"") if masked is None else ("masked", masked.encode())
+
+
+def render_draft(draft: Draft) -> bytes:
+    lines = [
+        "---",
+        f"draft: {draft.id}",
+        f"received: {draft.received_at}",
+        f"handoff: {_scalar(draft.name)}",
+        f"writer: {_scalar(draft.writer)}",
+        f"machine: {_scalar(draft.machine)}",
+        f"repository: {_scalar(draft.repository)}",
+        f"original: {_scalar(draft.original)}",
+        f"sha256: {draft.digest}",
+        f"kept: {draft.kept}",
+        f"target: {_scalar(draft.target)}",
+        "reasons:",
+        *(f"  - {_scalar(f'{code}: {sentence}')}" for code, sentence in draft.reasons),
+        "---",
+        "",
+    ]
+    return "\n".join(lines).encode() + draft.body
+
+
+def _scalar(text: str) -> str:
+    return quote(printable(text))
+
+
+def parse_draft(draft_name: str, data: bytes) -> Draft:
+    """Read a draft. A file that truekeep did not write is a draft too: all of it is the handoff."""
+    stem = draft_name.removesuffix(".md")
+    end = data.find(b"\n---\n")
+    if data.startswith(b"---\ndraft: ") and end > 0:
+        head = data[: end + 5]
+        try:
+            front, _ = split_frontmatter(head.decode("utf-8", "replace"))
+        except InvalidFrontmatter:
+            front = None
+        if front is not None:
+            kept = front.text("kept")
+            return Draft(
+                id=stem,
+                received_at=front.text("received"),
+                name=front.text("handoff"),
+                writer=front.text("writer"),
+                machine=front.text("machine"),
+                repository=front.text("repository"),
+                original=front.text("original"),
+                digest=front.text("sha256"),
+                kept="masked" if kept == "masked" else "elsewhere" if kept == "elsewhere" else "whole",
+                reasons=tuple(_reason(item) for item in front.items("reasons")),
+                target=front.text("target"),
+                body=data[end + 5 :],
+            )
+    return Draft(
+        id=stem,
+        received_at="",
+        name=draft_name,
+        writer="",
+        machine="",
+        repository="",
+        original="",
+        digest="",
+        kept="whole",
+        reasons=(),
+        target="",
+        body=data,
+    )
+
+
+def _reason(item: str) -> tuple[str, str]:
+    code, _, sentence = item.partition(": ")
+    return code, sentence
+
+
+def reasons_of(findings: tuple[Finding, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (finding.code, finding.message + (f" (line {finding.line})" if finding.line else "")) for finding in findings
+    )

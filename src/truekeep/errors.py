@@ -1,0 +1,72 @@
+"""Every failure that a person or a script can act on.
+
+    TruekeepError
+    ├── BadInput            3   what was given cannot be used: a handoff, a name, a draft, an entry
+    │   ├── InvalidHandoff      a handoff with problems, all of them at once
+    │   └── NotFound            no such card, draft, entry or file
+    ├── NotCanonical        4   this machine may not write this memory
+    ├── Busy                5   another truekeep is writing right now
+    ├── BadSetup            6   no workspace, broken configuration, state of a newer version
+    ├── StorageFailed       7   the disk said no: full, read-only, no permission
+    └── EditedSince         8   a person changed the file; nothing was touched
+
+Expected outcomes (a handoff that waits for review, a skipped file) are values, not errors. Anything outside this
+family is a bug in truekeep. The codes and numbers are listed in docs/operations.md and do not change meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from truekeep.model import Finding
+
+
+class TruekeepError(Exception):
+    """Something the reader can act on: shown plainly, never with a traceback."""
+
+    code = "error"
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "", **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+
+class BadInput(TruekeepError):
+    code, exit_code = "bad-input", 3
+
+
+class InvalidHandoff(BadInput):
+    code = "invalid-handoff"
+
+    def __init__(self, message: str, findings: Sequence[Finding], *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.findings = tuple(findings)
+
+
+class NotFound(BadInput):
+    code = "not-found"
+
+
+class NotCanonical(TruekeepError):
+    code, exit_code = "not-canonical-host", 4
+
+
+class Busy(TruekeepError):
+    code, exit_code = "busy", 5
+
+
+class BadSetup(TruekeepError):
+    code, exit_code = "bad-setup", 6
+
+
+class StorageFailed(TruekeepError):
+    code, exit_code = "storage-failed", 7
+
+
+class EditedSince(TruekeepError):
+    code, exit_code = "edited-since", 8

@@ -1,0 +1,511 @@
+"""Decides what one handoff becomes: a card, a document's new lines, already filed, review, or turned away.
+
+The one judge for lint, ingest and review, so that "lint says ok" means "ingest files it". It only decides: it reads
+the store through a Shelf and returns a Filing; nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol
+
+from truekeep import durability, hidden, instructions, secrets
+from truekeep.card import (
+    OWNED_KEYS,
+    TRUST_KEYS,
+    Card,
+    check_card_name,
+    file_card,
+    is_rule_path,
+    parse_card,
+    same_card,
+    words_of,
+)
+from truekeep.catalog import Sketch, sketch, topic_key
+from truekeep.config import Config
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
+from truekeep.handoff import Handoff, decode_text, parse_handoff, parse_name
+from truekeep.markdown import TooComplex, outline
+from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, RULES, Finding, Outcome, Policy
+
+KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
+INSTRUCTED = 0.8  # of a handoff's lines in the instruction file, to say that it is all there
+
+
+class Shelf(Protocol):
+    """What the judge may ask of the store."""
+
+    def read(self, path: str) -> bytes | None: ...
+    def check_index(self) -> None: ...
+    def day_of(self, path: str) -> date | None: ...
+    def find_clash(self, name: str) -> str | None: ...
+    def find_same_topic(self, topic: str, name: str) -> str | None: ...
+    def find_near(self, candidate: Sketch, name: str) -> str | None: ...
+    def hand_lines(self, path: str, data: bytes) -> Collection[str]: ...
+    def instructions(self) -> str: ...
+
+
+class EmptyShelf:
+    """The store as seen from a machine that has none: nothing is there, so nothing can clash."""
+
+    def read(self, path: str) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def check_index(self) -> None:
+        return None
+
+    def day_of(self, path: str) -> date | None:  # noqa: ARG002
+        return None
+
+    def find_clash(self, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def find_same_topic(self, topic: str, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def find_near(self, candidate: Sketch, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def hand_lines(self, path: str, data: bytes) -> Collection[str]:  # noqa: ARG002
+        return ()
+
+    def instructions(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A handoff before the judge: the bytes, the name, and what truekeep itself knows of its origin."""
+
+    raw: bytes | None
+    name: str
+    size: int
+    repository: str
+    writer: str
+    is_conflict_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """Which automatic routes are on."""
+
+    cards: bool = True
+    documents: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filing:
+    """The decision, and everything needed to carry it out."""
+
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    blocking: tuple[Finding, ...] = ()
+    title: str = ""
+    target: str = ""  # the file to write; for review, the one that was meant
+    data: bytes | None = None  # the card's new bytes, or what is appended to the document
+    card_name: str = ""
+    topic: str = ""
+    old_topic: str = ""
+    sketch: Sketch | None = None
+
+    @property
+    def has_secret_name(self) -> bool:
+        return any(finding.code == "secret" and finding.line is None for finding in self.findings)
+
+    @property
+    def has_secret(self) -> bool:
+        return any(finding.code == "secret" for finding in self.findings)
+
+
+def plan_filing(
+    candidate: Candidate,
+    shelf: Shelf,
+    config: Config,
+    *,
+    today: date,
+    routes: Routes | None = None,
+    approved: bool = False,
+    target: str = "",
+) -> Filing:
+    """Judge one handoff. `approved`: a person accepts whatever does not bind; `target`: the place they chose."""
+    routes = routes or Routes()
+    if candidate.raw is None:
+        what = f"{candidate.size} bytes; the limit is {config.limits.handoff_bytes}"
+        return _decide(config, [Finding(code="too-large", message=what)], approved=approved)
+    text = decode_text(candidate.raw)
+    if text is None:
+        what = "NUL bytes" if b"\0" in candidate.raw else "not valid UTF-8"
+        return _decide(config, [Finding(code="not-text", message=what)], approved=approved)
+    if not hidden.strip_hidden(text).strip():
+        return _decide(config, [Finding(code="empty", message="no text in it")], approved=approved)
+    handoff = parse_handoff(text)
+    findings = list(handoff.findings)
+    findings += _judge_text(text, candidate)
+    if handoff.sections:
+        findings += _judge_form(handoff)
+    day = _written_day(candidate.name, today, findings)
+    if target:
+        handoff = _retarget(handoff, target)
+    plan = _Plan(candidate, handoff, shelf, config, findings, day, today, routes, approved)
+    return plan.decide()
+
+
+def _retarget(handoff: Handoff, target: str) -> Handoff:
+    from dataclasses import replace
+
+    if target in DOCUMENTS or target.startswith("rules/"):
+        content = handoff.document_content or handoff.card_content
+        return replace(
+            handoff, action="no-card", target_card="", card_content="", target_document=target, document_content=content
+        )
+    action = "update-card" if handoff.action == "update-card" else "create-card"
+    return replace(
+        handoff,
+        action=action,
+        target_card=target.removeprefix(f"{CARDS}/"),
+        card_content=handoff.card_content or handoff.document_content,
+        target_document="",
+        document_content="",
+    )
+
+
+class _Plan:
+    """The way of one readable handoff through the routes."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        handoff: Handoff,
+        shelf: Shelf,
+        config: Config,
+        findings: list[Finding],
+        day: date,
+        today: date,
+        routes: Routes,
+        approved: bool,
+    ) -> None:
+        self.candidate, self.handoff, self.shelf, self.config = candidate, handoff, shelf, config
+        self.findings, self.day, self.today, self.routes, self.approved = findings, day, today, routes, approved
+
+    def decide(self) -> Filing:
+        handoff = self.handoff
+        if not handoff.sections:
+            return self._filing("review")
+        has_card = bool(handoff.target_card or handoff.card_content)
+        has_document = bool(handoff.target_document or handoff.document_content)
+        if not handoff.action:
+            self._find("unclear-action", "must be create-card, update-card or no-card", "Recommended memory action")
+        if has_card and has_document:
+            self._find("both-routes", "leave out the card sections or the document sections", "Target document")
+        elif handoff.action in ("create-card", "update-card"):
+            return self._card()
+        elif handoff.action == "no-card":
+            return self._document()
+        return self._filing("review")
+
+    def _card(self) -> Filing:
+        handoff = self.handoff
+        name = handoff.target_card
+        if not self.routes.cards:
+            self._find("route-off", "cards are not promoted in this run (--promote-cards)", "Recommended memory action")
+        if not name:
+            self._find("no-target", "`## Target card` is missing", "Target card")
+        elif (why := check_card_name(name, self.shelf.find_clash)) is not None:
+            code = "name-clash" if "letter case" in why else "bad-card-name"
+            self._find(code, why, "Target card")
+            name = ""
+        suggested = self._suggested(name)
+        if suggested is None or not name:
+            return self._filing("review", f"{CARDS}/{name}" if name else "")
+        path = suggested.path
+        try:
+            existing_data = self.shelf.read(path)
+            self.shelf.check_index()
+        except UnsafePath as error:
+            self._find("unsafe-target", f"{error.path} {error.what}", "Target card")
+            return self._filing("review", path)
+        except ChangedSince as error:
+            raise Retry(error.path) from error
+        existing_text = decode_text(existing_data) if existing_data is not None else None
+        if existing_data is not None and existing_text is None:
+            self._find("unsafe-target", f"{path} is not UTF-8 text", "Target card")
+            return self._filing("review", path)
+        existing = parse_card(name, existing_text) if existing_text is not None else None
+        if existing is not None and same_card(suggested, existing):
+            return self._filing("already", path, card=existing)
+        self._compare(suggested, existing, existing_data)
+        card_sketch = sketch(suggested)
+        if (other := self.shelf.find_same_topic(topic_key(suggested.topic), name)) is not None:
+            self._find("same-topic", f"{CARDS}/{other} has the topic {suggested.topic!r}", "Suggested card content")
+        elif (other := self.shelf.find_near(card_sketch, name)) is not None:
+            self._find("near-duplicate", f"{CARDS}/{other} says nearly the same", "Suggested card content")
+        card = file_card(
+            suggested,
+            existing,
+            title=handoff.title,
+            day=self.day,
+            existing_day=(self.shelf.day_of(path) if existing is not None else None) or self.day,
+            repository=self.candidate.repository,
+            writer=self.candidate.writer,
+        )
+        return self._filing("promoted", path, card.render().encode(), card, existing, card_sketch)
+
+    def _suggested(self, name: str) -> Card | None:
+        """The suggested card, if its form allows one."""
+        handoff = self.handoff
+        where = "Suggested card content"
+        if not handoff.card_content:
+            self._find("no-content", f"`## {where}` is missing", where)
+            return None
+        try:
+            front, body = split_frontmatter(handoff.card_content + "\n")
+        except InvalidFrontmatter as error:
+            self._find("bad-frontmatter", f"line {error.line} of the content: {error.what}", where)
+            return None
+        if front is None:
+            self._find("no-frontmatter", "the content must start with --- and topic, category, tags", where)
+            return None
+        if not body.strip():
+            self._find("no-content", "there is nothing below the frontmatter", where)
+            return None
+        if not front.text("topic"):
+            self._find("no-topic", "the title will stand in for it", where)
+        if trust := [key for key in front.names() if key.casefold() in TRUST_KEYS]:
+            self._find("claims-trust", f"{', '.join(trust)} is not a writer's to set", where)
+        if owned := [key for key in front.names() if key in OWNED_KEYS]:
+            self._find("owned-keys", f"{', '.join(owned)} will be replaced", where)
+        return Card(name=name or "card.md", front=front, body=body)
+
+    def _compare(self, suggested: Card, existing: Card | None, existing_data: bytes | None) -> None:
+        """What the card that is there says to the one that is suggested."""
+        update = self.handoff.action == "update-card"
+        if existing is None:
+            if update:
+                self._find("no-such-card", f"there is no {suggested.path}; create-card would make it", "Target card")
+            return
+        if not update:
+            self._find("card-exists", f"{suggested.path} is there with other content", "Target card")
+        old_words = set(words_of(existing.body))
+        kept = len(old_words & set(words_of(suggested.body))) / len(old_words) if old_words else 1.0
+        if kept < KEEPS_LEAST:
+            self._find("drops-most", f"only {kept:.0%} of its words would stay", "Suggested card content")
+        assert existing_data is not None
+        new_lines = {line.strip() for line in suggested.body.split("\n")}
+        dropped = [line for line in self.shelf.hand_lines(existing.path, existing_data) if line not in new_lines]
+        if dropped:
+            self._find(
+                "hand-edited", f"it would drop {len(dropped)} line(s) that a person wrote", "Suggested card content"
+            )
+        if existing.updated is not None and self.day < existing.updated <= self.today:
+            what = f"written {self.day}, but the card was updated {existing.updated}"
+            self._find("older-than-card", what, "Target card")
+
+    def _document(self) -> Filing:
+        handoff = self.handoff
+        target, content = handoff.target_document, handoff.document_content
+        if not self.routes.documents:
+            self._find(
+                "route-off", "documents are not routed in this run (--route-documents)", "Recommended memory action"
+            )
+        if not target:
+            self._find("no-target", "`## Target document` is missing", "Target document")
+        elif target not in DOCUMENTS and not is_rule_path(target):
+            allowed = "TOOLS.md, USER.md, rules/<name>.md or .learnings/{LEARNINGS,ERRORS,FEATURE_REQUESTS}.md"
+            self._find("bad-document", f"must be {allowed}", "Target document")
+            target = ""
+        if not content:
+            self._find("no-content", "`## Suggested document content` is missing", "Suggested document content")
+        elif heading := _section_heading(content):
+            self._find("section-in-document", f"use ### or deeper instead of {heading!r}", "Suggested document content")
+        if not target or not content:
+            return self._filing("review", target)
+        try:
+            existing = self.shelf.read(target)
+        except UnsafePath as error:
+            self._find("unsafe-target", f"{error.path} {error.what}", "Target document")
+            return self._filing("review", target)
+        except ChangedSince as error:
+            raise Retry(error.path) from error
+        addition = _addition(existing, content)
+        if addition is None:
+            return self._filing("already", target)
+        if len(existing or b"") + len(addition) > self.config.limits.document_bytes:
+            what = f"{target} would pass {self.config.limits.document_bytes} bytes; move details to cards"
+            self._find("over-budget", what, "Target document")
+        return self._filing("routed", target, addition)
+
+    def _find(self, code: str, message: str, section: str = "") -> None:
+        line = self.handoff.line_of(section)
+        self.findings.append(Finding(code=code, message=message, line=line))
+
+    def _filing(
+        self,
+        outcome: Outcome,
+        target: str = "",
+        data: bytes | None = None,
+        card: Card | None = None,
+        existing: Card | None = None,
+        card_sketch: Sketch | None = None,
+    ) -> Filing:
+        if self.handoff.sections and outcome != "already":
+            self._note_instructed()
+        return _decide(
+            self.config,
+            self.findings,
+            outcome=outcome,
+            approved=self.approved,
+            title=self.handoff.title,
+            target=target,
+            data=data,
+            card_name=card.name if card else "",
+            topic=card.topic if card else "",
+            old_topic=existing.topic if existing else "",
+            card_sketch=card_sketch,
+        )
+
+    def _note_instructed(self) -> None:
+        """Whether the repository's own instruction file says all of this already."""
+        said = self.shelf.instructions()
+        if not said:
+            return
+        lines = [" ".join(words_of(line)) for _, line in self.handoff.knowledge() if len(line.split()) >= 4]
+        known = sum(line in said for line in lines)
+        if lines and known / len(lines) >= INSTRUCTED:
+            self._find("already-instructed", "CLAUDE.md or AGENTS.md there has it", "Durable facts")
+
+
+class Retry(Exception):
+    """A file changed while the judge read it; ask again."""
+
+
+def _judge_text(text: str, candidate: Candidate) -> Iterator[Finding]:
+    """What the text carries besides knowledge. Everything is looked at, comments included."""
+    if candidate.is_conflict_copy:
+        yield Finding(
+            code="conflict-copy", message=f"{hidden.printable(candidate.name)} is a sync tool's second version"
+        )
+    if "<<<<<<< " in text and ("\n=======\n" in text or "\n>>>>>>> " in text):
+        line = text.count("\n", 0, text.index("<<<<<<< ")) + 1
+        yield Finding(code="conflict-markers", message="two versions were merged by git and left so", line=line)
+    for secret in secrets.find_secrets(text)[:20]:
+        line = text.count("\n", 0, secret.start) + 1
+        yield Finding(code="secret", message=f"looks like a credential ({secret.rule})", line=line)
+    for secret in secrets.find_secrets(candidate.name)[:1]:
+        yield Finding(code="secret", message=f"the file name looks like a credential ({secret.rule})")
+    for run in hidden.find_hidden(text)[:20]:
+        line = text.count("\n", 0, run.start) + 1
+        yield Finding(code="hidden-text", message=f"{run.kind}: {hidden.printable(run.decoded)}", line=line)
+    for order in instructions.find_instructions(text)[:20]:
+        yield Finding(code="instruction", message=f"{order.kind}: {order.excerpt}", line=order.line)
+
+
+def _judge_form(handoff: Handoff) -> Iterator[Finding]:
+    if handoff.type not in HANDOFF_TYPES:
+        line = handoff.line_of("Type")
+        yield Finding(code="unknown-type", message=f"one of {', '.join(HANDOFF_TYPES)}", line=line)
+    if not handoff.title:
+        yield Finding(code="no-title", message="`## Title` is missing", line=handoff.line_of("Title"))
+    if not handoff.summary:
+        yield Finding(code="no-summary", message="`## Summary` is missing", line=handoff.line_of("Summary"))
+    for hint in durability.find_hints(handoff.knowledge()):
+        yield Finding(code=hint.code, message=f"{hint.excerpt}: {hint.why}", line=hint.line)
+
+
+def _written_day(name: str, today: date, findings: list[Finding]) -> date:
+    """The day a handoff was written, by its name; today when the name does not say or says a later day."""
+    written, _ = parse_name(name)
+    if written is None:
+        findings.append(Finding(code="odd-name", message="the day it was written is not known; today counts"))
+        return today
+    if (written.date() - today).days > 1:
+        findings.append(Finding(code="future-date", message=f"{written:%Y-%m-%d} is after today"))
+    return min(written.date(), today)
+
+
+def _section_heading(content: str) -> str:
+    """The first ## heading in a document's content, outside fences."""
+    try:
+        headings = outline(content + "\n").headings
+    except TooComplex:
+        return "an indented fence or HTML block"
+    return next((f"## {heading.text}" for heading in headings if heading.level == 2), "")
+
+
+def _addition(existing: bytes | None, content: str) -> bytes | None:
+    """The bytes to append, in the document's own newlines; None when the content is there already."""
+    newline = b"\r\n" if existing and b"\r\n" in existing else b"\n"
+    block = content.strip("\n").encode().replace(b"\n", newline)
+    if not existing:
+        return block + newline
+    if _holds_block(existing, block):
+        return None
+    lead = newline if existing.endswith(b"\n") else newline * 2
+    if existing.endswith(newline * 2):
+        lead = b""
+    return lead + block + newline
+
+
+def _holds_block(existing: bytes, block: bytes) -> bool:
+    position = existing.find(block)
+    while position >= 0:
+        end = position + len(block)
+        if (position == 0 or existing[position - 1 : position] == b"\n") and existing[end : end + 1] in (
+            b"",
+            b"\n",
+            b"\r",
+        ):
+            return True
+        position = existing.find(block, position + 1)
+    return False
+
+
+def _decide(
+    config: Config,
+    findings: list[Finding],
+    *,
+    outcome: Outcome = "review",
+    approved: bool,
+    title: str = "",
+    target: str = "",
+    data: bytes | None = None,
+    card_name: str = "",
+    topic: str = "",
+    old_topic: str = "",
+    card_sketch: Sketch | None = None,
+) -> Filing:
+    """Weigh the findings by the policy. What is already filed stays so, unless it must not be touched at all."""
+    if any(finding.code == "secret" for finding in findings):
+        findings = [_without_excerpt(finding) for finding in findings]
+    ranks: dict[Policy, list[Finding]] = {"promote": [], "review": [], "refuse": []}
+    for finding in findings:
+        policy = config.policy_for(finding.code)
+        if approved:
+            policy = "review" if RULES[finding.code].binding else "promote"
+        ranks[policy].append(finding)
+    if outcome != "already" or any(RULES[finding.code].binding for finding in ranks["review"]):
+        if ranks["refuse"]:
+            outcome = "refused"
+        elif ranks["review"] or outcome == "review":
+            outcome = "review"
+    return Filing(
+        outcome=outcome,
+        findings=tuple(findings),
+        blocking=tuple(ranks["refuse"] + ranks["review"]),
+        title=title,
+        target=target,
+        data=data,
+        card_name=card_name,
+        topic=topic,
+        old_topic=old_topic,
+        sketch=card_sketch,
+    )
+
+
+def _without_excerpt(finding: Finding) -> Finding:
+    """A finding that cannot carry any of the text: an excerpt could hold the very secret."""
+    if finding.code == "secret":
+        return finding
+    return Finding(code=finding.code, message=RULES[finding.code].meaning, line=finding.line)

@@ -1,0 +1,306 @@
+"""A handoff as text and as a value.
+
+Parsing never fails and never guesses: it gives a Handoff with whatever could be read and a finding for each thing
+that could not. A section starts at one of the ten known headings only, so a card may hold headings of its own; a
+known heading where content may be meant is a finding. Whether a handoff is filed is not decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from truekeep.markdown import Heading, TooComplex, outline, peel_fence, strip_comments
+from truekeep.model import HANDOFF_TYPES, Finding
+
+ACTIONS = ("create-card", "update-card", "no-card")
+SECTIONS = (
+    "Type",
+    "Title",
+    "Summary",
+    "Durable facts",
+    "Evidence",
+    "Recommended memory action",
+    "Target card",
+    "Suggested card content",
+    "Target document",
+    "Suggested document content",
+)
+
+_KNOWN = {name.casefold(): name for name in SECTIONS}
+_BLANK = frozenset(("", "-", "--", "—", "n/a", "na", "none", "(none)", "null", "not applicable"))
+_MAY_FOLLOW_CARD = frozenset(("Target document", "Suggested document content"))
+_NAME = re.compile(r"(\d{4}-\d{2}-\d{2})-(\d{2})(\d{2})-(.+)\.md\Z", re.DOTALL)
+_SLUG_GAP = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section: its text as it stands, and the line of the file where that text begins."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handoff:
+    """What one agent leaves for the next: proposed durable knowledge."""
+
+    type: str = ""
+    title: str = ""
+    summary: str = ""
+    action: str = ""  # one of ACTIONS, or empty when unclear
+    target_card: str = ""
+    card_content: str = ""
+    target_document: str = ""
+    document_content: str = ""
+    sections: dict[str, Section] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    has_outer_fence: bool = False
+
+    def line_of(self, name: str) -> int | None:
+        section = self.sections.get(name)
+        return section.line if section else None
+
+    def knowledge(self) -> Iterator[tuple[int, str]]:
+        """The numbered lines that would be remembered: facts and suggested content, without fenced code."""
+        for name in ("Durable facts", "Suggested card content", "Suggested document content"):
+            section = self.sections.get(name)
+            if section is None:
+                continue
+            fence = ""
+            outer = self.has_outer_fence
+            for number, line in enumerate(section.text.split("\n"), start=section.line):
+                bare = line.lstrip(" ")
+                if bare.startswith(("```", "~~~")):
+                    if outer:
+                        outer = False
+                    elif not fence:
+                        fence = bare[:3]
+                    elif bare.startswith(fence):
+                        fence = ""
+                elif not fence and bare:
+                    yield number, line
+
+
+def decode_text(raw: bytes) -> str | None:
+    """The text of a file: UTF-8 without its byte-order mark, plain newlines. None when it is not text."""
+    if b"\0" in raw:
+        return None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def parse_handoff(text: str) -> Handoff:
+    """Read a handoff, with a finding for everything that is unclear about it."""
+    try:
+        shape = outline(text)
+    except TooComplex:
+        what = "the text is too long for its nested or indented fences and HTML; split it"
+        return Handoff(findings=(Finding(code="unclear-section", message=what),))
+    starts = [(name, heading) for heading in shape.headings if heading.level == 2 and (name := _known_name(heading))]
+    if not starts:
+        what = "no `## Type`, `## Title` … section; `truekeep handoff new` writes one that fits"
+        return Handoff(findings=(Finding(code="not-a-handoff", message=what, line=1),))
+    findings: list[Finding] = []
+    if shape.open_at is not None:
+        what = "opened here and never closed"
+        findings.append(Finding(code="open-fence", message=what, line=shape.open_at))
+    sections = _cut_sections(text, starts, findings)
+    _note_outside_text(text[: starts[0][1].start], findings)
+
+    type_ = _single(sections, "Type")
+    title = _single(sections, "Title")
+    card_content, has_outer_fence = _content(sections, "Suggested card content")
+    document_content, document_fence = _content(sections, "Suggested document content")
+    _note_unclear_sections(starts, has_outer_fence, document_fence, findings)
+    action = _single(sections, "Recommended memory action") or ""
+    return Handoff(
+        type=(type_ or "").casefold(),
+        title=title if title is not None else _first_line(sections["Title"].text),
+        summary=_body(sections, "Summary"),
+        action=action.casefold().rstrip(".") if action.casefold().rstrip(".") in ACTIONS else "",
+        target_card=_target(sections, "Target card"),
+        card_content=card_content,
+        target_document=_target(sections, "Target document"),
+        document_content=document_content,
+        sections=sections,
+        findings=tuple(findings),
+        has_outer_fence=has_outer_fence or document_fence,
+    )
+
+
+def _known_name(heading: Heading) -> str | None:
+    name = heading.text.casefold()
+    return _KNOWN.get(name) or _KNOWN.get(" ".join(name.strip("*_` :").split()))
+
+
+def _cut_sections(text: str, starts: list[tuple[str, Heading]], findings: list[Finding]) -> dict[str, Section]:
+    sections: dict[str, Section] = {}
+    last = len(starts) - 1
+    for position, (name, heading) in enumerate(starts):
+        if name in sections:
+            what = f"`## {name}` stands twice (first above line {sections[name].line})"
+            findings.append(Finding(code="section-twice", message=what, line=heading.line))
+            continue
+        end = len(text) if position == last else starts[position + 1][1].start
+        sections[name] = Section(text[heading.end : end], heading.line + 1)
+    return sections
+
+
+def _note_outside_text(before: str, findings: list[Finding]) -> None:
+    for number, line in enumerate(strip_comments(before).split("\n"), start=1):
+        if line.strip() and not line.startswith("# "):
+            what = "text before the first section is kept with the original but not filed"
+            findings.append(Finding(code="outside-text", message=what, line=number))
+            return
+
+
+def _note_unclear_sections(
+    starts: list[tuple[str, Heading]], card_is_fenced: bool, document_is_fenced: bool, findings: list[Finding]
+) -> None:
+    """A known heading behind unfenced content could be the content's own. That is not for us to guess."""
+    content = ""
+    for name, heading in starts:
+        if content and not (content == "Suggested card content" and name in _MAY_FOLLOW_CARD):
+            what = f"`## {name}` behind `## {content}`: section or content? Fence the content or move the section up"
+            findings.append(Finding(code="unclear-section", message=what, line=heading.line))
+            return
+        if (name == "Suggested card content" and not card_is_fenced) or (
+            name == "Suggested document content" and not document_is_fenced
+        ):
+            content = name
+
+
+def _single(sections: dict[str, Section], name: str) -> str | None:
+    """The one value of a section; None when it holds several lines."""
+    section = sections.get(name)
+    if section is None:
+        return ""
+    text = section.text.strip()
+    if "\n" not in text and "<" not in text:
+        return _bare(text)
+    lines = [bare for line in strip_comments(text).split("\n") if (bare := line.strip())]
+    if len(lines) > 1:
+        return None
+    return _bare(lines[0]) if lines else ""
+
+
+def _bare(line: str) -> str:
+    """A value without the bullet, backticks, quotes or stars that models put around it."""
+    if line.startswith(("- ", "* ")):
+        line = line[2:].strip()
+    for marks in ("**", "`", '"', "'"):
+        if len(line) > 2 * len(marks) and line.startswith(marks) and line.endswith(marks):
+            line = line[len(marks) : -len(marks)].strip()
+    return "" if line.casefold() in _BLANK else line
+
+
+def _target(sections: dict[str, Section], name: str) -> str:
+    """A target as written; several lines come back joined, so that no check can take only the first."""
+    value = _single(sections, name)
+    return value if value is not None else sections[name].text.strip()
+
+
+def _first_line(text: str) -> str:
+    return strip_comments(text).strip().split("\n", 1)[0].strip()
+
+
+def _body(sections: dict[str, Section], name: str) -> str:
+    section = sections.get(name)
+    return strip_comments(section.text).strip() if section else ""
+
+
+def _content(sections: dict[str, Section], name: str) -> tuple[str, bool]:
+    """The suggested content without template comments around it or one outer fence; and whether there was a fence."""
+    section = sections.get(name)
+    if section is None:
+        return "", False
+    text = _without_edge_comments(section.text)
+    peeled = peel_fence(text)
+    fenced = peeled != text
+    if fenced:
+        text = _without_edge_comments(peeled)
+    return ("" if text.casefold() in _BLANK else text), fenced
+
+
+def _without_edge_comments(text: str) -> str:
+    text = text.strip("\n")
+    while True:
+        stripped = text.strip()
+        if stripped.startswith("<!--") and (end := stripped.find("-->")) >= 0:
+            text = stripped[end + 3 :].strip("\n")
+        elif stripped.endswith("-->") and (start := stripped.rfind("<!--")) > 0 and "```" not in stripped[start:]:
+            text = stripped[:start].rstrip()
+        else:
+            return stripped if not text.startswith("    ") else text.rstrip()
+
+
+def parse_name(name: str) -> tuple[datetime | None, str]:
+    """When a handoff says it was written, and its slug. The time is what the writer's clock said: information only."""
+    match = _NAME.match(name)
+    if match is None:
+        return None, name.removesuffix(".md")
+    day, hour, minute, slug = match.groups()
+    try:
+        return datetime.fromisoformat(f"{day}T{hour}:{minute}"), slug
+    except ValueError:
+        return None, name.removesuffix(".md")
+
+
+def slugify(text: str, *, limit: int = 60) -> str:
+    """A text as lower-case words and dashes, safe in any file name."""
+    return _SLUG_GAP.sub("-", text.casefold().encode("ascii", "ignore").decode()).strip("-")[:limit].strip("-")
+
+
+def handoff_name(title: str, at: datetime) -> str:
+    return f"{at:%Y-%m-%d-%H%M}-{slugify(title) or 'handoff'}.md"
+
+
+def render_handoff(
+    *,
+    type: str,  # noqa: A002 - the section's own name
+    title: str,
+    summary: str,
+    facts: Sequence[str] = (),
+    evidence: Sequence[str] = (),
+    action: str,
+    target_card: str = "",
+    card_content: str = "",
+    target_document: str = "",
+    document_content: str = "",
+) -> str:
+    """A handoff in the standard form. Parsing it gives the same values back."""
+    parts = ["# Memory Handoff\n"]
+
+    def add(name: str, text: str) -> None:
+        if text:
+            parts.append(f"## {name}\n{text.rstrip()}\n")
+
+    add("Type", type if type in HANDOFF_TYPES else type.strip())
+    add("Title", " ".join(title.split()))
+    add("Summary", summary.strip())
+    add("Durable facts", "\n".join(f"- {' '.join(fact.split())}" for fact in facts))
+    add("Evidence", "\n".join(f"- {' '.join(item.split())}" for item in evidence))
+    add("Recommended memory action", action)
+    add("Target card", target_card)
+    add("Suggested card content", _fenced(card_content))
+    add("Target document", target_document)
+    add("Suggested document content", document_content.strip("\n"))
+    return "\n".join(parts)
+
+
+def _fenced(content: str) -> str:
+    """Content inside a fence longer than any in it, when its own headings could be taken for sections."""
+    if not content or not any(_known_name(heading) for heading in outline(content).headings if heading.level == 2):
+        return content.strip("\n")
+    longest = max((len(match[0]) for match in re.finditer("`+", content)), default=0)
+    marks = "`" * max(4, longest + 1)
+    return f"{marks}markdown\n{content.strip()}\n{marks}"

@@ -1,0 +1,75 @@
+"""Which machine this is, and which one may write a workspace.
+
+A machine's id comes from the operating system and survives a new host name; a workspace that is copied or synced to
+another machine therefore does not match there. Only a keyed hash of the id is ever written down.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """This computer: an id that stays, and the name people know it by."""
+
+    id: str
+    name: str
+
+
+def this_machine() -> Machine:
+    name = socket.gethostname() or "unnamed"
+    raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id() or _own_id()
+    return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
+
+
+def _system_id() -> str:
+    for path in _FILES:
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text and text != "uninitialized":
+            return text
+    return _mac_id() if sys.platform == "darwin" else ""
+
+
+def _mac_id() -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"], capture_output=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    for line in done.stdout.decode("ascii", "replace").splitlines():
+        if "IOPlatformUUID" in line:
+            return line.rpartition("=")[2].strip(' "')
+    return ""
+
+
+def _own_id() -> str:
+    """A system without an id gets one that truekeep keeps in the user's state folder, outside any workspace."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "truekeep"
+    path = state / "machine-id"
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        pass
+    import secrets
+
+    state.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="ascii") as file:
+            file.write(secrets.token_hex(16) + "\n")
+    except FileExistsError:
+        pass
+    return path.read_text(encoding="ascii").strip()

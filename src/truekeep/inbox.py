@@ -1,0 +1,324 @@
+"""Inboxes: where writers leave handoffs. Finds them, reads letters out of them, and clears what is done.
+
+The only module that touches an inbox. Everything in one is hostile until judged: symlinks are not followed, special
+files not opened, half-written ones left for the next run. A letter is cleared by moving it to processed/, and only if
+it is still the file that was read.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import stat
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from truekeep import disk
+from truekeep.disk import BeingWritten, ChangedSince, Stamp, UnsafePath
+from truekeep.errors import BadInput
+
+PROCESSED = "processed"
+_OPEN_AT_ONCE = 8
+_NOT_LETTERS = frozenset(("readme.md", "template.md", "agents.md", "claude.md", ".gitignore"))
+_LETTER = re.compile(r"(?:\.md|\.md\.(?:conflict\d+|path[12]))\Z", re.IGNORECASE)
+_CONFLICT = re.compile(
+    r"\.(?:conflict\d+|path[12])(?:\.md)?\Z|\.sync-conflict-\d{8}-\d{6}[^/]*\.md\Z|conflicted copy[^/]*\.md\Z"
+    r"|\.md\.conflict\d+\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """One writer's folder in one repository."""
+
+    root: Path  # the repository
+    folder: str  # relative, such as .claude/memory-handoffs
+    writer: str
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Letter:
+    """A handoff as it lies in an inbox: nothing in it is believed yet."""
+
+    inbox: Inbox
+    name: str
+    raw: bytes | None  # None when the file is too large to read
+    size: int
+    digest: bytes
+    stamp: Stamp
+    is_conflict_copy: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A file that was left where it is, and why. The next run looks again."""
+
+    inbox: Inbox
+    name: str
+    why: str
+    is_settling: bool = False
+
+
+def find_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[Inbox]:
+    """The inboxes that exist below these repositories, each once."""
+    found: dict[tuple[int, int], Inbox] = {}
+    for root in roots:
+        for writer, folder in writers.items():
+            inbox = Inbox(root=root, folder=folder, writer=writer)
+            try:
+                info = os.lstat(inbox.path)
+            except OSError:
+                continue
+            found.setdefault((info.st_dev, info.st_ino), inbox)
+    return list(found.values())
+
+
+def expand_repositories(patterns: Sequence[str]) -> list[Path]:
+    """The folders that the configured patterns name, in a stable order."""
+    roots: dict[str, None] = {}
+    for pattern in patterns:
+        full = os.path.expanduser(os.path.expandvars(pattern))
+        for path in sorted(glob.glob(full, recursive=True)):
+            if os.path.isdir(path):
+                roots.setdefault(os.path.abspath(path))
+    return [Path(path) for path in roots]
+
+
+def is_letter_name(name: str) -> bool:
+    """Whether a file of this name is a handoff, and not a tool's temporary, backup or instruction file."""
+    return (
+        _LETTER.search(name) is not None
+        and name[0] not in ".~#"
+        and name.casefold() not in _NOT_LETTERS
+        and name != ".md"
+    )
+
+
+class Inboxes:
+    """The inboxes of one run. Keeps a few folders open, never many."""
+
+    def __init__(self, inboxes: Sequence[Inbox], *, limit: int, settle: float) -> None:
+        self.inboxes = list(inboxes)
+        self.problems: list[Skipped] = []
+        self._limit = limit
+        self._settle = settle
+        self._open: OrderedDict[Inbox, tuple[int, list[int | None]]] = OrderedDict()
+        self._ignore_lease_signal()
+
+    def _ignore_lease_signal(self) -> None:
+        import signal
+        import threading
+
+        self._can_lease = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGIO")
+        if self._can_lease:
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+
+    def close(self) -> None:
+        while self._open:
+            self._close(self._open.popitem()[1])
+
+    @staticmethod
+    def _close(handles: tuple[int, list[int | None]]) -> None:
+        folder, (processed,) = handles
+        os.close(folder)
+        if processed is not None:
+            os.fsync(processed)
+            os.close(processed)
+
+    def waiting(self) -> list[tuple[str, Inbox]]:
+        """What waits, oldest name first: names start with the time of writing."""
+        names: list[tuple[str, Inbox]] = []
+        for inbox in self.inboxes:
+            try:
+                folder = self._folder(inbox)[0]
+                names.extend((name, inbox) for name in os.listdir(folder) if is_letter_name(name))
+            except UnsafePath as error:
+                self.problems.append(Skipped(inbox=inbox, name="", why=f"the inbox {error.what}; it is not followed"))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.problems.append(Skipped(inbox=inbox, name="", why=error.strerror or str(error)))
+        names.sort(key=lambda item: (item[0], str(item[1].root), item[1].folder))
+        return names
+
+    def read(self, name: str, inbox: Inbox) -> Letter | Skipped | None:
+        """One letter; why it cannot be read now; or None when it is gone."""
+
+        def inspect(descriptor: int, info: os.stat_result) -> None:
+            if info.st_nlink > 1:
+                raise UnsafePath(name, "is a hard link to a file elsewhere; copy it instead")
+            age = time.time() - info.st_mtime
+            if 0 <= age < self._settle:
+                raise BeingWritten
+            if self._can_lease:
+                disk.refuse_writers(descriptor)
+
+        try:
+            folder = self._folder(inbox)[0]
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if info.st_size > self._limit and stat.S_ISREG(info.st_mode):
+                return self._too_large(name, inbox, folder, inspect)
+            data, stamp = disk.read_file(folder, name, limit=self._limit, inspect=inspect)
+        except FileNotFoundError:
+            return None
+        except BeingWritten:
+            return Skipped(inbox=inbox, name=name, why="still being written", is_settling=True)
+        except ChangedSince:
+            return Skipped(inbox=inbox, name=name, why="changed while it was read", is_settling=True)
+        except UnsafePath as error:
+            return Skipped(inbox=inbox, name=name, why=error.what)
+        except OSError as error:
+            return Skipped(inbox=inbox, name=name, why=error.strerror or str(error))
+        return Letter(
+            inbox=inbox,
+            name=name,
+            raw=data,
+            size=len(data),
+            digest=hashlib.sha256(data).digest(),
+            stamp=stamp,
+            is_conflict_copy=_CONFLICT.search(name) is not None,
+        )
+
+    def _too_large(
+        self, name: str, inbox: Inbox, folder: int, inspect: Callable[[int, os.stat_result], None]
+    ) -> Letter:
+        """A file beyond the limit is known by its size and its ends; it is never read whole or copied."""
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            info = os.fstat(descriptor)
+            inspect(descriptor, info)
+            ends = os.pread(descriptor, 65536, 0) + os.pread(descriptor, 65536, max(0, info.st_size - 65536))
+        finally:
+            os.close(descriptor)
+        digest = hashlib.sha256(f"large {info.st_size} ".encode() + ends).digest()
+        return Letter(
+            inbox=inbox,
+            name=name,
+            raw=None,
+            size=info.st_size,
+            digest=digest,
+            stamp=disk.stamp_of(info),
+            is_conflict_copy=False,
+        )
+
+    def clear(self, letter: Letter) -> str | None:
+        """Move a letter to processed/. Gives its name there; None when it stays: changed meanwhile, or not movable."""
+        try:
+            folder, holder = self._folder(letter.inbox)
+            if disk.stamp_of(os.stat(letter.name, dir_fd=folder, follow_symlinks=False)) != letter.stamp:
+                return None
+            processed = holder[0]
+            if processed is None:
+                with suppress(FileExistsError):
+                    os.mkdir(PROCESSED, dir_fd=folder)
+                processed = holder[0] = disk.open_folder(folder, PROCESSED)
+            name = _free_name(processed, letter)
+            os.rename(letter.name, name, src_dir_fd=folder, dst_dir_fd=processed)
+        except (OSError, UnsafePath):
+            return None
+        return name
+
+    def _folder(self, inbox: Inbox) -> tuple[int, list[int | None]]:
+        handles = self._open.get(inbox)
+        if handles is not None:
+            self._open.move_to_end(inbox)
+            return handles
+        while len(self._open) >= _OPEN_AT_ONCE:
+            self._close(self._open.popitem(last=False)[1])
+        handles = (open_inbox(inbox), [None])
+        self._open[inbox] = handles
+        return handles
+
+
+def open_inbox(inbox: Inbox) -> int:
+    """Open an inbox from its repository down, following no symlink."""
+    descriptor = disk.open_root(str(inbox.root))
+    for part in inbox.folder.split("/"):
+        above = descriptor
+        try:
+            descriptor = disk.open_folder(above, part, shown=inbox.folder)
+        finally:
+            os.close(above)
+    return descriptor
+
+
+def _free_name(processed: int, letter: Letter) -> str:
+    """The letter's own name, or one with its digest when an earlier letter had the same."""
+    name = letter.name
+    stem = f"{name.removesuffix('.md')[:150]}-{letter.digest.hex()[:8]}"
+    for number in range(1, 1000):
+        try:
+            os.stat(name, dir_fd=processed, follow_symlinks=False)
+        except FileNotFoundError:
+            return name
+        name = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
+    raise FileExistsError(letter.name)
+
+
+def processed_path(letter: Letter) -> str:
+    """Where a letter is expected after it was cleared."""
+    return f"{letter.inbox.path}/{PROCESSED}/{letter.name}"
+
+
+def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
+    """The files in an inbox's processed/, with the folder's descriptor."""
+    try:
+        above = open_inbox(inbox)
+    except (OSError, UnsafePath):
+        return
+    try:
+        folder = disk.open_folder(above, PROCESSED)
+    except (OSError, UnsafePath):
+        return
+    finally:
+        os.close(above)
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    yield folder, entry
+    finally:
+        os.close(folder)
+
+
+def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
+    """Put a new handoff into an inbox: written whole, never over another, folders made as needed."""
+    descriptor = disk.open_root(str(inbox.root))
+    for part in inbox.folder.split("/"):
+        above = descriptor
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=above)
+            descriptor = disk.open_folder(above, part, shown=inbox.folder)
+        except UnsafePath as error:
+            raise BadInput(
+                f"{inbox.path}: {error.path} {error.what}", hint="remove it or choose another writer"
+            ) from error
+        finally:
+            os.close(above)
+    try:
+        stem = name.removesuffix(".md")
+        for number in range(1, 1000):
+            chosen = name if number == 1 else f"{stem}-{number}.md"
+            disk.write_beside(descriptor, chosen, data)
+            try:
+                disk.put_new(descriptor, chosen)
+            except ChangedSince:
+                disk.discard(descriptor, chosen)
+                continue
+            os.fsync(descriptor)
+            return inbox.path / chosen
+        raise BadInput(f"a thousand handoffs named {name} wait already", hint="choose another --slug")
+    finally:
+        os.close(descriptor)

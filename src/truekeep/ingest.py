@@ -1,0 +1,382 @@
+"""Ingest: every waiting handoff is filed, found to be filed already, or put to review; then its file is cleared away.
+
+Works in batches: letters are read and judged, the batch is committed (ledger, files, done), and only then are the
+letters moved to processed/. A letter whose bytes the ledger knows is simply cleared. So a run can be killed anywhere
+and repeated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from truekeep.books import Books, Overtaken, Refused
+from truekeep.catalog import Catalog
+from truekeep.config import Config
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.draft import Draft, draft_body, draft_id, reasons_of, render_draft
+from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
+from truekeep.hidden import printable
+from truekeep.inbox import Inbox, Inboxes, Letter, Skipped, processed_path
+from truekeep.ledger import Entry, Record
+from truekeep.model import INDEX, Finding, Origin
+from truekeep.pointers import is_over_budget
+from truekeep.repo import repository_name
+from truekeep.shelf import StoreShelf
+from truekeep.vault import Staging
+
+BATCH = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filed:
+    """How one handoff ended."""
+
+    outcome: str  # promoted, routed, already, review, refused; failed and skipped leave the file where it is
+    name: str
+    inbox: str
+    writer: str
+    repository: str
+    title: str = ""
+    target: str = ""
+    findings: tuple[Finding, ...] = ()
+    why: str = ""
+    data: bytes | None = None  # what would be written, in a dry run
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a run did, in numbers."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    recovered: int = 0
+    dry_run: bool = False
+
+    def count(self, outcome: str) -> int:
+        return self.counts.get(outcome, 0)
+
+    @property
+    def processed(self) -> int:
+        return sum(self.count(outcome) for outcome in ("promoted", "routed", "already", "review", "refused"))
+
+
+class Ingest:
+    """One run over the inboxes."""
+
+    def __init__(
+        self,
+        inboxes: Inboxes,
+        books: Books,
+        catalog: Catalog,
+        config: Config,
+        *,
+        machine: str,
+        now: datetime,
+        routes: Routes,
+        dry_run: bool,
+        tell: Callable[[Filed], None],
+    ) -> None:
+        self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
+        self.machine, self.now, self.routes, self.dry_run, self.tell = machine, now, routes, dry_run, tell
+        self.report = Report(dry_run=dry_run)
+        self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._repositories: dict[Path, str] = {}
+        self._shown_inboxes = {inbox: _home_relative(str(inbox.path)) for inbox in inboxes.inboxes}
+        self._staging = Staging(books.vault)
+        self._shelf = StoreShelf(books.vault, books.ledger, catalog, self._staging)
+        self._seen: set[bytes] = set()
+
+    def run(self) -> Report:
+        """File everything that waits."""
+        settling: list[tuple[str, Inbox]] = []
+        batch: list[Letter] = []
+        for name, inbox in self.inboxes.waiting():
+            letter = self.inboxes.read(name, inbox)
+            if isinstance(letter, Letter):
+                batch.append(letter)
+                if len(batch) >= BATCH:
+                    self._file(batch)
+                    batch = []
+            elif isinstance(letter, Skipped):
+                if letter.is_settling:
+                    settling.append((name, inbox))
+                else:
+                    self._skip(letter)
+        self._file(batch)
+        self._file_settled(settling)
+        for problem in self.inboxes.problems:
+            self._skip(problem)
+        self._warn_of_budget()
+        return self.report
+
+    def _file_settled(self, settling: list[tuple[str, Inbox]]) -> None:
+        """Look again at letters that were too fresh, after one quiet period for all of them."""
+        if not settling:
+            return
+        time.sleep(self.config.limits.settle_seconds)
+        batch: list[Letter] = []
+        for name, inbox in settling:
+            letter = self.inboxes.read(name, inbox)
+            if isinstance(letter, Letter):
+                batch.append(letter)
+            elif letter is not None:
+                self._skip(letter)
+        for start in range(0, len(batch), BATCH):
+            self._file(batch[start : start + BATCH])
+
+    def _file(self, letters: list[Letter]) -> None:
+        """Judge and commit a batch; what one bad target spoils is left out and the rest tried again."""
+        overtaken = 0
+        while letters:
+            try:
+                plan = self._plan(letters)
+                if not self.dry_run:
+                    self._commit(plan)
+            except _CannotStage as error:
+                letters = self._fail([error.letter], letters, error.why)
+            except Refused as refusal:
+                needing = [item.letter for item in plan if item.needs(refusal.path)] or letters
+                letters = self._fail(needing, letters, f"{refusal.path} cannot be written: {refusal.why}")
+            except Overtaken as error:
+                # A person edited a file meanwhile. What concerned it was dropped from the ledger and is judged anew.
+                overtaken += 1
+                self.catalog.forget()
+                again = [letter for letter in letters if not self.books.ledger.find_handoff(letter.digest)]
+                self._clear([item for item in plan if item.letter not in again])
+                letters = again if overtaken < 5 else self._fail(again, again, f"{error} keeps changing")
+                self._seen.difference_update(letter.digest for letter in letters)
+            else:
+                self._clear(plan)
+                return
+
+    def _plan(self, letters: list[Letter]) -> list[_Judged]:
+        """Judge the letters in their order; each sees what the ones before it will have written."""
+        if not self.dry_run:
+            self._staging = Staging(self.books.vault)
+            self._shelf.restage(self._staging)
+        plan: list[_Judged] = []
+        number = 0
+        for letter in letters:
+            judged = self._judge(letter)
+            if judged.filing is not None:
+                try:
+                    self._stage(number, judged)
+                except (ChangedSince, UnsafePath, OSError) as error:
+                    raise _CannotStage(letter, str(error)) from error
+                number += 1
+            plan.append(judged)
+        return plan
+
+    def _fail(self, failed: Sequence[Letter], letters: list[Letter], why: str) -> list[Letter]:
+        """Leave letters in their inbox, with the reason; the others are judged anew."""
+        self.catalog.unstage()
+        self._seen.difference_update(letter.digest for letter in letters)
+        for letter in failed:
+            self._tell(_Judged(letter, None, "", failure=why), None)
+        return [letter for letter in letters if letter not in failed]
+
+    def _judge(self, letter: Letter) -> _Judged:
+        known = self.books.ledger.find_handoff(letter.digest)
+        if known is not None or letter.digest in self._seen:
+            return _Judged(letter, None, "", known=known)
+        repository = self._repository(letter.inbox)
+        candidate = Candidate(
+            raw=letter.raw,
+            name=letter.name,
+            size=letter.size,
+            repository=repository,
+            writer=letter.inbox.writer,
+            is_conflict_copy=letter.is_conflict_copy,
+        )
+        self._shelf.from_repository(letter.inbox.root)
+        try:
+            filing = plan_filing(candidate, self._shelf, self.config, today=self.now.date(), routes=self.routes)
+        except Retry as error:
+            return _Judged(letter, None, repository, failure=f"{error} changed just now; the next run looks again")
+        except OSError as error:
+            return _Judged(letter, None, repository, failure=f"{error.filename or ''} {error.strerror}".strip())
+        self._seen.add(letter.digest)
+        return _Judged(letter, filing, repository)
+
+    def _stage(self, number: int, judged: _Judged) -> None:
+        filing = judged.filing
+        assert filing is not None
+        if filing.outcome == "promoted":
+            assert filing.data is not None
+            assert filing.sketch is not None
+            self._staging.put(filing.target, filing.data, number)
+            self._staging.point_at(filing.card_name, filing.topic, number, old_topic=filing.old_topic)
+            self.catalog.stage(filing.card_name, filing.sketch)
+        elif filing.outcome == "routed":
+            assert filing.data is not None
+            self._staging.append(filing.target, filing.data, number)
+        elif filing.outcome == "already" and filing.card_name:
+            self._staging.point_at(filing.card_name, filing.topic, number)
+        elif filing.outcome == "review":
+            draft = self._draft(judged)
+            self._staging.put(draft.path, render_draft(draft), number)
+            judged.target = draft.path
+
+    def _draft(self, judged: _Judged) -> Draft:
+        letter, filing = judged.letter, judged.filing
+        assert filing is not None
+        kept, body = draft_body(letter.raw, has_secret=filing.has_secret)
+        return Draft(
+            id=draft_id(letter.name, letter.digest),
+            received_at=self._at,
+            name=judged.shown_name,
+            writer=letter.inbox.writer,
+            machine=self.machine,
+            repository=judged.repository,
+            original=_home_relative(processed_path(letter)) if not filing.has_secret_name else "",
+            digest=letter.digest.hex(),
+            kept=kept,
+            reasons=reasons_of(filing.blocking),
+            target=filing.target,
+            body=body,
+        )
+
+    def _commit(self, plan: Sequence[_Judged]) -> None:
+        filed = [(item, item.filing) for item in plan if item.filing is not None]
+        if not filed:
+            return
+        entries = [
+            Entry(
+                at=self._at, verb=filing.outcome, actor="ingest", handoff=item.letter.digest, note=_note(item, filing)
+            )
+            for item, filing in filed
+        ]
+        records = [self._record(item, filing) for item, filing in filed]
+        stamps = self.books.commit(self._staging, entries, records, at=self._at)
+        self.catalog.commit(stamps)
+
+    def _record(self, item: _Judged, filing: Filing) -> Record:
+        return Record(
+            digest=item.letter.digest,
+            origin=Origin(
+                writer=item.letter.inbox.writer,
+                machine=self.machine,
+                repository=item.repository,
+                inbox=self._shown_inboxes[item.letter.inbox],
+                name=item.shown_name,
+            ),
+            title="" if filing.has_secret else printable(filing.title)[:200],
+            received_at=self._at,
+            outcome=filing.outcome,
+            target=item.target or filing.target,
+            reasons=filing.findings,
+        )
+
+    def _clear(self, plan: Sequence[_Judged]) -> None:
+        """Tell how each letter ended, and move it out of the inbox."""
+        for item in plan:
+            cleared = None if item.failure or self.dry_run else self.inboxes.clear(item.letter)
+            self._tell(item, cleared)
+
+    def _repository(self, inbox: Inbox) -> str:
+        known = self._repositories.get(inbox.root)
+        if known is None:
+            known = self._repositories[inbox.root] = printable(repository_name(inbox.root))
+        return known
+
+    def _tell(self, item: _Judged, cleared: str | None) -> None:
+        filing = item.filing
+        outcome = "failed" if item.failure else filing.outcome if filing else "already"
+        why = item.failure
+        if item.known is not None:
+            why = f"known since {item.known.received_at[:10]} ({item.known.outcome})"
+        if not item.failure and cleared is None and not self.dry_run:
+            what = f"{item.shown_name} could not be moved to processed/"
+            self.report.warnings.append(f"{what} in {self._shown_inboxes[item.letter.inbox]}")
+            if item.known is not None:
+                return  # the same leftover as in the last run: nothing happened
+        self.report.counts[outcome] = self.report.count(outcome) + 1
+        self.tell(
+            Filed(
+                outcome=outcome,
+                name=item.shown_name,
+                inbox=self._shown_inboxes[item.letter.inbox],
+                writer=item.letter.inbox.writer,
+                repository=item.repository,
+                title="" if filing is None or filing.has_secret else filing.title,
+                target=item.target or (filing.target if filing else item.known.target if item.known else ""),
+                findings=filing.findings if filing else (),
+                why=why,
+                data=filing.data if filing and self.dry_run else None,
+            )
+        )
+
+    def _skip(self, skipped: Skipped) -> None:
+        self.report.counts["skipped"] = self.report.count("skipped") + 1
+        self.tell(
+            Filed(
+                outcome="skipped",
+                name=printable(skipped.name),
+                inbox=self._shown_inboxes[skipped.inbox],
+                writer=skipped.inbox.writer,
+                repository="",
+                why=skipped.why,
+            )
+        )
+
+    def _warn_of_budget(self) -> None:
+        limits = self.config.limits
+        if self.dry_run or not self.report.count("promoted"):
+            return
+        stored = self.books.vault.read(INDEX)
+        if stored is not None and is_over_budget(stored.data, lines=limits.index_lines, size=limits.index_bytes):
+            size = f"{stored.data.count(10)} lines, {len(stored.data)} bytes"
+            self.report.warnings.append(
+                f"{INDEX} has {size}; agents cut it off at {limits.index_lines} lines or {limits.index_bytes} bytes"
+            )
+
+
+class _CannotStage(Exception):
+    """A letter that cannot be put together with the others of its batch."""
+
+    def __init__(self, letter: Letter, why: str) -> None:
+        super().__init__(why)
+        self.letter = letter
+        self.why = why
+
+
+@dataclass(slots=True)
+class _Judged:
+    """A letter on its way through the run."""
+
+    letter: Letter
+    filing: Filing | None  # None: known already, or it failed
+    repository: str
+    known: Record | None = None
+    failure: str = ""
+    target: str = ""
+
+    def needs(self, path: str) -> bool:
+        """Whether this letter's filing writes a file."""
+        filing = self.filing
+        return filing is not None and (
+            path in (self.target, filing.target) or (path == INDEX and bool(filing.card_name))
+        )
+
+    @property
+    def shown_name(self) -> str:
+        """The file's name as it may be written down: never a terminal code, never a credential."""
+        if self.filing is not None and self.filing.has_secret_name:
+            return f"handoff-{self.letter.digest.hex()[:10]}.md"
+        return printable(self.letter.name)
+
+
+def _note(item: _Judged, filing: Filing) -> str:
+    if filing.has_secret:
+        return item.shown_name
+    return printable(filing.title)[:200] or item.shown_name
+
+
+def _home_relative(path: str) -> str:
+    """A path as people write it, and without what cannot be shown."""
+    home = str(Path.home())
+    return printable("~" + path[len(home) :] if path.startswith(home + "/") else path)

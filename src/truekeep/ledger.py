@@ -1,0 +1,384 @@
+"""The ledger: what truekeep wrote, when, from which handoff, and the bytes before. History, provenance, undo, recovery.
+
+One SQLite file. A batch of changes is recorded here first, as pending, with every byte that it needs; then the files
+are written; then the batch is marked done. A run that finds a pending batch finishes it. So nothing is written that
+the ledger cannot explain, and nothing is filed twice. Changes are kept as splices, so a line added to a long file
+costs a line; where a person edited in between, the version that truekeep found is kept whole, so every version can be
+had again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from truekeep.errors import BadSetup
+from truekeep.model import Finding, Origin, Splice
+from truekeep.vault import Change
+
+VERSION = 1
+_APPLICATION = 0x746B6C67  # "tklg"
+
+_SCHEMA = """
+CREATE TABLE handoff (
+  digest BLOB PRIMARY KEY,          -- SHA-256 of the file's bytes
+  name TEXT NOT NULL, title TEXT NOT NULL, writer TEXT NOT NULL, machine TEXT NOT NULL,
+  repository TEXT NOT NULL, inbox TEXT NOT NULL, received_at TEXT NOT NULL,
+  outcome TEXT NOT NULL,            -- as in Outcome; later approved, rejected, expired, undone, seen
+  target TEXT NOT NULL,             -- the file it went to
+  reasons TEXT NOT NULL,            -- JSON list of [code, message, line]
+  batch INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE batch (id INTEGER PRIMARY KEY, at TEXT NOT NULL, state TEXT NOT NULL);
+CREATE INDEX batch_pending ON batch(state) WHERE state = 'pending';
+CREATE TABLE entry (
+  id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, at TEXT NOT NULL, verb TEXT NOT NULL, actor TEXT NOT NULL,
+  handoff BLOB, note TEXT NOT NULL, undoes INTEGER
+);
+CREATE INDEX entry_batch ON entry(batch);
+CREATE INDEX entry_handoff ON entry(handoff) WHERE handoff IS NOT NULL;
+CREATE INDEX entry_undoes ON entry(undoes) WHERE undoes IS NOT NULL;
+CREATE TABLE change (
+  id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, path TEXT NOT NULL,
+  before BLOB, after BLOB,          -- SHA-256; NULL where there is no file
+  found BLOB                        -- the bytes before, compressed, where they were not what the ledger last wrote
+);
+CREATE INDEX change_path ON change(path, id);
+CREATE INDEX change_batch ON change(batch);
+CREATE TABLE splice (
+  change INTEGER NOT NULL, seq INTEGER NOT NULL, entry INTEGER NOT NULL,
+  offset INTEGER NOT NULL, removed BLOB NOT NULL, inserted BLOB NOT NULL,
+  PRIMARY KEY (change, seq)
+) WITHOUT ROWID;
+CREATE INDEX splice_entry ON splice(entry);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One act: a filing, an approval, an undo."""
+
+    id: int = 0
+    at: str
+    verb: str
+    actor: str
+    handoff: bytes | None = None
+    note: str = ""
+    undoes: int | None = None
+    paths: tuple[str, ...] = ()
+    undone_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the ledger knows of a handoff."""
+
+    digest: bytes
+    origin: Origin
+    title: str
+    received_at: str
+    outcome: str
+    target: str
+    reasons: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One step in a file's life: what was found (when a person had changed it), then the splices that were made."""
+
+    change: int
+    path: str
+    before: bytes | None
+    after: bytes | None
+    found: bytes | None
+    splices: tuple[tuple[int, Splice], ...]
+
+
+class Ledger:
+    """The ledger of one workspace, open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._db = apsw.Connection(path)
+            self._db.set_busy_timeout(5000)
+            version = self._pragma("user_version")
+            if version > VERSION:
+                raise BadSetup(
+                    f"{path} was written by a newer truekeep (format {version}, this one knows {VERSION})",
+                    hint="upgrade truekeep on this machine",
+                )
+            if self._pragma("journal_mode") != "wal":
+                self._pragma("journal_mode = WAL")
+            self._pragma("synchronous = FULL")
+            if version == 0:
+                with self._transaction():
+                    self._db.execute(_SCHEMA)
+                    self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    self._db.execute(f"PRAGMA user_version = {VERSION}")
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise Damaged(path) from error
+        except apsw.CantOpenError as error:
+            raise BadSetup(f"{path} cannot be opened", hint="check the folder's permissions") from error
+
+    def _pragma(self, text: str) -> Any:
+        for row in self._db.execute(f"PRAGMA {text}"):
+            return row[0]
+        return 0
+
+    def close(self) -> None:
+        self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    # Writing: begin, (files are written), finish.
+
+    def begin(self, changes: Sequence[Change], entries: Sequence[Entry], records: Sequence[Record], *, at: str) -> int:
+        """Record a batch as pending. Splices name their entry by its place in `entries`."""
+        db = self._db
+        with self._transaction():
+            db.execute("INSERT INTO batch(at, state) VALUES (?, 'pending')", (at,))
+            batch = db.last_insert_rowid()
+            first = (db.execute("SELECT max(id) FROM entry").get or 0) + 1
+            db.executemany(
+                "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (first + number, batch, entry.at, entry.verb, entry.actor, entry.handoff, entry.note, entry.undoes)
+                    for number, entry in enumerate(entries)
+                ],
+            )
+            change_id = db.execute("SELECT max(id) FROM change").get or 0
+            rows = []
+            splices: list[tuple[int, int, int, int, bytes, bytes]] = []
+            for change in changes:
+                change_id += 1
+                before = change.before_digest
+                found = None
+                if change.before is not None and before != self.last_digest(change.path):
+                    found = zlib.compress(change.before.data, 6)
+                rows.append((change_id, batch, change.path, before, change.after_digest, found))
+                splices.extend(
+                    (change_id, seq, first + entry, splice.offset, splice.removed, splice.inserted)
+                    for seq, (entry, splice) in enumerate(change.splices)
+                )
+            db.executemany("INSERT INTO change VALUES (?, ?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO splice VALUES (?, ?, ?, ?, ?, ?)", splices)
+            db.executemany(
+                "INSERT OR REPLACE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_record_row(record, batch) for record in records],
+            )
+        return int(batch)
+
+    def finish(self, batch: int) -> None:
+        self._db.execute("UPDATE batch SET state = 'done' WHERE id = ?", (batch,))
+
+    def cancel(self, batch: int) -> None:
+        """Forget a batch of which nothing was written."""
+        with self._transaction():
+            self._forget_changes("SELECT id FROM change WHERE batch = ?", (batch,))
+            self._db.execute("DELETE FROM entry WHERE batch = ?", (batch,))
+            self._db.execute("DELETE FROM handoff WHERE batch = ?", (batch,))
+            self._db.execute("DELETE FROM batch WHERE id = ?", (batch,))
+
+    def drop_change(self, batch: int, path: str) -> None:
+        """Forget one file's part of a pending batch, because a person was faster; its handoffs are judged anew."""
+        with self._transaction():
+            entries = "SELECT entry FROM splice WHERE change IN (SELECT id FROM change WHERE batch = ? AND path = ?)"
+            self._db.execute(
+                f"DELETE FROM handoff WHERE digest IN (SELECT handoff FROM entry WHERE id IN ({entries}))",  # noqa: S608
+                (batch, path),
+            )
+            self._forget_changes("SELECT id FROM change WHERE batch = ? AND path = ?", (batch, path))
+            self._db.execute(
+                "DELETE FROM entry WHERE batch = ? AND id NOT IN (SELECT entry FROM splice)"
+                " AND (handoff IS NULL OR handoff NOT IN (SELECT digest FROM handoff))",
+                (batch,),
+            )
+
+    def _forget_changes(self, query: str, values: tuple[object, ...]) -> None:
+        ids = [row[0] for row in self._db.execute(query, values)]
+        self._db.executemany("DELETE FROM splice WHERE change = ?", [(number,) for number in ids])
+        self._db.executemany("DELETE FROM change WHERE id = ?", [(number,) for number in ids])
+
+    def pending(self) -> list[tuple[int, list[Version]]]:
+        """The batches that a killed run left, with what each file should become."""
+        batches = [row[0] for row in self._db.execute("SELECT id FROM batch WHERE state = 'pending' ORDER BY id")]
+        return [(batch, list(self._versions("batch = ?", batch))) for batch in batches]
+
+    def set_outcome(self, digest: bytes, outcome: str, *, target: str | None = None) -> None:
+        self._db.execute(
+            "UPDATE handoff SET outcome = ?, target = coalesce(?, target) WHERE digest = ?", (outcome, target, digest)
+        )
+
+    def remember(self, records: Iterable[Record]) -> None:
+        """Note handoffs that were dealt with before this ledger began."""
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [_record_row(record, 0) for record in records],
+            )
+
+    # Reading.
+
+    def find_handoff(self, digest: bytes) -> Record | None:
+        for row in self._db.execute("SELECT * FROM handoff WHERE digest = ?", (digest,)):
+            return _record(row)
+        return None
+
+    def handoff_of(self, entry: Entry) -> Record | None:
+        return self.find_handoff(entry.handoff) if entry.handoff else None
+
+    def last_digest(self, path: str) -> bytes | None:
+        """What the ledger last wrote there; None when it never did, or removed the file."""
+        for row in self._db.execute("SELECT after FROM change WHERE path = ? ORDER BY id DESC LIMIT 1", (path,)):
+            return row[0]  # type: ignore[no-any-return]
+        return None
+
+    def entries(self, *, path: str | None = None, limit: int | None = None) -> Iterator[Entry]:
+        """Entries, newest first; only those that changed a path, when one is given."""
+        query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry"
+        values: list[object] = []
+        if path is not None:
+            query += (
+                " WHERE id IN (SELECT splice.entry FROM change JOIN splice ON splice.change = change.id"
+                " WHERE change.path = ?)"
+            )
+            values.append(path)
+        query += " ORDER BY id DESC"
+        if limit is not None:
+            query += " LIMIT ?"
+            values.append(limit)
+        for row in self._db.execute(query, values).fetchall():
+            yield self._entry(row)
+
+    def get_entry(self, number: int) -> Entry | None:
+        query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry WHERE id = ?"
+        for row in self._db.execute(query, (number,)):
+            return self._entry(row)
+        return None
+
+    def _entry(self, row: Sequence[object]) -> Entry:
+        number, at, verb, actor, handoff, note, undoes = row
+        paths = self._db.execute(
+            "SELECT DISTINCT change.path FROM splice JOIN change ON change.id = splice.change"
+            " WHERE splice.entry = ? ORDER BY change.id",
+            (number,),
+        )
+        undone_by = self._db.execute("SELECT max(id) FROM entry WHERE undoes = ?", (number,)).get
+        return Entry(
+            id=number,  # type: ignore[arg-type]
+            at=str(at),
+            verb=str(verb),
+            actor=str(actor),
+            handoff=handoff,  # type: ignore[arg-type]
+            note=str(note),
+            undoes=undoes,  # type: ignore[arg-type]
+            paths=tuple(path for (path,) in paths),
+            undone_by=undone_by,
+        )
+
+    def versions(self, path: str) -> Iterator[Version]:
+        """Every change of a file, oldest first."""
+        yield from self._versions("path = ?", path)
+
+    def _versions(self, where: str, value: object) -> Iterator[Version]:
+        query = f"SELECT id, path, before, after, found FROM change WHERE {where} ORDER BY id"  # noqa: S608
+        rows: list[Any] = self._db.execute(query, (value,)).fetchall()
+        for change, path, before, after, found in rows:
+            splices = tuple(
+                (entry, Splice(path=path, offset=offset, removed=removed, inserted=inserted))
+                for entry, offset, removed, inserted in self._db.execute(
+                    "SELECT entry, offset, removed, inserted FROM splice WHERE change = ? ORDER BY seq", (change,)
+                )
+            )
+            data = zlib.decompress(found) if found is not None else None
+            yield Version(change=change, path=path, before=before, after=after, found=data, splices=splices)
+
+    def content(self, path: str) -> bytes | None:
+        """The bytes that the ledger last wrote to a file."""
+        data: bytes | None = None
+        for version in self.versions(path):
+            data = after_splices(version, data)
+        return data
+
+    def latest_at(self) -> str:
+        """When the newest entry was made; empty when there is none."""
+        return self._db.execute("SELECT at FROM entry ORDER BY id DESC LIMIT 1").get or ""
+
+
+def after_splices(version: Version, known: bytes | None) -> bytes | None:
+    """A file's bytes after a change, from the bytes that the ledger knew before it."""
+    data = version.found if version.found is not None else known or b""
+    for _, splice in version.splices:
+        data = b"".join((data[: splice.offset], splice.inserted, data[splice.offset + len(splice.removed) :]))
+    return data if version.after is not None else None
+
+
+class Damaged(Exception):
+    """The ledger's file is not a readable database any more."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def set_aside(path: str, *, stamp: str) -> str:
+    """Move a damaged ledger away, as evidence, so that a new one can begin."""
+    kept = f"{path}.damaged-{stamp}"
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.exists(path + suffix):
+            os.rename(path + suffix, kept + suffix)
+    return kept
+
+
+def _record_row(record: Record, batch: int) -> tuple[object, ...]:
+    origin = record.origin
+    return (
+        record.digest,
+        origin.name,
+        record.title,
+        origin.writer,
+        origin.machine,
+        origin.repository,
+        origin.inbox,
+        record.received_at,
+        record.outcome,
+        record.target,
+        json.dumps([[finding.code, finding.message, finding.line] for finding in record.reasons])
+        if record.reasons
+        else "[]",
+        batch,
+    )
+
+
+def _record(row: Sequence[object]) -> Record:
+    digest, name, title, writer, machine, repository, inbox, received_at, outcome, target, reasons, _ = row
+    return Record(
+        digest=digest,  # type: ignore[arg-type]
+        origin=Origin(
+            writer=str(writer), machine=str(machine), repository=str(repository), inbox=str(inbox), name=str(name)
+        ),
+        title=str(title),
+        received_at=str(received_at),
+        outcome=str(outcome),
+        target=str(target),
+        reasons=tuple(
+            Finding(code=code, message=message, line=line) for code, message, line in json.loads(str(reasons))
+        ),
+    )

@@ -1,0 +1,169 @@
+"""The block structure of Markdown, as far as a handoff needs it: headings that really are headings.
+
+Follows CommonMark: a heading inside a code fence or a comment is text. Plain files take a single pass with one
+pattern; a file with constructs that need a real parser (indented fences, HTML blocks) is given to markdown-it-py. A
+property test holds the two to the same answer. Nothing here knows what a handoff is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Beyond this, a text that needs the real parser is refused instead: its worst cases are not linear.
+PARSER_LIMIT = 200_000
+
+_MAY_START = frozenset("#`~< ")
+_FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
+
+
+class TooComplex(Exception):
+    """The text is too large for the parser that its constructs need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading at the top level of a text."""
+
+    level: int
+    text: str
+    start: int  # offset of its line
+    end: int  # offset behind its line
+    line: int  # 1-based
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The top-level headings of a text, and where a fence or comment was opened and never closed."""
+
+    headings: tuple[Heading, ...]
+    open_at: int | None  # line of an unclosed fence or comment
+
+
+def outline(text: str) -> Outline:
+    """The top-level ATX headings of a text with plain newlines."""
+    headings: list[Heading] = []
+    fence = ""
+    in_comment = False
+    opened = 0
+    end = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        start = end
+        end += len(line) + 1
+        if in_comment:
+            in_comment = "-->" not in line
+            continue
+        if line[:1] not in _MAY_START:
+            continue
+        bare = line.lstrip(" ")
+        indent = len(line) - len(bare)
+        kind = bare[:1]
+        if indent > 3:
+            continue
+        if kind in ("`", "~"):
+            rest = bare.lstrip(kind)
+            marks = len(bare) - len(rest)
+            if marks < 3:
+                continue
+            if fence:
+                if kind == fence[0] and marks >= len(fence) and not rest.strip(" \t"):
+                    fence = ""
+            elif kind == "~" or "`" not in rest:
+                if indent:
+                    return _parsed_outline(text)
+                fence, opened = kind * marks, number
+        elif fence:
+            continue
+        elif kind == "#":
+            title = bare.lstrip("#")
+            level = len(bare) - len(title)
+            if level > 6 or title[:1] not in ("", " ", "\t"):
+                continue
+            if indent:
+                return _parsed_outline(text)
+            headings.append(Heading(level, _heading_text(title), start, min(end, len(text)), number))
+        elif kind == "<" and (bare[1:2].isalpha() or bare[1:2] in ("/", "?", "!")):
+            if indent or not bare.startswith("<!--"):
+                return _parsed_outline(text)
+            if "-->" not in bare:
+                in_comment, opened = True, number
+    return Outline(tuple(headings), opened if fence or in_comment else None)
+
+
+def _heading_text(raw: str) -> str:
+    """A heading's text without the closing #s that CommonMark allows."""
+    text = raw.strip(" \t")
+    if text.endswith("#"):
+        bare = text.rstrip("#")
+        if not bare or bare[-1] in " \t":
+            return bare.rstrip(" \t")
+    return text
+
+
+def _parsed_outline(text: str) -> Outline:
+    if len(text) > PARSER_LIMIT:
+        raise TooComplex
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    starts = _line_starts(text)
+    headings: list[Heading] = []
+    open_at: int | None = None
+    for token in parser.parse(text):
+        if token.map is None:
+            continue
+        first, last = token.map
+        if token.type == "heading_open" and token.level == 0 and token.markup.startswith("#"):
+            raw = text[starts[first] : starts[first + 1]].strip(" \t\n").lstrip("#")
+            headings.append(Heading(int(token.tag[1]), _heading_text(raw), starts[first], starts[first + 1], first + 1))
+        elif (token.type == "fence" and not _fence_closes(text[starts[first] : starts[last]], token.markup)) or (
+            token.type == "html_block" and token.content.lstrip(" ").startswith("<!--") and "-->" not in token.content
+        ):
+            open_at = open_at or first + 1
+    return Outline(tuple(headings), open_at)
+
+
+def _fence_closes(block: str, markup: str) -> bool:
+    lines = block.rstrip("\n").split("\n")
+    last = lines[-1].strip(" \t>")
+    return len(lines) > 1 and len(last) >= len(markup) and not last.strip(markup[0])
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    starts.extend(match.end() for match in re.finditer("\n", text))
+    starts.append(len(text))
+    starts.append(len(text))
+    return starts
+
+
+def peel_fence(text: str) -> str:
+    """Take off one code fence around the whole text, which models like to add. Any other text comes back as it is."""
+    stripped = text.strip("\n \t")
+    opened = _FENCE.match(stripped)
+    if not opened:
+        return text
+    marks, info = opened.groups()
+    if marks[0] == "`" and "`" in info:
+        return text
+    lines = stripped.split("\n")
+    for number, line in enumerate(lines[1:], start=1):
+        bare = line.strip(" \t")
+        if len(bare) >= len(marks) and not bare.strip(marks[0]) and len(line) - len(line.lstrip(" ")) <= 3:
+            return "\n".join(lines[1:number]) + "\n" if number == len(lines) - 1 else text
+    return text
+
+
+def strip_comments(text: str) -> str:
+    """The text without HTML comments; an unclosed one reaches to the end."""
+    parts = []
+    position = 0
+    while (start := text.find("<!--", position)) >= 0:
+        parts.append(text[position:start])
+        end = text.find("-->", start)
+        if end < 0:
+            return "".join(parts)
+        position = end + 3
+    parts.append(text[position:])
+    return "".join(parts)

@@ -1,0 +1,130 @@
+"""The vocabulary of truekeep: its words, and the values that carry them. Imports nothing of ours.
+
+workspace       the canonical folder of Markdown memory, in OpenClaw's layout
+canonical host  the one machine that writes the workspace; all others only produce handoffs
+writer          a harness on a machine that leaves handoffs: claude, codex, others by configuration
+inbox           a writer's folder in a repository; done files go to its processed/
+handoff         one Markdown file of proposed durable knowledge
+letter          a handoff as it lies in an inbox: a name and bytes, nothing believed yet
+card            memory/cards/*.md: one topic, frontmatter, durable
+index line      the one line in MEMORY.md that points at a card
+document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
+review          memory/handoff-inbox/: drafts that wait for a person
+finding         one thing noticed about a handoff, with a code; the policy says what it leads to
+filing          what one handoff becomes: card, document, already filed, review, refused
+entry           one act in the ledger; it can be explained and undone
+splice          one change of bytes in one file: at an offset, these bytes became those
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Policy = Literal["promote", "review", "refuse"]
+"""What a finding leads to: filed all the same, a person decides, or turned away."""
+
+Outcome = Literal["promoted", "routed", "already", "review", "refused"]
+"""How a handoff ended. Its file is in processed/ afterwards, or still in the inbox if it could not be moved."""
+
+CARDS = "memory/cards"
+REVIEW = "memory/handoff-inbox"
+INDEX = "MEMORY.md"
+DOCUMENTS = ("TOOLS.md", "USER.md", ".learnings/LEARNINGS.md", ".learnings/ERRORS.md", ".learnings/FEATURE_REQUESTS.md")
+HANDOFF_TYPES = ("setup", "workflow", "bugfix", "decision", "security", "preference", "research", "project-context")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a finding's code means, and what it leads to unless the configuration says otherwise."""
+
+    policy: Policy
+    meaning: str
+    binding: bool = False  # nothing could be filed, or must not be: the configuration cannot say "promote"
+
+
+RULES: dict[str, Rule] = {
+    # The file as bytes.
+    "empty": Rule("review", "the file holds no text", binding=True),
+    "too-large": Rule("review", "the file is larger than the limit for a handoff", binding=True),
+    "not-text": Rule("review", "the file is not UTF-8 text, or holds NUL bytes", binding=True),
+    "conflict-copy": Rule("review", "a sync tool made this copy because two versions of the file met"),
+    "conflict-markers": Rule("review", "the text holds git conflict markers", binding=True),
+    # The handoff's form.
+    "not-a-handoff": Rule("review", "none of the handoff's sections is there", binding=True),
+    "section-twice": Rule("review", "a section stands twice, so it is unclear which one counts", binding=True),
+    "unclear-section": Rule("review", "a section heading stands where content may be meant", binding=True),
+    "open-fence": Rule("review", "a code fence or comment is never closed, so the rest may be cut off", binding=True),
+    "unclear-action": Rule("review", "the recommended memory action is missing or not one of the three", binding=True),
+    "both-routes": Rule("review", "a card and a document are both asked for", binding=True),
+    "no-target": Rule("review", "the target is missing", binding=True),
+    "bad-card-name": Rule("review", "the target card's name is not allowed", binding=True),
+    "bad-document": Rule("review", "the target document is not one that handoffs may append to", binding=True),
+    "no-content": Rule("review", "the suggested content is missing", binding=True),
+    "no-frontmatter": Rule("review", "the suggested card does not start with frontmatter", binding=True),
+    "bad-frontmatter": Rule("review", "the suggested card's frontmatter cannot be read safely", binding=True),
+    "section-in-document": Rule("review", "the document content holds a ## heading", binding=True),
+    "claims-trust": Rule("review", "the card grants itself trust, which only truekeep records"),
+    # What the store says to it.
+    "unsafe-target": Rule("review", "the target is a symlink, a folder or no ordinary file", binding=True),
+    "name-clash": Rule("review", "another card's name differs only in letter case", binding=True),
+    "card-exists": Rule("review", "create-card, but the card is there with other content"),
+    "no-such-card": Rule("review", "update-card, but there is no such card"),
+    "drops-most": Rule("review", "the update would drop most of what the card says"),
+    "hand-edited": Rule("review", "a person edited the card since truekeep wrote it, and the update drops their lines"),
+    "older-than-card": Rule("review", "the handoff was written before the card's last update"),
+    "near-duplicate": Rule("review", "another card says nearly the same"),
+    "same-topic": Rule("review", "another card has the same topic"),
+    "route-off": Rule("review", "this automatic route is switched off", binding=True),
+    # What the text carries.
+    "secret": Rule("review", "the text holds what looks like a credential", binding=True),
+    "hidden-text": Rule("review", "the text holds characters that a reader cannot see"),
+    "instruction": Rule("review", "the text gives orders to the agent that will read it"),
+    # Hints: filed all the same.
+    "unknown-type": Rule("promote", "the type is not one of the eight"),
+    "no-title": Rule("promote", "there is no title"),
+    "no-summary": Rule("promote", "there is no summary"),
+    "no-topic": Rule("promote", "the card's frontmatter has no topic"),
+    "owned-keys": Rule("promote", "the card sets dates or origin itself; truekeep writes its own"),
+    "outside-text": Rule("promote", "text before the first section is not filed"),
+    "odd-name": Rule("promote", "the file name is not YYYY-MM-DD-HHMM-slug.md"),
+    "future-date": Rule("promote", "the file name is dated in the future; today counts"),
+    "already-instructed": Rule("promote", "the repository's instruction file says this already"),
+    "over-budget": Rule("promote", "the document is larger than agents will load whole"),
+    "relative-time": Rule("promote", "a word such as 'currently' means nothing later"),
+    "dangling-reference": Rule("promote", "'this file' or an opening pronoun means nothing elsewhere"),
+    "task-state": Rule("promote", "task state belongs in a plan or a log"),
+    "code-layout": Rule("promote", "where code lives is better read from the code"),
+    "git-history": Rule("promote", "who changed what is better read from git"),
+    "fix-recipe": Rule("promote", "the fix is in the code; the commit says why"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing noticed about a handoff."""
+
+    code: str
+    message: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a handoff came from. Set by truekeep from the inbox, never read from the text."""
+
+    writer: str
+    machine: str
+    repository: str
+    inbox: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splice:
+    """At this offset of this file, these bytes became those."""
+
+    path: str
+    offset: int
+    removed: bytes
+    inserted: bytes

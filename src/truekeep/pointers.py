@@ -1,0 +1,177 @@
+"""MEMORY.md as the index of cards: one line for each, found again by its link wherever a person moved it.
+
+Works on bytes, because the rest of the file is a person's and must not change in any way. New lines go to the end of
+the list under the heading `## Cards`. Nothing here reads or writes a file.
+"""
+
+from __future__ import annotations
+
+import re
+
+from truekeep.card import index_line
+from truekeep.markdown import TooComplex, outline
+from truekeep.model import INDEX, Splice
+
+HEADING = "Cards"
+_HEADING_LINE = re.compile(rb"^## Cards[ \t]*\r?$", re.MULTILINE)
+_NEXT_HEADING = re.compile(rb"^#{1,2}[ \t]", re.MULTILINE)
+_LINKED = re.compile(rb"cards/([A-Za-z0-9._-]+?\.md)(?![A-Za-z0-9._-])")
+_WIKI = re.compile(rb"\[\[([A-Za-z0-9._/-]+)(?=\]\]|\|)")
+_FEW = 32  # below this, searching the file for each name is cheaper than collecting all links
+
+
+class Pointers:
+    """The index while lines are added to it."""
+
+    def __init__(self, data: bytes | None) -> None:
+        self._data = data or b""
+        self._is_new = data is None
+        self._newline = b"\r\n" if b"\r\n" in self._data else b"\n"
+        self._added: list[tuple[int, str, bytes]] = []
+        self._added_names: set[str] = set()
+        self._retitled: list[tuple[int, Splice]] = []
+        self._asked = 0
+        self._linked: set[bytes] | None = None
+
+    def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
+        """Add the line for a card, or bring the one we wrote up to date. A line that a person wrote stays."""
+        line = index_line(card_name, topic)
+        if card_name in self._added_names:
+            self._added = [
+                (by, name, line.encode() + self._newline if name == card_name else old) for by, name, old in self._added
+            ]
+            return
+        if self._has_link(card_name):
+            if old_topic and old_topic != topic:
+                self._retitle(index_line(card_name, old_topic), line, entry)
+            return
+        self._added_names.add(card_name)
+        self._added.append((entry, card_name, line.encode() + self._newline))
+
+    def _has_link(self, card_name: str) -> bool:
+        self._asked += 1
+        if self._linked is None and self._asked > _FEW:
+            self._linked = {name.rpartition(b"/")[2].removesuffix(b".md") for name in _WIKI.findall(self._data)}
+            self._linked |= {name.removesuffix(b".md") for name in _LINKED.findall(self._data)}
+        if self._linked is not None:
+            return card_name.removesuffix(".md").encode() in self._linked
+        return bool(find_lines(self._data, card_name))
+
+    def _retitle(self, old: str, new: str, entry: int) -> None:
+        """Only a line that is still exactly ours is changed."""
+        position = _find_whole_line(self._data, old.encode())
+        if position is None:
+            return
+        splice = Splice(path=INDEX, offset=position, removed=old.encode(), inserted=new.encode())
+        self._data = self._data[:position] + splice.inserted + self._data[position + len(splice.removed) :]
+        self._retitled.append((entry, splice))
+
+    def splices(self) -> list[tuple[int, Splice]]:
+        """What was changed, in an order in which the splices can be made one after the other."""
+        splices = list(self._retitled)
+        if not self._added:
+            return splices
+        offset, lead = self._insertion()
+        for entry, _, line in self._added:
+            splices.append((entry, Splice(path=INDEX, offset=offset, removed=b"", inserted=lead + line)))
+            offset += len(lead) + len(line)
+            lead = b""
+        return splices
+
+    def render(self) -> bytes:
+        if not self._added:
+            return self._data
+        offset, lead = self._insertion()
+        return b"".join((self._data[:offset], lead, *(line for _, _, line in self._added), self._data[offset:]))
+
+    def _insertion(self) -> tuple[int, bytes]:
+        """Where new lines go, and what must stand before the first."""
+        data, newline = self._data, self._newline
+        section = self._section()
+        if section is None:
+            if not data:
+                return 0, b"# Memory\n\n## Cards\n\n"
+            lead = newline if data.endswith(b"\n") else newline * 2
+            return len(data), lead + b"## Cards" + newline * 2
+        heading_end, end = section
+        body_end = heading_end + len(data[heading_end:end].rstrip())
+        if body_end == heading_end:
+            return heading_end, newline * (1 if data[:heading_end].endswith(b"\n") else 2)
+        line_end = data.find(b"\n", body_end)
+        if line_end < 0:
+            return len(data), newline
+        return line_end + 1, b""
+
+    def _section(self) -> tuple[int, int] | None:
+        """The span of the text under our heading."""
+        data = self._data
+        if b"```" in data or b"~~~" in data or b"<!--" in data:
+            return _parsed_section(data)
+        match = _HEADING_LINE.search(data)
+        if match is None:
+            return None
+        start = min(match.end() + 1, len(data))
+        following = _NEXT_HEADING.search(data, start)
+        return start, following.start() if following else len(data)
+
+
+def _parsed_section(data: bytes) -> tuple[int, int] | None:
+    """The same for a file with fences or comments, where a heading may be only text."""
+    text = data.decode("latin-1").replace("\r", " ")  # one character a byte, so offsets hold
+    try:
+        headings = outline(text).headings
+    except TooComplex:
+        return None
+    for position, heading in enumerate(headings):
+        if heading.level == 2 and heading.text == HEADING:
+            later = [other.start for other in headings[position + 1 :] if other.level <= 2]
+            return heading.end, later[0] if later else len(data)
+    return None
+
+
+def find_lines(data: bytes, card_name: str) -> list[tuple[int, int]]:
+    """The spans of the lines that link to a card: `(memory/cards/x.md)`, `cards/x.md` or `[[x]]`."""
+    name = card_name.encode()
+    stem = name.removesuffix(b".md")
+    needles = [
+        b"cards/" + name,
+        b"[[" + stem + b"]]",
+        b"[[" + stem + b"|",
+        b"[[" + name + b"]]",
+        b"cards/" + stem + b"]]",
+    ]
+    spans: dict[int, int] = {}
+    for needle in needles:
+        position = data.find(needle)
+        while position >= 0:
+            behind = data[position + len(needle) : position + len(needle) + 1]
+            if needle.endswith((b"]", b"|")) or not (behind.isalnum() or behind in (b".", b"_", b"-")):
+                start = data.rfind(b"\n", 0, position) + 1
+                end = data.find(b"\n", position)
+                spans[start] = len(data) if end < 0 else end + 1
+            position = data.find(needle, position + 1)
+    return sorted(spans.items())
+
+
+def find_own_line(data: bytes, card_name: str, topic: str) -> tuple[int, int] | None:
+    """The span of the line for a card, newline included, if it is still exactly as truekeep wrote it."""
+    line = index_line(card_name, topic).encode()
+    position = _find_whole_line(data, line)
+    if position is None:
+        return None
+    end = data.find(b"\n", position)
+    return position, len(data) if end < 0 else end + 1
+
+
+def _find_whole_line(data: bytes, line: bytes) -> int | None:
+    position = data.find(line)
+    while position >= 0:
+        end = position + len(line)
+        if (position == 0 or data[position - 1 : position] == b"\n") and data[end : end + 1] in (b"", b"\n", b"\r"):
+            return position
+        position = data.find(line, position + 1)
+    return None
+
+
+def is_over_budget(data: bytes, *, lines: int, size: int) -> bool:
+    return len(data) > size or data.count(b"\n") > lines

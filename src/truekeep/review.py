@@ -1,0 +1,215 @@
+"""Review: the drafts that wait for a person, and what a person can do with them.
+
+Approving files a draft through the same judge as ingest, with the person's word in place of the policy; what cannot
+be filed safely at all (a credential, no target) still cannot. Rejecting and expiring remove the draft; the ledger
+keeps its bytes and the original stays in processed/.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from truekeep.books import Books, Overtaken, Refused
+from truekeep.catalog import Catalog
+from truekeep.config import Config
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.draft import Draft, parse_draft, render_draft
+from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound, StorageFailed
+from truekeep.filing import Candidate, Filing, plan_filing
+from truekeep.handoff import decode_text
+from truekeep.hidden import printable
+from truekeep.ledger import Entry
+from truekeep.model import REVIEW, RULES, Finding
+from truekeep.shelf import StoreShelf
+from truekeep.vault import Staging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A draft as it would be filed now: the decision, and the difference to what is there."""
+
+    draft: Draft
+    filing: Filing
+    difference: tuple[str, ...]
+
+
+class Review:
+    """The review of one workspace."""
+
+    def __init__(self, books: Books, catalog: Catalog, config: Config, *, actor: str, now: datetime) -> None:
+        self.books, self.catalog, self.config, self.actor, self.now = books, catalog, config, actor, now
+        self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def drafts(self) -> Iterator[Draft]:
+        """Every draft, oldest first."""
+        found = []
+        for item in self.books.vault.names(REVIEW):
+            if item.name.endswith(".md") and not item.name.startswith("."):
+                try:
+                    stored = self.books.vault.read(f"{REVIEW}/{item.name}")
+                except (UnsafePath, ChangedSince, OSError):
+                    continue
+                if stored is not None:
+                    draft = parse_draft(item.name, stored.data)
+                    if not draft.received_at:
+                        written = datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC)
+                        draft = replace(draft, received_at=written.strftime("%Y-%m-%dT%H:%M:%SZ"))
+                    found.append(replace(draft, body=b""))
+        yield from sorted(found, key=lambda draft: (draft.received_at, draft.id))
+
+    def get(self, wanted: str) -> Draft:
+        """A draft by its id, or by any beginning or end of the id that only it has."""
+        stem = wanted.removeprefix(f"{REVIEW}/").removesuffix(".md")
+        ids = [draft.id for draft in self.drafts()]
+        matches = [draft for draft in ids if draft == stem] or [
+            draft for draft in ids if stem and (draft.startswith(stem) or draft.endswith(stem))
+        ]
+        if len(matches) != 1:
+            if matches:
+                raise NotFound(
+                    f"{stem!r} fits {len(matches)} drafts: {', '.join(matches[:5])}", hint="give more of the id"
+                )
+            raise NotFound(f"no draft {printable(stem)!r}", hint="`truekeep review list` shows the drafts")
+        stored = self.books.vault.read(f"{REVIEW}/{matches[0]}.md")
+        if stored is None:
+            raise NotFound(f"draft {matches[0]} is gone", hint="`truekeep review list` shows the drafts")
+        return parse_draft(f"{matches[0]}.md", stored.data)
+
+    def propose(self, draft: Draft, *, approved: bool = True, target: str = "") -> Proposal:
+        """What would be written if this draft were filed now."""
+        return self._propose(draft, Staging(self.books.vault), approved=approved, target=target)
+
+    def _propose(self, draft: Draft, staging: Staging, *, approved: bool, target: str) -> Proposal:
+        shelf = StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging)
+        candidate = Candidate(
+            raw=draft.body or None,
+            name=draft.name,
+            size=0,
+            repository=draft.repository,
+            writer=draft.writer or "review",
+            is_conflict_copy=False,
+        )
+        if draft.kept == "elsewhere" and not draft.body:
+            findings = tuple(
+                Finding(code=code if code in RULES else "not-text", message=sentence)
+                for code, sentence in draft.reasons
+            )
+            return Proposal(
+                draft=draft, filing=Filing(outcome="review", findings=findings, blocking=findings), difference=()
+            )
+        filing = plan_filing(candidate, shelf, self.config, today=self.now.date(), approved=approved, target=target)
+        return Proposal(draft=draft, filing=filing, difference=self._difference(filing, staging))
+
+    def _difference(self, filing: Filing, staging: Staging) -> tuple[str, ...]:
+        if not filing.target or filing.data is None:
+            return ()
+        try:
+            old = staging.read(filing.target)
+        except (UnsafePath, ChangedSince):
+            return ()
+        new = filing.data if filing.card_name else (old or b"") + filing.data
+        return difference(old, new, filing.target)
+
+    def approve(self, draft: Draft, *, target: str = "") -> Filing:
+        """File a draft on a person's word."""
+        return self._file(draft, approved=True, target=target, verb="approved")
+
+    def retry(self, draft: Draft) -> Filing | None:
+        """File a draft if ingest would file it now; None when it would not."""
+        try:
+            return self._file(draft, approved=False, target="", verb="retried")
+        except InvalidHandoff:
+            return None
+
+    def _file(self, draft: Draft, *, approved: bool, target: str, verb: str) -> Filing:
+        staging = Staging(self.books.vault)
+        filing = self._propose(draft, staging, approved=approved, target=target).filing
+        if filing.outcome in ("review", "refused"):
+            raise InvalidHandoff(
+                f"draft {draft.id} cannot be filed as it is",
+                filing.blocking,
+                hint=f"`truekeep review edit {draft.id}` mends the text, `approve --target` the place",
+            )
+        if filing.outcome == "promoted":
+            assert filing.data is not None
+            assert filing.sketch is not None
+            staging.put(filing.target, filing.data, 0)
+            staging.point_at(filing.card_name, filing.topic, 0, old_topic=filing.old_topic)
+            self.catalog.stage(filing.card_name, filing.sketch)
+        elif filing.outcome == "routed":
+            assert filing.data is not None
+            staging.append(filing.target, filing.data, 0)
+        elif filing.card_name:
+            staging.point_at(filing.card_name, filing.topic, 0)
+        self._close(staging, draft, verb, outcome="approved" if approved else filing.outcome, target=filing.target)
+        return filing
+
+    def reject(self, draft: Draft, *, reason: str = "") -> None:
+        """Turn a draft down. The original stays in processed/, and the ledger keeps the draft."""
+        self._close(Staging(self.books.vault), draft, "rejected", outcome="rejected", note=reason)
+
+    def expired(self, older_than: timedelta) -> list[Draft]:
+        """The drafts that have waited longer than this."""
+        limit = (self.now.astimezone(UTC) - older_than).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return [draft for draft in self.drafts() if draft.received_at < limit]
+
+    def expire(self, draft: Draft) -> None:
+        self._close(Staging(self.books.vault), draft, "expired", outcome="expired")
+
+    def edit(self, draft: Draft, body: bytes) -> Draft:
+        """Replace the handoff inside a draft."""
+        edited = replace(draft, body=body, kept="whole" if draft.kept == "elsewhere" else draft.kept)
+        staging = Staging(self.books.vault)
+        staging.put(draft.path, render_draft(edited), 0)
+        self._commit(
+            staging, Entry(at=self._at, verb="edited", actor=self.actor, handoff=_digest(draft), note=draft.id)
+        )
+        return edited
+
+    def _close(
+        self, staging: Staging, draft: Draft, verb: str, *, outcome: str, target: str | None = None, note: str = ""
+    ) -> None:
+        """Remove the draft together with whatever was staged, as one entry."""
+        staging.put(draft.path, None, 0)
+        digest = _digest(draft)
+        self._commit(staging, Entry(at=self._at, verb=verb, actor=self.actor, handoff=digest, note=note or draft.id))
+        if digest is not None:
+            self.books.ledger.set_outcome(digest, outcome, target=target)
+
+    def _commit(self, staging: Staging, entry: Entry) -> None:
+        try:
+            stamps = self.books.commit(staging, [entry], at=self._at)
+        except Refused as error:
+            raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
+        except Overtaken as error:
+            raise EditedSince(
+                f"{error} changed just now; your edit was kept", hint="look at it and run it again"
+            ) from error
+        self.catalog.commit(stamps)
+
+
+def _digest(draft: Draft) -> bytes | None:
+    try:
+        return bytes.fromhex(draft.digest) or None
+    except ValueError:
+        return None
+
+
+def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ...]:
+    """A unified difference between two versions of a file, line by line."""
+    before = _shown_lines(old)
+    after = _shown_lines(new)
+    names = (path if old is not None else "nothing", path if new is not None else "nothing")
+    return tuple(difflib.unified_diff(before, after, names[0], names[1], lineterm="", n=3))
+
+
+def _shown_lines(data: bytes | None) -> list[str]:
+    if data is None:
+        return []
+    text = decode_text(data)
+    if text is None:
+        raise BadInput("one of the versions is not text", hint="look at the file itself")
+    return [printable(line) for line in text.removesuffix("\n").split("\n")]

@@ -1,0 +1,264 @@
+"""The workspace's memory files: the only module that reads and writes them.
+
+Reading gives bytes with a stamp. Writing happens in a Staging: edits pile up in memory, each with the splice that the
+ledger will keep, and are then put on disk together, every file whole. What a person changed after it was read is
+never overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from truekeep import disk
+from truekeep.disk import ChangedSince, Stamp, UnsafePath
+from truekeep.model import INDEX, Splice
+from truekeep.pointers import Pointers
+
+FILE_LIMIT = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A memory file as it is on disk."""
+
+    data: bytes
+    stamp: Stamp
+
+
+@dataclass(slots=True)
+class Change:
+    """What becomes of one file: the bytes before, the bytes after, and the splices between, each with its entry."""
+
+    path: str
+    before: Stored | None
+    data: bytes | None
+    splices: list[tuple[int, Splice]] = field(default_factory=list)
+
+    @property
+    def before_digest(self) -> bytes | None:
+        return hashlib.sha256(self.before.data).digest() if self.before else None
+
+    @property
+    def after_digest(self) -> bytes | None:
+        return hashlib.sha256(self.data).digest() if self.data is not None else None
+
+
+class WriteFailed(Exception):
+    """The disk refused a file before anything became visible."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(path)
+        self.path = path
+        self.error = error
+
+
+class Vault:
+    """A workspace's folder, held open."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._folders: dict[str, int] = {"": disk.open_root(root)}
+
+    def close(self) -> None:
+        for descriptor in self._folders.values():
+            os.close(descriptor)
+        self._folders.clear()
+
+    def read(self, path: str) -> Stored | None:
+        """A file's bytes; None when there is none. What is not a plain file of the workspace is an UnsafePath."""
+        folder, _, name = path.rpartition("/")
+        try:
+            return Stored(*disk.read_file(self._folder(folder), name, limit=FILE_LIMIT, shown=path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise UnsafePath(path, "has a name that the file system does not take") from error
+            raise
+
+    def names(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        """The entries of a folder; nothing when the folder is not there."""
+        try:
+            descriptor = self._folder(folder)
+        except FileNotFoundError:
+            return
+        with os.scandir(descriptor) as entries:
+            yield from entries
+
+    def folder_mtime(self, folder: str) -> int | None:
+        try:
+            return os.fstat(self._folder(folder)).st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def _folder(self, path: str, *, make: bool = False) -> int:
+        found = self._folders.get(path)
+        if found is not None:
+            return found
+        above, _, name = path.rpartition("/")
+        parent = self._folder(above, make=make)
+        try:
+            descriptor = disk.open_folder(parent, name, shown=path)
+        except FileNotFoundError:
+            if not make:
+                raise
+            os.mkdir(name, dir_fd=parent)
+            os.fsync(parent)
+            descriptor = disk.open_folder(parent, name, shown=path)
+        self._folders[path] = descriptor
+        return descriptor
+
+    def apply(self, changes: list[Change]) -> dict[str, Stamp]:
+        """Put all changes on disk. First every file is written and synced beside its place, then each is put in place.
+
+        WriteFailed means that nothing became visible. ChangedSince means that a person was faster with one file; the
+        ledger's pending batch says which of the others were already in place.
+        """
+        stamps: dict[str, Stamp] = {}
+        prepared: list[tuple[int, str]] = []
+        try:
+            for change in changes:
+                if change.data is not None:
+                    folder, name = self._place(change.path)
+                    prepared.append((folder, name))
+                    mode = change.before.stamp.mode if change.before else None
+                    stamps[change.path] = disk.write_beside(folder, name, change.data, mode=mode)
+        except OSError as error:
+            for folder, name in prepared:
+                disk.discard(folder, name)
+            raise WriteFailed(change.path, error) from error
+        touched: set[int] = set()
+        try:
+            for change in changes:
+                folder, name = self._place(change.path)
+                touched.add(folder)
+                if change.data is None:
+                    if change.before is not None:
+                        disk.remove(folder, name, change.before.stamp, shown=change.path)
+                elif change.before is None:
+                    disk.put_new(folder, name, shown=change.path)
+                else:
+                    disk.put_over(folder, name, change.before.stamp, shown=change.path)
+        except (ChangedSince, OSError):
+            for folder, name in prepared:
+                disk.discard(folder, name)
+            raise
+        for folder in touched:
+            os.fsync(folder)
+        return stamps
+
+    def _place(self, path: str) -> tuple[int, str]:
+        folder, _, name = path.rpartition("/")
+        return self._folder(folder, make=True), name
+
+    def discard_temporary(self, path: str) -> None:
+        """Clear what a killed run left beside a file."""
+        folder, _, name = path.rpartition("/")
+        with suppress(OSError, UnsafePath):
+            disk.discard(self._folder(folder), name)
+
+
+class Staging:
+    """Edits that wait to be written together. Later edits see earlier ones."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._changes: dict[str, Change] = {}
+        self._read: dict[str, Stored | None] = {}
+        self._pointers: Pointers | None = None
+        self._index_before: Stored | None = None
+
+    def read(self, path: str) -> bytes | None:
+        change = self._changes.get(path)
+        if change is not None:
+            return change.data
+        stored = self._stored(path)
+        return stored.data if stored else None
+
+    def _stored(self, path: str) -> Stored | None:
+        """A file as it was when this batch first looked at it; what is written is compared with that."""
+        if path not in self._read:
+            self._read[path] = self._vault.read(path)
+        return self._read[path]
+
+    def put(self, path: str, data: bytes | None, entry: int) -> None:
+        """Replace a file's bytes, create it, or (None) remove it."""
+        change = self._change(path)
+        old = change.data or b""
+        new = data or b""
+        start, end = _common_ends(old, new)
+        splice = Splice(
+            path=path, offset=start, removed=old[start : len(old) - end], inserted=new[start : len(new) - end]
+        )
+        change.splices.append((entry, splice))
+        change.data = data
+
+    def append(self, path: str, data: bytes, entry: int) -> None:
+        """Add bytes to the end of a file, or begin it with them."""
+        change = self._change(path)
+        old = change.data or b""
+        change.splices.append((entry, Splice(path=path, offset=len(old), removed=b"", inserted=data)))
+        change.data = old + data
+
+    def splice(self, splice: Splice, entry: int) -> None:
+        """Make one change of bytes in a file."""
+        change = self._change(splice.path)
+        data = change.data or b""
+        end = splice.offset + len(splice.removed)
+        change.data = b"".join((data[: splice.offset], splice.inserted, data[end:]))
+        change.splices.append((entry, splice))
+
+    def remove_if_empty(self, path: str) -> None:
+        """Remove a file of which nothing is left."""
+        change = self._change(path)
+        if not change.data:
+            change.data = None
+
+    def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
+        """See to it that the index has exactly one line for a card."""
+        self.index().point_at(card_name, topic, entry, old_topic=old_topic)
+
+    def index(self) -> Pointers:
+        """The index with what is staged for it."""
+        if self._pointers is None:
+            self._index_before = self._stored(INDEX)
+            self._pointers = Pointers(self._index_before.data if self._index_before else None)
+        return self._pointers
+
+    def changes(self) -> list[Change]:
+        """Everything staged: cards and documents first, the index last, as a reader should find them."""
+        changes = [change for change in self._changes.values() if change.splices]
+        if self._pointers is not None and (splices := self._pointers.splices()):
+            changes.append(Change(INDEX, self._index_before, self._pointers.render(), splices))
+        return changes
+
+    def _change(self, path: str) -> Change:
+        change = self._changes.get(path)
+        if change is None:
+            stored = self._stored(path)
+            change = self._changes[path] = Change(path, stored, stored.data if stored else None)
+        return change
+
+
+def _common_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes two texts share at their start and, beyond that, at their end."""
+    short = min(len(old), len(new))
+    start = _longest(short, lambda size: old[:size] == new[:size])
+    end = _longest(short - start, lambda size: size == 0 or old[-size:] == new[-size:])
+    return start, end
+
+
+def _longest(limit: int, fits: Callable[[int], bool]) -> int:
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

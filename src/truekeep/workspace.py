@@ -1,0 +1,601 @@
+"""The desk: opens a workspace and introduces its rooms to each other. Its methods are the product's verbs.
+
+Every door (command line, hooks, MCP, web) comes through here. Reading verbs need nothing; writing verbs need this
+machine to be the canonical host and take the workspace's lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep import __version__
+from truekeep.config import Config, parse_config, render_config
+from truekeep.disk import UnsafePath, locked
+from truekeep.errors import BadInput, BadSetup, Busy, NotCanonical, NotFound, StorageFailed
+from truekeep.host import Machine, this_machine
+
+if TYPE_CHECKING:
+    from truekeep.books import Books
+    from truekeep.card import Card
+    from truekeep.catalog import Catalog
+    from truekeep.draft import Draft
+    from truekeep.filing import Filing
+    from truekeep.history import History, Line
+    from truekeep.inbox import Inbox
+    from truekeep.ingest import Filed, Report
+    from truekeep.ledger import Entry, Ledger, Record
+    from truekeep.review import Proposal, Review
+    from truekeep.vault import Vault
+
+STATE = ".truekeep"
+FORMAT = 1
+
+
+def default_path() -> Path:
+    return Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace").expanduser()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The machine that may write a workspace, as the workspace records it."""
+
+    id: str
+    name: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What init did."""
+
+    path: Path
+    created: tuple[str, ...]
+    is_adopted: bool
+    is_repeated: bool
+    host: Host
+
+
+class Workspace:
+    """One canonical memory."""
+
+    def __init__(self, path: Path, *, now: Callable[[], datetime] | None = None) -> None:
+        self.path = path
+        self.machine = this_machine()
+        self._now = now or (lambda: datetime.now().astimezone())
+        self._config: Config | None = None
+        self._vault: Vault | None = None
+        self._ledger: Ledger | None = None
+        self._catalog: Catalog | None = None
+        self.notices: list[str] = []
+
+    @classmethod
+    def open(cls, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> Workspace:
+        """Open an existing workspace."""
+        chosen = (path or default_path()).expanduser()
+        if not (chosen / STATE).is_dir():
+            there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
+            raise BadSetup(f"{chosen} {there}", hint=f"`truekeep init {chosen}` makes it one")
+        workspace = cls(Path(os.path.abspath(chosen)), now=now)
+        workspace._check_format()
+        return workspace
+
+    @classmethod
+    def init(
+        cls, path: Path | None = None, *, repositories: Sequence[str] = (), now: Callable[[], datetime] | None = None
+    ) -> Made:
+        """Make a workspace, or adopt an existing folder of Markdown memory without touching a file in it."""
+        chosen = Path(os.path.abspath((path or default_path()).expanduser()))
+        if chosen.exists() and not chosen.is_dir():
+            raise BadSetup(f"{chosen} is not a folder", hint="name a folder")
+        try:
+            return cls(chosen, now=now)._init(tuple(repositories))
+        except OSError as error:
+            raise StorageFailed(
+                f"{error.filename or chosen}: {error.strerror}", hint="check the permissions"
+            ) from error
+
+    def _init(self, repositories: tuple[str, ...]) -> Made:
+        had = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
+        is_adopted = bool(had - {STATE})
+        state = self.path / STATE
+        is_repeated = (state / "host").exists()
+        if state.is_symlink():
+            raise BadSetup(f"{state} is a symlink", hint="truekeep keeps its state in a real folder")
+        state.mkdir(parents=True, exist_ok=True)
+        with self._lock():
+            if is_repeated:
+                self._check_format()
+                host = self.host()
+                if host.id != self.machine.id:
+                    raise _not_canonical(host, self.machine, "adopt it")
+            created = self._make_files(repositories, is_adopted=is_adopted, is_repeated=is_repeated)
+            with suppress(BadSetup):
+                self._books()
+        self.close()
+        return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=self.host())
+
+    def _make_files(self, repositories: tuple[str, ...], *, is_adopted: bool, is_repeated: bool) -> tuple[str, ...]:
+        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        host = f'format = {FORMAT}\nid = "{self.machine.id}"\nname = {_toml(self.machine.name)}\nsince = "{at}"\n'
+        files = {
+            f"{STATE}/config.toml": render_config(repositories),
+            f"{STATE}/.gitignore": "*.sqlite*\nlock\nlogs/\n",
+        }
+        if not is_adopted and not is_repeated:
+            files["MEMORY.md"] = "# Memory\n\n## Cards\n"
+            for folder in ("memory/cards", "memory/handoff-inbox"):
+                (self.path / folder).mkdir(parents=True, exist_ok=True)
+        files[f"{STATE}/host"] = host  # last: its presence says that the rest is there
+        (self.path / STATE / "logs").mkdir(exist_ok=True)
+        created = []
+        for name, text in files.items():
+            try:
+                with (self.path / name).open("x", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                created.append(name)
+            except FileExistsError:
+                continue
+        return tuple(created)
+
+    def close(self) -> None:
+        for room in (self._catalog, self._ledger, self._vault):
+            if room is not None:
+                room.close()
+        self._catalog = self._ledger = self._vault = None
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # What the workspace is.
+
+    @property
+    def config(self) -> Config:
+        if self._config is None:
+            path = self.path / STATE / "config.toml"
+            try:
+                text = path.read_text(encoding="utf-8")
+            except FileNotFoundError:
+                text = ""
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadSetup(f"{path} cannot be read: {error}", hint="mend or remove it") from error
+            self._config = parse_config(text, where=str(path))
+        return self._config
+
+    def host(self) -> Host:
+        values = self._host_values()
+        return Host(id=str(values.get("id", "")), name=str(values.get("name", "?")), since=str(values.get("since", "")))
+
+    def _host_values(self) -> dict[str, object]:
+        import tomllib
+
+        path = self.path / STATE / "host"
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise BadSetup(f"{path} is missing", hint=f"`truekeep init {self.path}` writes it") from error
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadSetup(f"{path} cannot be read: {error}", hint="restore it from a backup") from error
+
+    def _check_format(self) -> None:
+        version = self._host_values().get("format", FORMAT)
+        if not isinstance(version, int) or version > FORMAT:
+            raise BadSetup(
+                f"{self.path} has format {version}; truekeep {__version__} knows {FORMAT}", hint="upgrade truekeep"
+            )
+
+    # Locks and rooms.
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        path = str(self.path / STATE / "lock")
+        try:
+            with locked(path) as held:
+                if not held:
+                    raise Busy(f"another truekeep is writing {self.path}", hint="wait for it to end and run it again")
+                yield
+        except (PermissionError, IsADirectoryError) as error:
+            raise StorageFailed(f"{path}: {error.strerror}", hint="check the permissions") from error
+        except OSError as error:
+            raise StorageFailed(
+                f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
+            ) from error
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[Books]:
+        """The canonical host, the lock, and whatever a killed run left, finished."""
+        host = self.host()
+        if host.id != self.machine.id:
+            raise _not_canonical(host, self.machine, what)
+        with self._lock():
+            books = self._books()
+            try:
+                if recovered := books.recover():
+                    self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            except UnsafePath as error:
+                raise StorageFailed(str(error), hint="put the folder back and run it again") from error
+            yield books
+
+    def _reading(self) -> Books:
+        return self._books()
+
+    def _books(self) -> Books:
+        from truekeep.books import Books
+        from truekeep.vault import Vault
+
+        if self._vault is None:
+            self._vault = Vault(str(self.path))
+        if self._ledger is None:
+            self._ledger = self._open_ledger()
+        return Books(self._vault, self._ledger)
+
+    def _open_ledger(self) -> Ledger:
+        from truekeep.ledger import Damaged, Ledger, set_aside
+
+        path = str(self.path / STATE / "ledger.sqlite")
+        try:
+            return Ledger(path)
+        except Damaged:
+            stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+            kept = set_aside(path, stamp=stamp)
+            self.notices.append(f"the ledger was damaged; it is kept as {Path(kept).name} and a new one begins")
+            ledger = Ledger(path)
+            ledger.remember(self._known_handoffs())
+            return ledger
+
+    def _known_handoffs(self) -> Iterator[Record]:
+        """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
+        import hashlib
+
+        from truekeep.draft import parse_draft
+        from truekeep.inbox import iter_processed
+        from truekeep.ledger import Record
+        from truekeep.model import REVIEW, Origin
+
+        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for draft_path in sorted((self.path / REVIEW).glob("*.md")):
+            draft = parse_draft(draft_path.name, draft_path.read_bytes())
+            if len(draft.digest) == 64:
+                origin = Origin(
+                    writer=draft.writer, machine=draft.machine, repository=draft.repository, inbox="", name=draft.name
+                )
+                yield Record(
+                    digest=bytes.fromhex(draft.digest),
+                    origin=origin,
+                    title="",
+                    received_at=draft.received_at,
+                    outcome="review",
+                    target=draft.path,
+                )
+        for inbox in self.inboxes():
+            for folder, item in iter_processed(inbox):
+                descriptor = os.open(item.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+                with open(descriptor, "rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").digest()
+                origin = Origin(
+                    writer=inbox.writer, machine="", repository="", inbox=str(inbox.path), name=ascii(item.name)
+                )
+                yield Record(digest=digest, origin=origin, title="", received_at=at, outcome="seen", target="")
+
+    def _cards_catalog(self) -> Catalog:
+        from truekeep.catalog import Catalog
+
+        if self._catalog is None:
+            books = self._books()
+            self._catalog = Catalog(str(self.path / STATE / "catalog.sqlite"), books.vault)
+        return self._catalog
+
+    def _review(self, books: Books) -> Review:
+        from truekeep.review import Review
+
+        return Review(books, self._cards_catalog(), self.config, actor=_person(), now=self._now())
+
+    def _history(self, books: Books) -> History:
+        from truekeep.history import History
+
+        return History(books, actor=_person(), now=self._now())
+
+    # The verbs.
+
+    def inboxes(self, repositories: Sequence[Path] | None = None) -> list[Inbox]:
+        """The inboxes of the named repositories, else of the configured ones; the workspace's own are always there."""
+        from truekeep.inbox import expand_repositories, find_inboxes
+
+        roots = list(repositories) if repositories is not None else expand_repositories(self.config.repositories)
+        for root in roots:
+            if not root.is_dir():
+                raise BadInput(f"{root} is not a folder", hint="name the repository's root with --repo")
+        return find_inboxes([Path(os.path.abspath(root)) for root in roots] + [self.path], self.config.writers)
+
+    def ingest(
+        self,
+        *,
+        repositories: Sequence[Path] | None = None,
+        cards: bool = True,
+        documents: bool = True,
+        dry_run: bool = False,
+        tell: Callable[[Filed], None] = lambda _: None,
+    ) -> Report:
+        """File every waiting handoff. Running it again after a crash is safe."""
+        started = self._now()
+        config = self.config
+        with self._writing("ingest"):
+            report = self._ingest(repositories, cards, documents, dry_run, tell, config, started)
+            report.warnings[:0] = self.notices
+            if not dry_run:
+                self._log_run(report, started)
+            return report
+
+    def _ingest(
+        self,
+        repositories: Sequence[Path] | None,
+        cards: bool,
+        documents: bool,
+        dry_run: bool,
+        tell: Callable[[Filed], None],
+        config: Config,
+        started: datetime,
+    ) -> Report:
+        from truekeep.filing import Routes
+        from truekeep.inbox import Inboxes
+        from truekeep.ingest import Ingest
+
+        limits = config.limits
+        inboxes = Inboxes(self.inboxes(repositories), limit=limits.handoff_bytes, settle=limits.settle_seconds)
+        try:
+            return Ingest(
+                inboxes,
+                self._books(),
+                self._cards_catalog(),
+                config,
+                machine=self.machine.name,
+                now=started,
+                routes=Routes(cards=cards, documents=documents),
+                dry_run=dry_run,
+                tell=tell,
+            ).run()
+        finally:
+            inboxes.close()
+
+    def _log_run(self, report: Report, started: datetime) -> None:
+        """One line a run, so that "did not run" differs from "found nothing". A full disk costs only the line."""
+        names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
+        at = started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        counts = " ".join(f"{name}={report.count(name)}" for name in names)
+        line = f"{at} processed={report.processed} {counts}" + ("" if report.processed else " NO_UPDATES") + "\n"
+        path = self.path / STATE / "logs" / "ingest.log"
+        with suppress(OSError):
+            path.parent.mkdir(exist_ok=True)
+            if path.exists() and path.stat().st_size > 1_000_000:
+                path.replace(path.with_name("ingest.log.1"))
+            with path.open("a", encoding="utf-8") as file:
+                file.write(line)
+
+    def lint(self, raw: bytes, name: str, *, repository: Path | None = None, writer: str = "claude") -> Filing:
+        """Judge a handoff exactly as ingest would, and write nothing."""
+        from truekeep.filing import Candidate, plan_filing
+        from truekeep.shelf import StoreShelf
+        from truekeep.vault import Staging
+
+        books = self._reading()
+        shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault))
+        shelf.from_repository(repository)
+        too_large = len(raw) > self.config.limits.handoff_bytes
+        candidate = Candidate(raw=None if too_large else raw, name=name, size=len(raw), repository="", writer=writer)
+        return plan_filing(candidate, shelf, self.config, today=self._now().date())
+
+    def drafts(self) -> list[Draft]:
+        return list(self._review(self._reading()).drafts())
+
+    def show_draft(self, wanted: str, *, target: str = "") -> Proposal:
+        review = self._review(self._reading())
+        return review.propose(review.get(wanted), target=target)
+
+    def approve(self, wanted: str, *, target: str = "") -> Filing:
+        """File a draft on a person's word."""
+        with self._writing("approve drafts") as books:
+            review = self._review(books)
+            return review.approve(review.get(wanted), target=target)
+
+    def reject(self, wanted: str, *, reason: str = "") -> Draft:
+        """Turn a draft down; the original stays in processed/."""
+        with self._writing("reject drafts") as books:
+            review = self._review(books)
+            draft = review.get(wanted)
+            review.reject(draft, reason=reason)
+            return draft
+
+    def edit_draft(self, wanted: str, change: Callable[[bytes], bytes]) -> tuple[Draft, bool]:
+        """Change the handoff inside a draft. `change` runs without the lock: a person may take an hour."""
+        review = self._review(self._reading())
+        draft = review.get(wanted)
+        body = change(draft.body)
+        if body == draft.body:
+            return draft, False
+        with self._writing("edit drafts") as books:
+            review = self._review(books)
+            if review.get(draft.id).body != draft.body:
+                from truekeep.errors import EditedSince
+
+                raise EditedSince(
+                    f"draft {draft.id} was changed by somebody else meanwhile", hint="start again from it"
+                )
+            return review.edit(draft, body), True
+
+    def retry(self, wanted: str | None) -> list[tuple[Draft, Filing | None]]:
+        """Judge one draft, or all, as ingest would now; file what passes."""
+        with self._writing("retry drafts") as books:
+            review = self._review(books)
+            ids = [review.get(wanted).id] if wanted else [draft.id for draft in review.drafts()]
+            out: list[tuple[Draft, Filing | None]] = []
+            for number in ids:
+                draft = review.get(number)
+                out.append((draft, review.retry(draft)))
+            return out
+
+    def prune(
+        self, *, older_than: timedelta | None = None, dry_run: bool = False, force: bool = False
+    ) -> tuple[list[Draft], list[str]]:
+        """Remove drafts and processed handoffs that have waited past their age. Drafts can be had back with undo."""
+        limits = self.config.limits
+        draft_age = older_than if older_than is not None else timedelta(days=limits.review_days)
+        file_age = older_than if older_than is not None else timedelta(days=limits.processed_days)
+        with self._writing("prune") as books:
+            review = self._review(books)
+            if not force:
+                self._check_clock(books)
+            drafts = review.expired(draft_age)
+            keep = {draft.original for draft in review.drafts()} - {draft.original for draft in drafts}
+            if not dry_run:
+                for draft in drafts:
+                    review.expire(review.get(draft.id))
+            return drafts, self._prune_processed(file_age, keep, dry_run=dry_run)
+
+    def _check_clock(self, books: Books) -> None:
+        """A clock that jumped makes everything look old. Ask before deleting on its word."""
+        latest = books.ledger.latest_at()
+        if not latest:
+            return
+        gap = self._now().astimezone(UTC) - datetime.fromisoformat(latest)
+        if gap > timedelta(days=400) or gap < -timedelta(days=1):
+            raise BadInput(
+                f"the clock says {self._now():%Y-%m-%d}, but the last entry is of {latest[:10]}",
+                hint="check the clock; --force prunes all the same",
+            )
+
+    def _prune_processed(self, age: timedelta, keep: set[str], *, dry_run: bool) -> list[str]:
+        from truekeep.inbox import PROCESSED, is_letter_name, iter_processed
+
+        limit = (self._now().astimezone(UTC) - age).timestamp()
+        home = str(Path.home())
+        removed = []
+        for inbox in self.inboxes():
+            for folder, item in iter_processed(inbox):
+                shown = str(inbox.path / PROCESSED / item.name)
+                short = "~" + shown[len(home) :] if shown.startswith(home + "/") else shown
+                info = item.stat(follow_symlinks=False)
+                # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
+                if max(info.st_mtime, info.st_ctime) >= limit or short in keep or not is_letter_name(item.name):
+                    continue
+                removed.append(short)
+                if not dry_run:
+                    os.unlink(item.name, dir_fd=folder)
+        return removed
+
+    def cards(self) -> Iterator[Card]:
+        """Every card, by name."""
+        from truekeep.card import parse_card
+        from truekeep.disk import ChangedSince
+        from truekeep.handoff import decode_text
+        from truekeep.model import CARDS
+
+        vault = self._reading().vault
+        names = sorted(item.name for item in vault.names(CARDS) if item.name.endswith(".md") and item.name[0] != ".")
+        for name in names:
+            try:
+                stored = vault.read(f"{CARDS}/{name}")
+            except (UnsafePath, ChangedSince, OSError):
+                continue
+            text = decode_text(stored.data) if stored else None
+            if text is not None:
+                yield parse_card(name, text)
+
+    def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
+        """One card, its text, and the entry and handoff that last wrote it."""
+        from truekeep.card import parse_card
+        from truekeep.handoff import decode_text
+        from truekeep.model import CARDS
+
+        name = wanted.removeprefix(f"{CARDS}/")
+        if not name.endswith(".md"):
+            name += ".md"
+        if "/" in name or name.startswith("."):
+            raise NotFound(f"{wanted!r} is not the name of a card", hint="`truekeep card list` shows the names")
+        books = self._reading()
+        try:
+            stored = books.vault.read(f"{CARDS}/{name}")
+        except UnsafePath as error:
+            raise BadInput(str(error), hint="a card is a plain file in memory/cards") from error
+        if stored is None:
+            raise NotFound(f"there is no card {name}", hint=self._nearest_card(name))
+        text = decode_text(stored.data)
+        if text is None:
+            raise BadInput(f"{CARDS}/{name} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
+        entry = next(books.ledger.entries(path=f"{CARDS}/{name}", limit=1), None)
+        return parse_card(name, text), text, entry, books.ledger.handoff_of(entry) if entry else None
+
+    def _nearest_card(self, name: str) -> str:
+        import difflib
+
+        from truekeep.model import CARDS
+
+        names = [item.name for item in self._reading().vault.names(CARDS)]
+        close = difflib.get_close_matches(name, names, 3)
+        return f"did you mean {', '.join(close)}?" if close else "`truekeep card list` shows the names"
+
+    def history(self, path: str | None = None, *, limit: int | None = None) -> Iterator[tuple[Entry, Record | None]]:
+        """What truekeep did, newest first."""
+        ledger = self._reading().ledger
+        for entry in ledger.entries(path=self.relative(path) if path else None, limit=limit):
+            yield entry, ledger.handoff_of(entry)
+
+    def why(self, path: str) -> list[Line]:
+        """Every line of a file with the act that wrote it."""
+        try:
+            return self._history(self._reading()).lines(self.relative(path))
+        except UnsafePath as error:
+            raise BadInput(str(error), hint="name a plain file of the workspace") from error
+
+    def undo(self, number: int) -> tuple[Entry, list[str]]:
+        """Put back what an entry changed, unless a person has edited since."""
+        with self._writing("undo") as books:
+            return self._history(books).undo(number)
+
+    def relative(self, path: str) -> str:
+        """A path as the ledger knows it: inside the workspace, with slashes."""
+        full = os.path.abspath(path)
+        inside = os.path.relpath(full, self.path)
+        if not os.path.lexists(full) or inside.startswith(".."):
+            inside = os.path.normpath(path)
+        if inside.startswith("..") or os.path.isabs(inside):
+            raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
+        if (
+            "/" not in inside
+            and (self.path / "memory" / "cards" / inside).is_file()
+            and not (self.path / inside).exists()
+        ):
+            return f"memory/cards/{inside}"
+        return inside
+
+
+def _not_canonical(host: Host, machine: Machine, what: str) -> NotCanonical:
+    return NotCanonical(
+        f"this machine ({machine.name}) may not {what}: the canonical host is {host.name}",
+        hint=f"run it on {host.name}; here, `truekeep handoff new` leaves a handoff for it",
+        host=host.name,
+    )
+
+
+def _person() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _toml(text: str) -> str:
+    import json
+
+    return json.dumps(text)

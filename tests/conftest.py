@@ -1,0 +1,26 @@
+"""A home of its own for every test, so that none can touch a developer's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import Place
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    for name in ("TRUEKEEP_WORKSPACE", "XDG_STATE_HOME", "CLAUDECODE", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "test-machine")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    return home
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A workspace and one repository with an inbox, ready for handoffs."""
+    return Place.make(tmp_path)
