@@ -35,7 +35,7 @@ bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m bench
 
 docs: $(VENV)/.ready-dev
-	@$(BIN)/python -m truekeep.cli.reference > docs/commands.md
+	@$(BIN)/python -m truekeep.cli.reference docs
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from truekeep.ingest import Filed, Report
+from truekeep.model import Filed, Report
 from truekeep.workspace import Workspace
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -20,7 +20,9 @@ CLAUDE = ".claude/memory-handoffs"
 CODEX = ".codex/memory-handoffs"
 
 
-def a_card(topic: str = "Proxy in front of staging", body: str = "Staging answers on port 8443 only.", **keys: str) -> str:
+def a_card(
+    topic: str = "Proxy in front of staging", body: str = "Staging answers on port 8443 only.", **keys: str
+) -> str:
     """The text of a suggested card."""
     more = "".join(f"{key}: {value}\n" for key, value in keys.items())
     return f"---\ntopic: {topic}\ncategory: setup\ntags: [proxy, staging]\n{more}---\n\n{body}\n"
@@ -60,7 +62,9 @@ def a_handoff(
 
 
 def a_document_handoff(
-    content: str = "### Lint\nRun make lint before every push.", document: str = "TOOLS.md", title: str = "Lint before push"
+    content: str = "### Lint\nRun make lint before every push.",
+    document: str = "TOOLS.md",
+    title: str = "Lint before push",
 ) -> str:
     return a_handoff(type="workflow", title=title, action="no-card", document=document, document_content=content)
 
@@ -96,7 +100,9 @@ class Place:
 
     def configure(self, text: str = "", *, settle: float = 0) -> None:
         limits = f"settle_seconds = {settle}\n"
-        text = text.replace("[limits]\n", f"[limits]\n{limits}") if "[limits]" in text else f"{text}\n[limits]\n{limits}"
+        text = (
+            text.replace("[limits]\n", f"[limits]\n{limits}") if "[limits]" in text else f"{text}\n[limits]\n{limits}"
+        )
         pattern = str(self.base / "repos" / "*")
         (self.workspace / ".truekeep" / "config.toml").write_text(f'repositories = ["{pattern}"]\n{text}')
 
@@ -108,7 +114,12 @@ class Place:
         return Workspace.open(self.workspace, now=lambda: now)
 
     def leave(
-        self, content: str | bytes, name: str = "2026-11-14-0900-proxy.md", *, inbox: Path | None = None, age: float = 60
+        self,
+        content: str | bytes,
+        name: str = "2026-11-14-0900-proxy.md",
+        *,
+        inbox: Path | None = None,
+        age: float = 60,
     ) -> Path:
         """Put a handoff into an inbox, as if it had been written a minute ago."""
         folder = inbox or self.inbox
@@ -119,10 +130,12 @@ class Place:
         os.utime(path, (then, then))
         return path
 
-    def ingest(self, *, now: datetime = NOW, **options: bool) -> Report:
+    def ingest(
+        self, *, now: datetime = NOW, cards: bool = True, documents: bool = True, dry_run: bool = False
+    ) -> Report:
         self.filed = []
         with self.open(now=now) as workspace:
-            return workspace.ingest(tell=self.filed.append, **options)
+            return workspace.ingest(tell=self.filed.append, cards=cards, documents=documents, dry_run=dry_run)
 
     def outcomes(self) -> dict[str, str]:
         return {item.name: item.outcome for item in self.filed}
@@ -160,11 +173,15 @@ def tree(root: Path, *, skip: tuple[str, ...] = (".truekeep",)) -> Mapping[str, 
         for name in [*files, *(name for name in names if os.path.islink(os.path.join(folder, name)))]:
             path = Path(folder) / name
             key = str(path.relative_to(root))
-            found[key] = f"-> {os.readlink(path)}" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
+            found[key] = (
+                f"-> {os.readlink(path)}" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()
+            )
     return found
 
 
-def run_cli(*arguments: str, cwd: Path | None = None, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+def run_cli(
+    *arguments: str, cwd: Path | None = None, stdin: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the real program in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "truekeep", *arguments],

@@ -40,7 +40,9 @@ def test_an_update_keeps_created_and_unknown_keys() -> None:
 
 
 def test_a_card_cannot_set_its_own_dates_or_origin() -> None:
-    card = parse_card("x.md", filed(a_card(created="2099-01-01", updated="2099-01-01", writer="root", repository="evil")))
+    card = parse_card(
+        "x.md", filed(a_card(created="2099-01-01", updated="2099-01-01", writer="root", repository="evil"))
+    )
     assert (card.created, card.updated, card.writer, card.repository) == (TODAY, TODAY, "claude", "github.com/me/app")
 
 
@@ -59,15 +61,39 @@ def test_what_filing_wrote_counts_as_the_same() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../x.md", "/etc/x.md", "a/b.md", "..md", ".hidden.md", "-rf.md", "x", "x.txt", "x.md\n", "x\0.md", "a b.md", "é.md",
-        "CON.md", "nul.md", "Com1.md", "lpt9.x.md", "x..md", "C:\\x.md", "", ".md", "a" * 198 + ".md", "x.md.", "x.MD", "$(x).md",
+        "../x.md",
+        "/etc/x.md",
+        "a/b.md",
+        "..md",
+        ".hidden.md",
+        "-rf.md",
+        "x",
+        "x.txt",
+        "x.md\n",
+        "x\0.md",
+        "a b.md",
+        "é.md",
+        "CON.md",
+        "nul.md",
+        "Com1.md",
+        "lpt9.x.md",
+        "x..md",
+        "C:\\x.md",
+        "",
+        ".md",
+        "a" * 198 + ".md",
+        "x.md.",
+        "x.MD",
+        "$(x).md",
     ],
-)  # fmt: skip
+)
 def test_unsafe_names_are_refused(name: str) -> None:
     assert check_card_name(name, lambda _: None)
 
 
-@pytest.mark.parametrize("name", ["x.md", "a-b_c.d.md", "2026.md", "CONSOLE.md", "a" * 190 + ".md", "..x.md".lstrip(".")])
+@pytest.mark.parametrize(
+    "name", ["x.md", "a-b_c.d.md", "2026.md", "CONSOLE.md", "a" * 190 + ".md", "..x.md".lstrip(".")]
+)
 def test_safe_names_pass(name: str) -> None:
     assert check_card_name(name, lambda _: None) is None
 

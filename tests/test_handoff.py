@@ -102,6 +102,12 @@ def test_a_section_behind_fenced_content_is_clear() -> None:
     assert codes(text) == set()
 
 
+def test_comments_in_the_content_are_kept_and_those_before_it_are_not() -> None:
+    content = a_card(body="<!-- mine -->\ntext\n<!-- mine too -->")
+    handoff = parse_handoff(a_handoff(content=f"<!-- exact content here -->\n\n{content}"))
+    assert handoff.card_content == content.strip()
+
+
 @pytest.mark.parametrize("blank", ["", "N/A", "none", "-", "<!-- TOOLS.md | USER.md -->", "—"])
 def test_blank_sections_of_the_other_route_do_not_count(blank: str) -> None:
     text = a_handoff() + f"\n## Target document\n{blank}\n\n## Suggested document content\n{blank}\n"
@@ -123,16 +129,26 @@ LINE = st.from_regex(r"[A-Za-z][A-Za-z0-9 .,()/-]{0,30}[a-z]", fullmatch=True)
 
 
 @given(
-    title=LINE, summary=LINE, facts=st.lists(LINE, max_size=3), body=st.lists(
-        st.one_of(LINE, st.sampled_from(["", *(f"## {name}" for name in SECTIONS), "```", "## Own heading"])), max_size=6
+    title=LINE,
+    summary=LINE,
+    facts=st.lists(LINE, max_size=3),
+    body=st.lists(
+        st.one_of(LINE, st.sampled_from(["", *(f"## {name}" for name in SECTIONS), "```", "## Own heading"])),
+        max_size=6,
     ).map("\n".join),
-)  # fmt: skip
+)
 @settings(max_examples=300, deadline=None)
 def test_render_then_parse_is_identity(title: str, summary: str, facts: list[str], body: str) -> None:
     body += "\n```" * (sum(line == "```" for line in body.split("\n")) % 2)
     content = f"---\ntopic: {title}\n---\n\n{body}".strip()
     text = render_handoff(
-        type="setup", title=title, summary=summary, facts=facts, action="create-card", target_card="a.md", card_content=content
+        type="setup",
+        title=title,
+        summary=summary,
+        facts=facts,
+        action="create-card",
+        target_card="a.md",
+        card_content=content,
     )
     handoff = parse_handoff(text)
     assert (handoff.title, handoff.summary, handoff.target_card) == (" ".join(title.split()), summary, "a.md")

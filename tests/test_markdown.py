@@ -11,12 +11,54 @@ from truekeep.markdown import TooComplex, outline, peel_fence, strip_comments
 
 PIECES = st.sampled_from(
     [
-        "## Type", "##  Title  ##", "##", "## #", "#x", "####### seven", "# One", " ## indented", "    ## code", "\t## tab",
-        "```", "````", "``", "```md", "``` a`b", "~~~", "~~~~ `x`", "  ```", "   ~~~", "- ```", "  - x", "- item", "1. one",
-        "> ## quoted", "> ```", "<!--", "-->", "<!-- one line -->", " <!-- x", "<div>", "</div>", "<pre>", "<script>", "<?php",
-        "text", "", "   ", "text\\", "---", "===", "[a]: /b", "| a | b |", "<https://a.example>", "<!DOCTYPE x>", "*", "-",
+        "## Type",
+        "##  Title  ##",
+        "##",
+        "## #",
+        "#x",
+        "####### seven",
+        "# One",
+        " ## indented",
+        "    ## code",
+        "\t## tab",
+        "```",
+        "````",
+        "``",
+        "```md",
+        "``` a`b",
+        "~~~",
+        "~~~~ `x`",
+        "  ```",
+        "   ~~~",
+        "- ```",
+        "  - x",
+        "- item",
+        "1. one",
+        "> ## quoted",
+        "> ```",
+        "<!--",
+        "-->",
+        "<!-- one line -->",
+        " <!-- x",
+        "<div>",
+        "</div>",
+        "<pre>",
+        "<script>",
+        "<?php",
+        "text",
+        "",
+        "   ",
+        "text\\",
+        "---",
+        "===",
+        "[a]: /b",
+        "| a | b |",
+        "<https://a.example>",
+        "<!DOCTYPE x>",
+        "*",
+        "-",
     ]
-)  # fmt: skip
+)
 
 
 @given(st.lists(PIECES, max_size=14).map("\n".join))
@@ -67,6 +109,7 @@ def test_a_huge_text_that_needs_the_parser_is_refused() -> None:
         ("```\na\n```\nb\n```\nc\n```", None),
         ("```\nnever closed", None),
         ("no fence", None),
+        ("```bash\nmake lint\n```", None),
     ],
 )
 def test_only_one_fence_around_everything_is_peeled(text: str, inner: str | None) -> None:

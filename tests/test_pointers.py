@@ -66,7 +66,9 @@ def test_a_link_is_found_wherever_a_person_put_it(line: bytes, few: bool) -> Non
     assert len(pointers.splices()) == before
 
 
-@pytest.mark.parametrize("line", [b"[x](memory/cards/aa.md)", b"[x](memory/cards/a.md.md)", b"[[ab]]", b"a.md", b"cards/a.mdx"])
+@pytest.mark.parametrize(
+    "line", [b"[x](memory/cards/aa.md)", b"[x](memory/cards/a.md.md)", b"[[ab]]", b"a.md", b"cards/a.mdx"]
+)
 def test_other_links_do_not_count(line: bytes) -> None:
     assert not find_lines(line + b"\n", "a.md")
 

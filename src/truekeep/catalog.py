@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import apsw
 
@@ -25,8 +26,8 @@ from truekeep.model import CARDS
 from truekeep.vault import Vault
 
 VERSION = 1
-NEAR = 0.8  # shared word pairs from which two cards say nearly the same
-_BINS, _BAND = 24, 3
+NEAR = 0.75  # shared word pairs from which two cards say nearly the same
+_BINS, _BAND = 24, 2
 _RACY_NS = 2_000_000_000  # a folder that changed this recently may change again without a new time stamp
 
 _SCHEMA = """
@@ -52,7 +53,7 @@ class Sketch:
 
 def sketch(card: Card) -> Sketch:
     """A card's sketch. Cards that name different numbers are never near-duplicates: they are a family."""
-    words = words_of(card.topic + "\n" + card.body)
+    words = words_of(card.body)
     numbers = sorted({word for word in words if not word.isalpha()})
     crc = zlib.crc32
     pairs = frozenset([crc(f"{a} {b}".encode()) for a, b in pairwise(words)])
@@ -196,7 +197,8 @@ class Catalog:
     def _drop(self, name: str) -> None:
         assert self._db is not None
         db = self._db
-        for (packed,) in db.execute("SELECT bands FROM card WHERE name = ?", (name,)).fetchall():
+        rows: list[Any] = db.execute("SELECT bands FROM card WHERE name = ?", (name,)).fetchall()
+        for (packed,) in rows:
             bands = array("q", packed)
             db.executemany("DELETE FROM band WHERE key = ? AND name = ?", [(key, name) for key in bands])
             db.execute("DELETE FROM card WHERE name = ?", (name,))

@@ -6,25 +6,23 @@ misspelt policy must not silently mean the default.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, get_args
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
 
 from truekeep.errors import BadSetup
 from truekeep.model import RULES, Policy
 
-WRITERS = {"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"}
+WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 _INBOX = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
 _WRITER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """How large things may grow before they are set aside or warned about."""
 
-    handoff_bytes: int = 1_048_576
+    handoff_bytes: int = 262_144
     settle_seconds: float = 1.0
     index_lines: int = 200
     index_bytes: int = 25_600
@@ -33,14 +31,13 @@ class Limits:
     processed_days: int = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(NamedTuple):
     """What a workspace is told to do."""
 
     repositories: tuple[str, ...] = ()
-    writers: Mapping[str, str] = field(default_factory=lambda: dict(WRITERS))
-    policy: Mapping[str, Policy] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    writers: Mapping[str, str] = WRITERS
+    policy: Mapping[str, Policy] = MappingProxyType({})
+    limits: Limits = Limits()
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -63,7 +60,7 @@ repositories = [{repositories}]
 # task-state = "review"
 
 [limits]
-# handoff_bytes = 1048576   # larger files go to review unread
+# handoff_bytes = 262144    # larger files go to review unread
 # settle_seconds = 1.0      # a file changed more recently may still be being written
 # index_lines = 200         # what agents load of MEMORY.md before they cut it off
 # index_bytes = 25600
@@ -102,6 +99,8 @@ def parse_config(text: str, *, where: str) -> Config:
 def _unknown(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
     for key in table:
         if key not in known:
+            import difflib
+
             close = difflib.get_close_matches(key, known, 1)
             problems.append(f"unknown key {prefix}{key}" + (f" (did you mean {close[0]}?)" if close else ""))
 
@@ -151,7 +150,7 @@ def _policy(value: Any, problems: list[str]) -> dict[str, Policy]:
 def _limits(value: Any, problems: list[str]) -> Limits:
     table = _table(value, "limits", problems)
     defaults = Limits()
-    known = tuple(item.name for item in fields(Limits))
+    known = Limits._fields
     _unknown(table, known, "limits.", problems)
     chosen: dict[str, Any] = {}
     for key in known:

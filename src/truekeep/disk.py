@@ -13,8 +13,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 TEMPORARY = ".truekeep-tmp"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -43,8 +42,7 @@ class ChangedSince(Exception):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """Which file, at which state: changes whenever the file is written or replaced."""
 
     inode: int

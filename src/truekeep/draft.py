@@ -129,8 +129,8 @@ def parse_draft(draft_name: str, data: bytes) -> Draft:
 
 
 def _reason(item: str) -> tuple[str, str]:
-    code, _, sentence = item.partition(": ")
-    return code, sentence
+    code, _, sentence = item.partition(":")
+    return code, sentence.strip()
 
 
 def reasons_of(findings: tuple[Finding, ...]) -> tuple[tuple[str, str], ...]:

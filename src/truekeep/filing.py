@@ -29,7 +29,7 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, decode_text, parse_handoff, parse_name
 from truekeep.markdown import TooComplex, outline
-from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, RULES, Finding, Outcome, Policy
+from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, PROTECTED, RULES, Finding, Outcome, Policy
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 INSTRUCTED = 0.8  # of a handoff's lines in the instruction file, to say that it is all there
@@ -156,7 +156,7 @@ def plan_filing(
 def _retarget(handoff: Handoff, target: str) -> Handoff:
     from dataclasses import replace
 
-    if target in DOCUMENTS or target.startswith("rules/"):
+    if target in DOCUMENTS or target in PROTECTED or target.startswith(("rules/", ".learnings/")):
         content = handoff.document_content or handoff.card_content
         return replace(
             handoff, action="no-card", target_card="", card_content="", target_document=target, document_content=content

@@ -65,15 +65,21 @@ class Handoff:
         return section.line if section else None
 
     def knowledge(self) -> Iterator[tuple[int, str]]:
-        """The numbered lines that would be remembered: facts and suggested content, without fenced code."""
+        """The numbered lines that would be remembered: facts and content, without frontmatter and fenced code."""
         for name in ("Durable facts", "Suggested card content", "Suggested document content"):
             section = self.sections.get(name)
             if section is None:
                 continue
             fence = ""
             outer = self.has_outer_fence
+            in_front = name == "Suggested card content"
+            dashes = 0
             for number, line in enumerate(section.text.split("\n"), start=section.line):
                 bare = line.lstrip(" ")
+                if in_front and dashes < 2:
+                    dashes += bare.startswith("---")
+                    outer = outer and not bare.startswith(("```", "~~~"))
+                    continue
                 if bare.startswith(("```", "~~~")):
                     if outer:
                         outer = False
@@ -200,13 +206,15 @@ def _bare(line: str) -> str:
     for marks in ("**", "`", '"', "'"):
         if len(line) > 2 * len(marks) and line.startswith(marks) and line.endswith(marks):
             line = line[len(marks) : -len(marks)].strip()
-    return "" if line.casefold() in _BLANK else line
+    return line
 
 
 def _target(sections: dict[str, Section], name: str) -> str:
     """A target as written; several lines come back joined, so that no check can take only the first."""
     value = _single(sections, name)
-    return value if value is not None else sections[name].text.strip()
+    if value is None:
+        return sections[name].text.strip()
+    return "" if value.casefold() in _BLANK else value
 
 
 def _first_line(text: str) -> str:
@@ -219,28 +227,24 @@ def _body(sections: dict[str, Section], name: str) -> str:
 
 
 def _content(sections: dict[str, Section], name: str) -> tuple[str, bool]:
-    """The suggested content without template comments around it or one outer fence; and whether there was a fence."""
+    """The suggested content without template comments before it or one outer fence; and whether there was a fence."""
     section = sections.get(name)
     if section is None:
         return "", False
-    text = _without_edge_comments(section.text)
+    text = _without_lead_comments(section.text)
     peeled = peel_fence(text)
     fenced = peeled != text
     if fenced:
-        text = _without_edge_comments(peeled)
+        text = _without_lead_comments(peeled)
     return ("" if text.casefold() in _BLANK else text), fenced
 
 
-def _without_edge_comments(text: str) -> str:
+def _without_lead_comments(text: str) -> str:
+    """Content without the comments that a template puts before it. Comments inside it are the writer's own."""
     text = text.strip("\n")
-    while True:
-        stripped = text.strip()
-        if stripped.startswith("<!--") and (end := stripped.find("-->")) >= 0:
-            text = stripped[end + 3 :].strip("\n")
-        elif stripped.endswith("-->") and (start := stripped.rfind("<!--")) > 0 and "```" not in stripped[start:]:
-            text = stripped[:start].rstrip()
-        else:
-            return stripped if not text.startswith("    ") else text.rstrip()
+    while (stripped := text.lstrip()).startswith("<!--") and (end := stripped.find("-->")) >= 0:
+        text = stripped[end + 3 :].strip("\n")
+    return text.rstrip() if text.startswith("    ") else text.strip()
 
 
 def parse_name(name: str) -> tuple[datetime | None, str]:

@@ -143,6 +143,11 @@ class History:
                 hint="take over what you need by hand; the difference is shown above",
                 difference=list(difference(written, current, path)),
             )
+        if (exact := _content_before(entry.id, versions, written)) is not None:
+            staging.put(path, exact, 0)
+            if any(version.before is None and version.splices[0][0] == entry.id for version in versions):
+                staging.remove_if_empty(path)
+            return
         for splice in reversed(self._shifted(entry, path, versions)):
             staging.splice(Splice(path=path, offset=splice.offset, removed=splice.inserted, inserted=splice.removed), 0)
         if any(version.before is None and any(by == entry.id for by, _ in version.splices) for version in versions):
@@ -180,6 +185,26 @@ class History:
                 continue
             staging.splice(Splice(path=INDEX, offset=position, removed=line, inserted=b""), 0)
         return True
+
+
+def _content_before(entry: int, versions: Sequence[Version], current: bytes | None) -> bytes | None:
+    """The bytes before an entry, if the file is now exactly as that entry left it."""
+    data: bytes | None = None
+    before: bytes | None = None
+    after: bytes | None = None
+    for version in versions:
+        text = version.found if version.found is not None else data or b""
+        for by, splice in version.splices:
+            end = splice.offset + len(splice.removed)
+            spliced = b"".join((text[: splice.offset], splice.inserted, text[end:]))
+            if by == entry:
+                if before is not None and after != text:
+                    return None
+                before = text if before is None else before
+                after = spliced
+            text = spliced
+        data = text if version.after is not None else None
+    return before if before is not None and after == (current or b"") else None
 
 
 def _moved(own: Splice, later: Splice, mine: int, by: int, path: str) -> Splice:

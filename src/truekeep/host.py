@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class Machine(NamedTuple):
     """This computer: an id that stays, and the name people know it by."""
 
     id: str
@@ -25,7 +23,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    name = socket.gethostname() or "unnamed"
+    name = os.uname().nodename or "unnamed"
     raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id() or _own_id()
     return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
 

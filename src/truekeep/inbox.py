@@ -16,8 +16,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from truekeep import disk
 from truekeep.disk import BeingWritten, ChangedSince, Stamp, UnsafePath
@@ -34,8 +34,7 @@ _CONFLICT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inbox:
+class Inbox(NamedTuple):
     """One writer's folder in one repository."""
 
     root: Path  # the repository
@@ -47,8 +46,7 @@ class Inbox:
         return self.root / self.folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class Letter(NamedTuple):
     """A handoff as it lies in an inbox: nothing in it is believed yet."""
 
     inbox: Inbox
@@ -60,8 +58,7 @@ class Letter:
     is_conflict_copy: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A file that was left where it is, and why. The next run looks again."""
 
     inbox: Inbox

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
 from truekeep.hidden import printable
 from truekeep.inbox import Inbox, Inboxes, Letter, Skipped, processed_path
 from truekeep.ledger import Entry, Record
-from truekeep.model import INDEX, Finding, Origin
+from truekeep.model import INDEX, Filed, Origin, Report
 from truekeep.pointers import is_over_budget
 from truekeep.repo import repository_name
 from truekeep.shelf import StoreShelf
@@ -31,45 +31,13 @@ from truekeep.vault import Staging
 BATCH = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filed:
-    """How one handoff ended."""
-
-    outcome: str  # promoted, routed, already, review, refused; failed and skipped leave the file where it is
-    name: str
-    inbox: str
-    writer: str
-    repository: str
-    title: str = ""
-    target: str = ""
-    findings: tuple[Finding, ...] = ()
-    why: str = ""
-    data: bytes | None = None  # what would be written, in a dry run
-
-
-@dataclass(slots=True, kw_only=True)
-class Report:
-    """What a run did, in numbers."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    recovered: int = 0
-    dry_run: bool = False
-
-    def count(self, outcome: str) -> int:
-        return self.counts.get(outcome, 0)
-
-    @property
-    def processed(self) -> int:
-        return sum(self.count(outcome) for outcome in ("promoted", "routed", "already", "review", "refused"))
-
-
 class Ingest:
     """One run over the inboxes."""
 
     def __init__(
         self,
         inboxes: Inboxes,
+        waiting: Sequence[tuple[str, Inbox]],
         books: Books,
         catalog: Catalog,
         config: Config,
@@ -80,6 +48,7 @@ class Ingest:
         dry_run: bool,
         tell: Callable[[Filed], None],
     ) -> None:
+        self._waiting = waiting
         self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
         self.machine, self.now, self.routes, self.dry_run, self.tell = machine, now, routes, dry_run, tell
         self.report = Report(dry_run=dry_run)
@@ -94,7 +63,7 @@ class Ingest:
         """File everything that waits."""
         settling: list[tuple[str, Inbox]] = []
         batch: list[Letter] = []
-        for name, inbox in self.inboxes.waiting():
+        for name, inbox in self._waiting:
             letter = self.inboxes.read(name, inbox)
             if isinstance(letter, Letter):
                 batch.append(letter)

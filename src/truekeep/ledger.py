@@ -14,14 +14,15 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
 from truekeep.errors import BadSetup
 from truekeep.model import Finding, Origin, Splice
-from truekeep.vault import Change
+
+if TYPE_CHECKING:
+    from truekeep.vault import Change
 
 VERSION = 1
 _APPLICATION = 0x746B6C67  # "tklg"
@@ -61,14 +62,13 @@ CREATE INDEX splice_entry ON splice(entry);
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """One act: a filing, an approval, an undo."""
 
-    id: int = 0
     at: str
     verb: str
     actor: str
+    id: int = 0
     handoff: bytes | None = None
     note: str = ""
     undoes: int | None = None
@@ -76,8 +76,7 @@ class Entry:
     undone_by: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """What the ledger knows of a handoff."""
 
     digest: bytes
@@ -89,8 +88,7 @@ class Record:
     reasons: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(NamedTuple):
     """One step in a file's life: what was found (when a person had changed it), then the splices that were made."""
 
     change: int
@@ -215,6 +213,9 @@ class Ledger:
         ids = [row[0] for row in self._db.execute(query, values)]
         self._db.executemany("DELETE FROM splice WHERE change = ?", [(number,) for number in ids])
         self._db.executemany("DELETE FROM change WHERE id = ?", [(number,) for number in ids])
+
+    def has_pending(self) -> bool:
+        return bool(self._db.execute("SELECT count(*) FROM batch WHERE state = 'pending'").get)
 
     def pending(self) -> list[tuple[int, list[Version]]]:
         """The batches that a killed run left, with what each file should become."""

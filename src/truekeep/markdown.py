@@ -14,6 +14,7 @@ from dataclasses import dataclass
 PARSER_LIMIT = 200_000
 
 _MAY_START = frozenset("#`~< ")
+_WRAPPERS = frozenset(("", "md", "markdown", "text", "txt", "yaml", "yml"))  # a fence of code is content
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 
 
@@ -145,7 +146,7 @@ def peel_fence(text: str) -> str:
     if not opened:
         return text
     marks, info = opened.groups()
-    if marks[0] == "`" and "`" in info:
+    if info.strip().casefold() not in _WRAPPERS:
         return text
     lines = stripped.split("\n")
     for number, line in enumerate(lines[1:], start=1):

@@ -18,8 +18,8 @@ splice          one change of bytes in one file: at an offset, these bytes becam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 Policy = Literal["promote", "review", "refuse"]
 """What a finding leads to: filed all the same, a person decides, or turned away."""
@@ -31,11 +31,11 @@ CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 INDEX = "MEMORY.md"
 DOCUMENTS = ("TOOLS.md", "USER.md", ".learnings/LEARNINGS.md", ".learnings/ERRORS.md", ".learnings/FEATURE_REQUESTS.md")
+PROTECTED = ("MEMORY.md", "HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md", "BOOTSTRAP.md")
 HANDOFF_TYPES = ("setup", "workflow", "bugfix", "decision", "security", "preference", "research", "project-context")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What a finding's code means, and what it leads to unless the configuration says otherwise."""
 
     policy: Policy
@@ -100,8 +100,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing noticed about a handoff."""
 
     code: str
@@ -109,8 +108,7 @@ class Finding:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a handoff came from. Set by truekeep from the inbox, never read from the text."""
 
     writer: str
@@ -120,11 +118,42 @@ class Origin:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Splice:
+class Splice(NamedTuple):
     """At this offset of this file, these bytes became those."""
 
     path: str
     offset: int
     removed: bytes
     inserted: bytes
+
+
+class Filed(NamedTuple):
+    """How one handoff ended."""
+
+    outcome: str  # promoted, routed, already, review, refused; failed and skipped leave the file where it is
+    name: str
+    inbox: str
+    writer: str
+    repository: str
+    title: str = ""
+    target: str = ""
+    findings: tuple[Finding, ...] = ()
+    why: str = ""
+    data: bytes | None = None  # what would be written, in a dry run
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a run did, in numbers."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    recovered: int = 0
+    dry_run: bool = False
+
+    def count(self, outcome: str) -> int:
+        return self.counts.get(outcome, 0)
+
+    @property
+    def processed(self) -> int:
+        return sum(self.count(outcome) for outcome in ("promoted", "routed", "already", "review", "refused"))

@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import __version__
 from truekeep.config import Config, parse_config, render_config
 from truekeep.disk import UnsafePath, locked
 from truekeep.errors import BadInput, BadSetup, Busy, NotCanonical, NotFound, StorageFailed
 from truekeep.host import Machine, this_machine
+from truekeep.model import Filed, Report
 
 if TYPE_CHECKING:
     from truekeep.books import Books
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from truekeep.filing import Filing
     from truekeep.history import History, Line
     from truekeep.inbox import Inbox
-    from truekeep.ingest import Filed, Report
     from truekeep.ledger import Entry, Ledger, Record
     from truekeep.review import Proposal, Review
     from truekeep.vault import Vault
@@ -41,8 +40,7 @@ def default_path() -> Path:
     return Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace").expanduser()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class Host(NamedTuple):
     """The machine that may write a workspace, as the workspace records it."""
 
     id: str
@@ -50,8 +48,7 @@ class Host:
     since: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(NamedTuple):
     """What init did."""
 
     path: Path
@@ -212,22 +209,19 @@ class Workspace:
             ) from error
 
     @contextmanager
-    def _writing(self, what: str) -> Iterator[Books]:
+    def _writing(self, what: str) -> Iterator[None]:
         """The canonical host, the lock, and whatever a killed run left, finished."""
         host = self.host()
         if host.id != self.machine.id:
             raise _not_canonical(host, self.machine, what)
         with self._lock():
-            books = self._books()
-            try:
-                if recovered := books.recover():
-                    self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
-            except UnsafePath as error:
-                raise StorageFailed(str(error), hint="put the folder back and run it again") from error
-            yield books
-
-    def _reading(self) -> Books:
-        return self._books()
+            if self._the_ledger().has_pending():
+                try:
+                    recovered = self._books().recover()
+                except UnsafePath as error:
+                    raise StorageFailed(str(error), hint="put the folder back and run it again") from error
+                self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            yield
 
     def _books(self) -> Books:
         from truekeep.books import Books
@@ -235,9 +229,12 @@ class Workspace:
 
         if self._vault is None:
             self._vault = Vault(str(self.path))
+        return Books(self._vault, self._the_ledger())
+
+    def _the_ledger(self) -> Ledger:
         if self._ledger is None:
             self._ledger = self._open_ledger()
-        return Books(self._vault, self._ledger)
+        return self._ledger
 
     def _open_ledger(self) -> Ledger:
         from truekeep.ledger import Damaged, Ledger, set_aside
@@ -295,15 +292,15 @@ class Workspace:
             self._catalog = Catalog(str(self.path / STATE / "catalog.sqlite"), books.vault)
         return self._catalog
 
-    def _review(self, books: Books) -> Review:
+    def _review(self) -> Review:
         from truekeep.review import Review
 
-        return Review(books, self._cards_catalog(), self.config, actor=_person(), now=self._now())
+        return Review(self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now())
 
-    def _history(self, books: Books) -> History:
+    def _history(self) -> History:
         from truekeep.history import History
 
-        return History(books, actor=_person(), now=self._now())
+        return History(self._books(), actor=_person(), now=self._now())
 
     # The verbs.
 
@@ -346,15 +343,20 @@ class Workspace:
         config: Config,
         started: datetime,
     ) -> Report:
-        from truekeep.filing import Routes
         from truekeep.inbox import Inboxes
-        from truekeep.ingest import Ingest
 
         limits = config.limits
         inboxes = Inboxes(self.inboxes(repositories), limit=limits.handoff_bytes, settle=limits.settle_seconds)
         try:
+            waiting = inboxes.waiting()
+            if not waiting and not inboxes.problems:
+                return Report(dry_run=dry_run)  # the usual case by far: it must cost nothing but the look
+            from truekeep.filing import Routes
+            from truekeep.ingest import Ingest
+
             return Ingest(
                 inboxes,
+                waiting,
                 self._books(),
                 self._cards_catalog(),
                 config,
@@ -387,7 +389,7 @@ class Workspace:
         from truekeep.shelf import StoreShelf
         from truekeep.vault import Staging
 
-        books = self._reading()
+        books = self._books()
         shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault))
         shelf.from_repository(repository)
         too_large = len(raw) > self.config.limits.handoff_bytes
@@ -395,35 +397,35 @@ class Workspace:
         return plan_filing(candidate, shelf, self.config, today=self._now().date())
 
     def drafts(self) -> list[Draft]:
-        return list(self._review(self._reading()).drafts())
+        return list(self._review().drafts())
 
     def show_draft(self, wanted: str, *, target: str = "") -> Proposal:
-        review = self._review(self._reading())
+        review = self._review()
         return review.propose(review.get(wanted), target=target)
 
     def approve(self, wanted: str, *, target: str = "") -> Filing:
         """File a draft on a person's word."""
-        with self._writing("approve drafts") as books:
-            review = self._review(books)
+        with self._writing("approve drafts"):
+            review = self._review()
             return review.approve(review.get(wanted), target=target)
 
     def reject(self, wanted: str, *, reason: str = "") -> Draft:
         """Turn a draft down; the original stays in processed/."""
-        with self._writing("reject drafts") as books:
-            review = self._review(books)
+        with self._writing("reject drafts"):
+            review = self._review()
             draft = review.get(wanted)
             review.reject(draft, reason=reason)
             return draft
 
     def edit_draft(self, wanted: str, change: Callable[[bytes], bytes]) -> tuple[Draft, bool]:
         """Change the handoff inside a draft. `change` runs without the lock: a person may take an hour."""
-        review = self._review(self._reading())
+        review = self._review()
         draft = review.get(wanted)
         body = change(draft.body)
         if body == draft.body:
             return draft, False
-        with self._writing("edit drafts") as books:
-            review = self._review(books)
+        with self._writing("edit drafts"):
+            review = self._review()
             if review.get(draft.id).body != draft.body:
                 from truekeep.errors import EditedSince
 
@@ -434,8 +436,8 @@ class Workspace:
 
     def retry(self, wanted: str | None) -> list[tuple[Draft, Filing | None]]:
         """Judge one draft, or all, as ingest would now; file what passes."""
-        with self._writing("retry drafts") as books:
-            review = self._review(books)
+        with self._writing("retry drafts"):
+            review = self._review()
             ids = [review.get(wanted).id] if wanted else [draft.id for draft in review.drafts()]
             out: list[tuple[Draft, Filing | None]] = []
             for number in ids:
@@ -450,10 +452,10 @@ class Workspace:
         limits = self.config.limits
         draft_age = older_than if older_than is not None else timedelta(days=limits.review_days)
         file_age = older_than if older_than is not None else timedelta(days=limits.processed_days)
-        with self._writing("prune") as books:
-            review = self._review(books)
+        with self._writing("prune"):
+            review = self._review()
             if not force:
-                self._check_clock(books)
+                self._check_clock()
             drafts = review.expired(draft_age)
             keep = {draft.original for draft in review.drafts()} - {draft.original for draft in drafts}
             if not dry_run:
@@ -461,9 +463,9 @@ class Workspace:
                     review.expire(review.get(draft.id))
             return drafts, self._prune_processed(file_age, keep, dry_run=dry_run)
 
-    def _check_clock(self, books: Books) -> None:
+    def _check_clock(self) -> None:
         """A clock that jumped makes everything look old. Ask before deleting on its word."""
-        latest = books.ledger.latest_at()
+        latest = self._the_ledger().latest_at()
         if not latest:
             return
         gap = self._now().astimezone(UTC) - datetime.fromisoformat(latest)
@@ -499,7 +501,7 @@ class Workspace:
         from truekeep.handoff import decode_text
         from truekeep.model import CARDS
 
-        vault = self._reading().vault
+        vault = self._books().vault
         names = sorted(item.name for item in vault.names(CARDS) if item.name.endswith(".md") and item.name[0] != ".")
         for name in names:
             try:
@@ -521,7 +523,7 @@ class Workspace:
             name += ".md"
         if "/" in name or name.startswith("."):
             raise NotFound(f"{wanted!r} is not the name of a card", hint="`truekeep card list` shows the names")
-        books = self._reading()
+        books = self._books()
         try:
             stored = books.vault.read(f"{CARDS}/{name}")
         except UnsafePath as error:
@@ -539,27 +541,27 @@ class Workspace:
 
         from truekeep.model import CARDS
 
-        names = [item.name for item in self._reading().vault.names(CARDS)]
+        names = [item.name for item in self._books().vault.names(CARDS)]
         close = difflib.get_close_matches(name, names, 3)
         return f"did you mean {', '.join(close)}?" if close else "`truekeep card list` shows the names"
 
     def history(self, path: str | None = None, *, limit: int | None = None) -> Iterator[tuple[Entry, Record | None]]:
         """What truekeep did, newest first."""
-        ledger = self._reading().ledger
+        ledger = self._books().ledger
         for entry in ledger.entries(path=self.relative(path) if path else None, limit=limit):
             yield entry, ledger.handoff_of(entry)
 
     def why(self, path: str) -> list[Line]:
         """Every line of a file with the act that wrote it."""
         try:
-            return self._history(self._reading()).lines(self.relative(path))
+            return self._history().lines(self.relative(path))
         except UnsafePath as error:
             raise BadInput(str(error), hint="name a plain file of the workspace") from error
 
     def undo(self, number: int) -> tuple[Entry, list[str]]:
         """Put back what an entry changed, unless a person has edited since."""
-        with self._writing("undo") as books:
-            return self._history(books).undo(number)
+        with self._writing("undo"):
+            return self._history().undo(number)
 
     def relative(self, path: str) -> str:
         """A path as the ledger knows it: inside the workspace, with slashes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,7 +153,7 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
         click.echo(f"  hint {finding.code}: {printable(finding.message)}")
 
 
-def _default_writers() -> dict[str, str]:
+def _default_writers() -> Mapping[str, str]:
     from truekeep.config import WRITERS
 
     return WRITERS

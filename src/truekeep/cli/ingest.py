@@ -21,7 +21,7 @@ from truekeep.cli.show import (
 from truekeep.model import RULES
 
 if TYPE_CHECKING:
-    from truekeep.ingest import Filed, Report
+    from truekeep.model import Filed, Report
     from truekeep.workspace import Workspace
 
 EXIT_FAILED = 1

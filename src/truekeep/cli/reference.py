@@ -1,12 +1,21 @@
-"""Writes docs/commands.md from the commands themselves: python -m truekeep.cli.reference > docs/commands.md"""
+"""Writes what the docs take from the program: docs/commands.md, and the table of codes in docs/operations.md.
+
+python -m truekeep.cli.reference docs
+"""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
 from truekeep.cli import COMMANDS, cli
+from truekeep.model import RULES
+
+_CODES = re.compile(r"(<!-- codes:[^>]*-->\n).*?(<!-- /codes -->)", re.DOTALL)
 
 
 def render_reference() -> str:
@@ -32,5 +41,22 @@ def _sections(command: click.Command, name: str) -> Iterator[str]:
                 yield from _sections(found, f"{name} {child}")
 
 
+def with_codes(page: str) -> str:
+    """The operations page with its table of codes as it is now."""
+    rows = ["| code | leads to | meaning |", "|---|---|---|"]
+    rows += [
+        f"| `{code}` | {rule.policy}{', fixed' if rule.binding else ''} | {rule.meaning} |"
+        for code, rule in RULES.items()
+    ]
+    table = "\n".join(rows)
+    return _CODES.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", page)
+
+
+def write_docs(folder: Path) -> None:
+    (folder / "commands.md").write_text(render_reference(), encoding="utf-8")
+    operations = folder / "operations.md"
+    operations.write_text(with_codes(operations.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    click.echo(render_reference(), nl=False)
+    write_docs(Path(sys.argv[1]))

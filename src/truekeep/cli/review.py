@@ -138,7 +138,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     if found.kept == "elsewhere" and not found.body:
         click.echo("  not copied here; look at the original itself")
     else:
-        click.echo(printable(found.body.decode("utf-8", "replace"), newlines=True))
+        click.echo(printable(found.body.decode("utf-8", "replace"), newlines=True).rstrip("\n"))
 
 
 @review.command()

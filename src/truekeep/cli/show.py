@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -79,7 +78,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, colour
     """Aligned columns; on a terminal the last one is cut to the window's width."""
     clean = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
-    room = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    room = None
+    if sys.stdout.isatty():
+        import shutil
+
+        room = shutil.get_terminal_size((100, 24)).columns
     click.echo(click.style(_row(headers, widths, room), bold=True))
     for row in clean:
         line = _row(row, widths, room)

@@ -1,0 +1,81 @@
+#!/bin/sh
+# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, explained, undone.
+# Everything happens below ./demo-home; nothing of yours is touched.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(dirname "$here")
+HOME="$top/demo-home"
+export HOME
+unset TRUEKEEP_WORKSPACE XDG_STATE_HOME 2>/dev/null || true
+rm -rf "$HOME"
+mkdir -p "$HOME"
+
+if [ -t 1 ]; then bold=$(printf '\033[1m'); dim=$(printf '\033[2m'); plain=$(printf '\033[0m'); else bold= dim= plain=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
+run() {
+    printf '%s$ truekeep' "$dim"
+    for word in "$@"; do
+        case $word in
+            *[!A-Za-z0-9_./:=@%+-]*) printf " '%s'" "$word" ;;
+            *) printf ' %s' "$word" ;;
+        esac
+    done
+    printf '%s\n' "$plain"
+    truekeep "$@"
+}
+
+say "Two repositories, as two agents would work in them"
+for name in shop billing; do
+    git init -q "$HOME/repos/$name"
+    git -C "$HOME/repos/$name" remote add origin "https://git.example/acme/$name.git"
+    echo "  ~/repos/$name"
+done
+
+say "One canonical memory"
+run init --repo "$HOME/repos/*"
+
+say "Claude Code leaves a handoff in shop"
+cd "$HOME/repos/shop"
+run handoff new --writer claude --type setup --title "Staging sits behind a proxy" \
+    --summary "The proxy terminates TLS. Clients that talk to the app directly get a connection reset." \
+    --fact "Staging answers on port 8443 only" \
+    --fact "The proxy adds X-Real-Ip, which the app demands" \
+    --evidence "files changed: deploy/proxy.conf" --card staging-proxy.md --tag proxy --tag staging
+
+say "Codex leaves two in billing: a rule for TOOLS.md, and one that is not to be trusted"
+cd "$HOME/repos/billing"
+run handoff new --writer codex --type workflow --title "Lint before every push" --document TOOLS.md \
+    --content "### Lint
+Run make lint before every push; CI rejects what it finds."
+cp "$here/2026-11-14-1015-invoice-export.md" .codex/memory-handoffs/
+echo "  (copied) .codex/memory-handoffs/2026-11-14-1015-invoice-export.md"
+
+say "What waits, and what lint says of the doubtful one"
+run handoff list
+run handoff lint .codex/memory-handoffs/2026-11-14-1015-invoice-export.md || true
+
+say "Ingest: filed where it is sure, review where it is not"
+run ingest
+
+say "The card, with its age and its origin; the index points at it"
+run card show staging-proxy
+printf '%s$ cat MEMORY.md%s\n' "$dim" "$plain"
+cat "$HOME/.openclaw/workspace/MEMORY.md"
+
+say "The draft, with its reasons"
+run review show invoice-export
+
+say "The ledger: every act, every line"
+run history
+run why TOOLS.md:2
+
+say "Running it again changes nothing"
+run ingest
+
+say "Where to look next"
+cat <<END
+  workspace   demo-home/.openclaw/workspace   (plain Markdown: cards, MEMORY.md, TOOLS.md)
+  review      HOME=\$PWD/demo-home .venv/bin/truekeep review list
+  undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
+  commands    docs/commands.md
+END

@@ -1,0 +1,273 @@
+"""The command line as people and scripts meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import CLAUDE, CODEX, Place, a_document_handoff, a_handoff, git_repo, run_cli
+from truekeep.cli import COMMANDS
+from truekeep.cli.reference import render_reference, with_codes
+
+ROOT = Path(__file__).parent.parent
+
+
+def cli(place: Place, *arguments: str, cwd: Path | None = None, stdin: str = "", code: int = 0) -> str:
+    done = run_cli(*arguments, cwd=cwd or place.repo, stdin=stdin, TRUEKEEP_WORKSPACE=str(place.workspace))
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+    return done.stdout
+
+
+def as_json(place: Place, *arguments: str, code: int = 0) -> Any:
+    data = json.loads(cli(place, *arguments, "--json", code=code))
+    assert data["schema"].startswith("truekeep.")
+    return data
+
+
+def test_the_main_flow(place: Place) -> None:
+    git_repo(place.repo)
+    out = cli(
+        place, "handoff", "new", "--title", "Staging sits behind a proxy", "--fact", "Staging answers on port 8443 only"
+    )
+    assert "ingest will promote it to memory/cards/staging-sits-behind-a-proxy.md" in out
+    assert "1 waiting in 1 inbox(es)" in cli(place, "handoff", "list")
+    assert ": ok, ingest will promote it" in cli(place, "handoff", "lint")
+    place.leave("# doubt\n")
+    out = cli(place, "ingest")
+    assert out.splitlines()[-4:] == ["Processed 2", "Promoted 1", "Routed 0", "Review 1"]
+    assert cli(place, "ingest").splitlines() == ["Processed 0", "Promoted 0", "Routed 0", "Review 0", "NO_UPDATES"]
+    assert "of today; updated" in cli(place, "card", "show", "staging-sits-behind-a-proxy").splitlines()[0]
+    assert "not-a-handoff" in cli(place, "review", "list")
+    assert "promoted" in cli(place, "history")
+    assert "take it back with: truekeep undo" in cli(place, "why", "memory/cards/staging-sits-behind-a-proxy.md:3")
+    assert "undone entry 2" in cli(place, "undo", "2")
+    assert cli(place, "card", "list").splitlines() == ["0 card(s)"]
+
+
+def test_the_founding_wrapper_works(place: Place) -> None:
+    """The counted lines are read by awk in scripts that people already have."""
+    place.leave(a_handoff())
+    script = """
+    set -euo pipefail
+    OUTPUT=$("$0" -m truekeep ingest --repo . --promote-cards --route-documents 2>&1)
+    processed=$(printf '%s\\n' "$OUTPUT" | awk '/^Processed / {print $2}' | tail -1)
+    promoted=$(printf '%s\\n' "$OUTPUT" | awk '/^Promoted / {print $2}' | tail -1)
+    routed=$(printf '%s\\n' "$OUTPUT" | awk '/^Routed / {print $2}' | tail -1)
+    echo "$processed $promoted $routed"
+    """
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable], cwd=place.repo, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "1 1 0", done.stderr
+
+
+def test_exit_codes(place: Place, tmp_path: Path) -> None:
+    cli(place, "ingest", "--exit-code", code=10)
+    place.leave("# doubt\n")
+    cli(place, "ingest", "--exit-code", code=11)
+    place.leave(a_handoff())
+    cli(place, "ingest", "--exit-code", code=0)
+    cli(place, "nonsense", code=2)
+    cli(place, "undo", "99", code=3)
+    cli(place, "ingest", "--repo", str(tmp_path / "none"), code=3)
+    assert run_cli("ingest", TRUEKEEP_WORKSPACE=str(tmp_path)).returncode == 6
+    done = run_cli("ingest", TRUEKEEP_WORKSPACE=str(place.workspace), TRUEKEEP_MACHINE_ID="another")
+    assert done.returncode == 4
+    assert "run it on" in done.stderr
+
+
+def test_every_command_speaks_json(place: Place) -> None:
+    place.leave("# doubt\n", "2026-11-14-0800-doubt.md")
+    place.leave(a_handoff())
+    assert as_json(place, "handoff", "lint", code=1)["ok"] is False
+    assert len(as_json(place, "handoff", "list")["waiting"]) == 2
+    assert as_json(place, "ingest", "--dry-run")["counts"]["promoted"] == 1
+    assert as_json(place, "ingest")["processed"] == 2
+    (card,) = as_json(place, "card", "list")["cards"]
+    assert card["tags"] == ["proxy", "staging"]
+    assert as_json(place, "card", "show", card["name"])["handoff"] == "2026-11-14-0900-proxy.md"
+    (draft,) = as_json(place, "review", "list")["drafts"]
+    assert as_json(place, "review", "show", draft["id"])["original_text"] == "# doubt\n"
+    assert as_json(place, "history")["entries"][0]["handoff"]["title"] == "Staging sits behind a proxy"
+    assert as_json(place, "why", "MEMORY.md")["lines"][-1]["entry"]["entry"] == 2
+    assert as_json(place, "review", "retry")["drafts"][0]["filed"] is False
+    assert as_json(place, "review", "prune", "--dry-run")["drafts"] == []
+    assert as_json(place, "review", "reject", draft["id"])["rejected"][0]["id"] == draft["id"]
+    assert as_json(place, "undo", "2")["undone"] == 2
+    assert as_json(place, "handoff", "lint", "--codes")["codes"]
+    assert as_json(place, "init", str(place.workspace))["repeated"] is True
+    assert as_json(place, "undo", "99", code=3)["error"]["code"] == "not-found"
+    error = as_json(place, "handoff", "new", "--title", "x", "--card", "../x.md", code=3)["error"]
+    assert {finding["code"] for finding in error["findings"]} >= {"bad-card-name"}
+
+
+class TestNew:
+    def test_from_standard_input(self, place: Place) -> None:
+        out = cli(place, "handoff", "new", "--writer", "codex", stdin=a_document_handoff())
+        assert str(place.repo / CODEX) in out
+        (path,) = (place.repo / CODEX).iterdir()
+        assert path.read_text() == a_document_handoff()
+
+    def test_everything_by_options(self, place: Place) -> None:
+        cli(
+            place,
+            "handoff",
+            "new",
+            "--title",
+            "A: colon & [brackets]",
+            "--type",
+            "decision",
+            "--summary",
+            "Why it matters.",
+            "--fact",
+            "One",
+            "--fact",
+            "Two",
+            "--evidence",
+            "make test",
+            "--card",
+            "my-card",
+            "--tag",
+            "a b",
+            "--tag",
+            "c",
+            "--category",
+            "choices",
+            "--content",
+            "## Summary\nA heading of its own.\n\n- x",
+        )
+        cli(place, "ingest")
+        card = json.loads(cli(place, "card", "show", "my-card", "--json"))
+        assert (card["topic"], card["tags"], card["category"]) == ("A: colon & [brackets]", ["a b", "c"], "choices")
+        assert "## Summary\nA heading of its own." in card["text"]
+
+    def test_an_invalid_one_is_not_written(self, place: Place) -> None:
+        done = run_cli(
+            "handoff",
+            "new",
+            "--title",
+            "x",
+            "--document",
+            "SOUL.md",
+            cwd=place.repo,
+            TRUEKEEP_WORKSPACE=str(place.workspace),
+        )
+        assert done.returncode == 3
+        assert "bad-document" in done.stderr
+        assert "no-content" in done.stderr
+        assert place.waiting() == []
+
+    def test_two_in_a_minute_do_not_collide(self, place: Place) -> None:
+        for number in range(3):
+            cli(
+                place,
+                "handoff",
+                "new",
+                "--title",
+                "Same",
+                "--card",
+                f"c{number}",
+                "--content",
+                f"Fact {number} of this",
+            )
+        assert len(place.waiting()) == 3
+
+    def test_without_a_workspace_on_a_producing_machine(self, tmp_path: Path) -> None:
+        repo = git_repo(tmp_path / "repo")
+        done = run_cli("handoff", "new", "--title", "A fact", "--fact", "Staging answers on 8443", cwd=repo)
+        assert done.returncode == 0, done.stderr
+        assert len(list((repo / CLAUDE).iterdir())) == 1
+        assert run_cli("handoff", "lint", cwd=repo).returncode == 0
+        assert "1 waiting" in run_cli("handoff", "list", cwd=repo).stdout
+
+    def test_the_inbox_is_never_reached_through_a_symlink(self, place: Place, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (place.repo / ".codex").symlink_to(outside)
+        cli(place, "handoff", "new", "--writer", "codex", stdin=a_handoff(), code=3)
+        assert list(outside.iterdir()) == []
+
+    def test_the_running_harness_is_the_writer(self, place: Place) -> None:
+        done = run_cli(
+            "handoff",
+            "new",
+            cwd=place.repo,
+            stdin=a_handoff(),
+            CODEX_SANDBOX="x",
+            TRUEKEEP_WORKSPACE=str(place.workspace),
+        )
+        assert CODEX in done.stdout
+
+
+def test_help_fits_a_screen_and_gives_an_example(place: Place) -> None:
+    for command in COMMANDS:
+        out = cli(place, command, "--help")
+        if command not in ("handoff", "review", "card"):
+            assert "Example: truekeep" in out, command
+        assert len(out.splitlines()) <= 45, command
+        assert max(map(len, out.splitlines())) <= 100, command
+
+
+def test_the_reference_is_what_the_program_says() -> None:
+    assert (ROOT / "docs" / "commands.md").read_text() == render_reference()
+
+
+def test_every_code_is_documented() -> None:
+    from truekeep import errors
+    from truekeep.model import RULES
+
+    text = (ROOT / "docs" / "operations.md").read_text()
+    assert text == with_codes(text)
+    for code in RULES:
+        assert f"`{code}`" in text, code
+    family = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.TruekeepError)
+    ]
+    for kind in family:
+        assert f"`{kind.code}`" in text or kind is errors.TruekeepError, kind.code
+
+
+HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio", "re2", "email", "http", "logging")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        (["--help"], ("apsw", "truekeep.workspace", "tomllib", "json", "subprocess")),
+        (["ingest"], ("difflib", "subprocess")),
+    ],
+)
+def test_starting_up_imports_little(place: Place, arguments: list[str], more: tuple[str, ...]) -> None:
+    """Hooks run on every session of every agent."""
+    program = (
+        "import sys\nfrom truekeep.cli import run\ncode = run(sys.argv[1:])\n"
+        "print('\\n'.join(sys.modules), file=sys.stderr)\nsys.exit(code)"
+    )
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.split())
+    assert not loaded & {*HEAVY, *more}
+
+
+def test_output_to_a_closed_pipe_is_quiet(place: Place) -> None:
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    script = f"{sys.executable} -m truekeep handoff lint --codes | head -1"
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:
+    place.leave(a_handoff(title="\x1b]0;owned\x07\x1b[31mred"), "2026-11-14-0900-\x1b[2J.md")
+    for command in (["handoff", "list"], ["handoff", "lint"], ["ingest"], ["review", "list"], ["history"]):
+        done = run_cli(*command, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
+        assert "\x1b" not in done.stdout + done.stderr, command

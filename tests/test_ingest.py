@@ -1,0 +1,260 @@
+"""A run as its users see it: counts, idempotence, dry runs, provenance, the index, one writer."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
+from truekeep.errors import BadSetup, NotCanonical
+from truekeep.workspace import Workspace
+
+
+def leave_three(place: Place) -> None:
+    place.leave(a_handoff(), "2026-11-14-0900-card.md")
+    place.leave(a_document_handoff(), "2026-11-14-0901-document.md", inbox=place.repo / CODEX)
+    place.leave("# no handoff\n", "2026-11-14-0902-doubt.md")
+
+
+def test_a_run_files_routes_and_sets_aside(place: Place) -> None:
+    leave_three(place)
+    report = place.ingest()
+    assert report.processed == 3
+    assert (report.count("promoted"), report.count("routed"), report.count("review")) == (1, 1, 1)
+    assert place.waiting() == []
+    assert place.processed() == ["2026-11-14-0900-card.md", "2026-11-14-0902-doubt.md"]
+    assert place.ingest().processed == 0
+
+
+def test_the_card_carries_its_origin_and_has_one_index_line(place: Place) -> None:
+    git_repo(place.repo, remote="git@github.com:me/app.git")
+    place.leave(a_handoff(), inbox=place.repo / CODEX)
+    place.ingest()
+    card = place.card()
+    assert "created: 2026-11-14\nupdated: 2026-11-14\nrepository: github.com/me/app\nwriter: codex\n---\n" in card
+    assert place.index() == "# Memory\n\n## Cards\n\n- [Proxy in front of staging](memory/cards/staging-proxy.md)\n"
+
+
+def test_an_index_line_that_a_person_moved_is_found_again(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    moved = "# Memory\n\n## Mine\n\n- proxy: see [it](memory/cards/staging-proxy.md)\n"
+    (place.workspace / "MEMORY.md").write_text(moved)
+    place.leave(
+        a_handoff(
+            action="update-card", content=a_card(topic="New topic", body="Staging answers on port 8443 only, yes.")
+        ),
+        "2026-11-15-0900-b.md",
+    )
+    assert place.ingest().count("promoted") == 1
+    assert place.index() == moved
+
+
+def test_a_missing_index_line_comes_back_when_the_card_is_handed_in_again(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    (place.workspace / "MEMORY.md").write_text("# Memory\n")
+    place.leave(a_handoff(title="Again"), "2026-11-14-1000-again.md")
+    assert place.ingest().count("already") == 1
+    assert "staging-proxy.md" in place.index()
+
+
+def test_a_dry_run_tells_and_changes_nothing(place: Place) -> None:
+    leave_three(place)
+    before = tree(place.base)
+    report = place.ingest(dry_run=True)
+    assert (report.count("promoted"), report.count("routed"), report.count("review")) == (1, 1, 1)
+    assert tree(place.base) == before
+    assert place.ingest().processed == 3
+
+
+@pytest.mark.parametrize(
+    ("cards", "documents", "promoted", "routed"),
+    [(True, False, 1, 0), (False, True, 0, 1), (True, True, 1, 1)],
+)
+def test_routes_can_be_switched(place: Place, cards: bool, documents: bool, promoted: int, routed: int) -> None:
+    leave_three(place)
+    report = place.ingest(cards=cards, documents=documents)
+    assert (report.count("promoted"), report.count("routed")) == (promoted, routed)
+    assert ("route-off" in place.codes()) == (not (cards and documents))
+
+
+def test_the_workspaces_own_inbox_is_always_scanned(place: Place) -> None:
+    place.leave(a_handoff(), inbox=place.workspace / CODEX)
+    assert place.ingest().count("promoted") == 1
+
+
+def test_another_writer_by_name(place: Place) -> None:
+    place.configure('[writers]\nopencode = ".opencode/memory-handoffs"\n')
+    place.leave(a_handoff(), inbox=place.repo / ".opencode/memory-handoffs")
+    place.ingest()
+    assert "writer: opencode" in place.card()
+
+
+def test_the_same_name_in_two_inboxes_is_two_handoffs(place: Place) -> None:
+    place.leave(a_handoff())
+    place.leave(a_document_handoff(), inbox=place.repo / CODEX)
+    assert place.ingest().processed == 2
+
+
+def test_earlier_names_are_filed_first_whatever_the_inbox(place: Place) -> None:
+    update = a_handoff(action="update-card", content=a_card(body="Staging answers on port 8443 only. And by night."))
+    place.leave(update, "2026-11-14-1100-b.md")
+    place.leave(a_handoff(), "2026-11-14-1000-a.md", inbox=place.repo / CODEX)
+    assert place.ingest().count("promoted") == 2
+    assert "by night" in place.card()
+
+
+def test_a_name_used_before_gets_another_in_processed(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    place.leave(a_document_handoff())
+    place.ingest()
+    first, second = place.processed()
+    assert second == "2026-11-14-0900-proxy.md"
+    assert first.startswith("2026-11-14-0900-proxy-")
+
+
+def test_the_budget_of_the_index_is_watched(place: Place) -> None:
+    place.configure("[limits]\nindex_lines = 4\n")
+    place.leave(a_handoff())
+    assert any("MEMORY.md has 5 lines" in warning for warning in place.ingest().warnings)
+
+
+def test_one_line_a_run_in_the_log(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    place.ingest()
+    first, second = (place.workspace / ".truekeep/logs/ingest.log").read_text().splitlines()
+    assert first == (
+        "2026-11-15T12:00:00Z processed=1 promoted=1 routed=0 already=0 review=0 refused=0 skipped=0 failed=0"
+    )
+    assert second.endswith("NO_UPDATES")
+
+
+def test_a_restored_ledger_does_not_file_twice(place: Place) -> None:
+    """Without its ledger, ingest still knows from the cards what is filed."""
+    leave_three(place)
+    place.ingest()
+    before = tree(place.workspace)
+    for path in (place.workspace / ".truekeep").glob("ledger.sqlite*"):
+        path.unlink()
+    for path in (place.inbox / "processed").iterdir():
+        path.rename(place.inbox / path.name)
+    place.ingest()
+    assert tree(place.workspace) == before
+
+
+class TestOneWriter:
+    def test_another_machine_is_refused_and_told_where_to_go(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place.leave(a_handoff())
+        monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another")
+        with pytest.raises(NotCanonical) as error:
+            place.ingest()
+        assert "canonical host" in error.value.message
+        assert place.waiting() == ["2026-11-14-0900-proxy.md"]
+
+    def test_a_renamed_host_is_still_the_host(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        uname = os.uname()
+        renamed = os.uname_result((uname.sysname, "renamed", uname.release, uname.version, uname.machine))
+        monkeypatch.setattr("os.uname", lambda: renamed)
+        place.leave(a_handoff())
+        assert place.ingest().count("promoted") == 1
+
+    def test_every_writing_verb_asks(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        place.leave("# doubt\n")
+        place.ingest()
+        monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another")
+        (draft,) = place.drafts()
+        with place.open() as workspace:
+            for act in (
+                lambda: workspace.approve(draft.stem),
+                lambda: workspace.reject(draft.stem),
+                lambda: workspace.retry(None),
+                lambda: workspace.prune(),
+                lambda: workspace.undo(1),
+            ):
+                with pytest.raises(NotCanonical):
+                    act()
+
+
+class TestInit:
+    def test_an_existing_workspace_is_adopted_byte_for_byte(self, tmp_path: Path) -> None:
+        old = tmp_path / "old"
+        (old / "memory/cards").mkdir(parents=True)
+        (old / "memory/cards/x.md").write_bytes(b"no frontmatter\r\n")
+        (old / "MEMORY.md").write_bytes(b"\xff odd bytes")
+        before = tree(old)
+        made = Workspace.init(old)
+        assert made.is_adopted
+        assert tree(old) == before
+        assert Workspace.init(old).is_repeated
+        assert tree(old, skip=()) == tree(old, skip=())
+
+    def test_repeating_keeps_the_configuration(self, place: Place) -> None:
+        before = tree(place.workspace, skip=())
+        Workspace.init(place.workspace, repositories=["~/other/*"])
+        assert tree(place.workspace, skip=()) == before
+
+    def test_another_machine_cannot_init_it_away(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another")
+        with pytest.raises(NotCanonical):
+            Workspace.init(place.workspace)
+
+    def test_no_workspace_is_said_plainly(self, tmp_path: Path) -> None:
+        with pytest.raises(BadSetup, match="does not exist"):
+            Workspace.open(tmp_path / "none")
+
+    def test_a_newer_format_is_refused(self, place: Place) -> None:
+        host = place.workspace / ".truekeep/host"
+        host.write_text(host.read_text().replace("format = 1", "format = 2"))
+        with pytest.raises(BadSetup, match="format 2"):
+            place.open()
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("repositories = 3\n", "repositories must be a list"),
+        ("polcy = 1\n", "did you mean policy"),
+        ('[policy]\nsecret = "promote"\n', "policy.secret cannot be"),
+        ('[policy]\nsecrets = "review"\n', "did you mean secret"),
+        ('[policy]\nsecret = "drop"\n', "must be"),
+        ('[writers]\nx = "../y"\n', "writers.x"),
+        ('[writers]\nx = "/y"\n', "writers.x"),
+        ('[writers]\n"X Y" = "y"\n', "a writer's name"),
+        ("[limits]\nhandoff_bytes = -1\n", "limits.handoff_bytes"),
+        ("[limits]\nhandoff_bytes = true\n", "limits.handoff_bytes"),
+        ("not toml", "line 1"),
+    ],
+)
+def test_a_broken_configuration_names_every_problem(place: Place, config: str, says: str) -> None:
+    place.leave(a_handoff())
+    (place.workspace / ".truekeep/config.toml").write_text(config)
+    with pytest.raises(BadSetup, match=says):
+        place.ingest()
+    done = run_cli("ingest", TRUEKEEP_WORKSPACE=str(place.workspace))
+    assert done.returncode == 6
+    assert says in done.stderr
+    assert place.waiting() == ["2026-11-14-0900-proxy.md"]
+
+
+def test_processed_dates_do_not_come_from_the_future(place: Place) -> None:
+    place.leave(a_handoff(), "2031-01-01-0900-later.md")
+    place.ingest()
+    assert "created: 2026-11-15" in place.card()
+    assert "future-date" in place.codes()
+
+
+def test_a_clock_set_back_changes_nothing_filed(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    before = tree(place.workspace)
+    place.leave(a_handoff(title="Again"), "2026-11-14-1000-again.md")
+    place.ingest(now=NOW - timedelta(days=800))
+    assert tree(place.workspace) == before
