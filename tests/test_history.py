@@ -153,7 +153,7 @@ def test_why_does_not_follow_a_symlink(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_any_sequence_of_filing_editing_and_undoing_stays_explained(place: Place, seed: int) -> None:
-            content = a_card(topic=f"Topic of {name}", body=f"{old.strip()}\nFact {step} of {name} is {chance.random()}")
+    """The ledger can always rebuild what it last wrote; undoing everything in reverse gives the first bytes back."""
     chance = random.Random(seed)
     names = ["a.md", "b.md"]
     start = {path: (place.workspace / path).read_bytes() for path in ("MEMORY.md",)}

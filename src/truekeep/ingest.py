@@ -222,6 +222,7 @@ class Ingest:
         records = [self._record(item, filing) for item, filing in filed]
         stamps = self.books.commit(self._staging, entries, records, at=self._at)
         self.catalog.commit(stamps)
+        self._seen.clear()  # from now on the ledger knows them
 
     def _record(self, item: _Judged, filing: Filing) -> Record:
         return Record(
