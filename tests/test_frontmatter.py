@@ -59,7 +59,7 @@ def test_rendering_gives_back_every_byte(text: str) -> None:
 
 def test_setting_a_key_changes_only_its_lines() -> None:
     text = "---\na: 1\nupdated: 2020-01-01  # old\nz:\n  - q\n---\n"
-    assert parse(text).with_text("updated", "2026-11-15").render() == text.replace("2020-01-01  # old", "2026-11-15")
+    assert parse(text).with_text("updated", "x").render() == text.replace("2020-01-01  # old", "x")
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,11 @@ def file_card(
     for field in suggested.front.fields:
         if field.key in ("topic", "category"):
             fields.append(text_field(field.key, suggested.front.text(field.key)))
-        elif field.key not in OWNED_KEYS:
+        elif field.key.casefold() not in OWNED_KEYS:
             fields.append(field)
     taken = {field.key for field in fields}
     if existing is not None:
-        kept = (field for field in existing.front.fields if field.key and field.key not in OWNED_KEYS)
+        kept = (field for field in existing.front.fields if field.key and field.key.casefold() not in OWNED_KEYS)
         fields += [field for field in kept if field.key not in taken]
     if not suggested.front.text("topic"):
         fields = [text_field("topic", title or suggested.topic), *(field for field in fields if field.key != "topic")]
@@ -112,8 +112,8 @@ def file_card(
     if existing is not None:
         created = existing.created or min(existing_day, day)
         updated = max(day, created)
-    fields.append(text_field("created", created.isoformat()))
-    fields.append(text_field("updated", updated.isoformat()))
+    for key, when in (("created", created), ("updated", updated)):
+        fields.append(Field(key, when.isoformat(), f"{key}: {when.isoformat()}\n"))
     if repository:
         fields.append(text_field("repository", repository))
     fields.append(text_field("writer", writer))
@@ -126,7 +126,7 @@ def same_card(suggested: Card, existing: Card) -> bool:
     if suggested.body.split() != existing.body.split():
         return False
     for field in suggested.front.fields:
-        if not field.key or field.key in OWNED_KEYS:
+        if not field.key or field.key.casefold() in OWNED_KEYS:
             continue
         other = existing.front.find(field.key)
         if other is None or (

@@ -91,6 +91,15 @@ def likeness(one: Sketch, other: Sketch) -> float:
     return len(one.pairs & other.pairs) / len(one.pairs | other.pairs)
 
 
+def is_text(name: str) -> bool:
+    """Whether a file's name can be written down at all; one that is not UTF-8 cannot clash with a card's."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def topic_key(topic: str) -> str:
     return " ".join(words_of(topic))
 
@@ -178,8 +187,11 @@ class Catalog:
             for name, card_sketch in self._staged.values()
             if (stamp := stamps.get(f"{CARDS}/{name}")) is not None
         ]
-        with db:
-            self._store((name, card_sketch, stamp.mtime_ns, stamp.size) for name, card_sketch, stamp in rows)
+        try:
+            with db:
+                self._store((name, card_sketch, stamp.mtime_ns, stamp.size) for name, card_sketch, stamp in rows)
+        except apsw.Error:
+            self.close()  # derived: the next look compares it with the folder
         self.unstage()
 
     def _store(self, rows: Iterable[tuple[str, Sketch, int, int]]) -> None:
@@ -218,20 +230,37 @@ class Catalog:
         if self._db is not None:
             return self._db
         try:
-            self._db = self._connect()
+            self._db = self._connect(self._path)
             self._refresh()
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.SchemaChangeError):
             # Derived: a damaged or foreign file is simply made again.
             self.close()
             for suffix in ("", "-wal", "-shm", "-journal"):
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     os.unlink(self._path + suffix)
-            self._db = self._connect()
-            self._refresh()
+            self._db = self._rebuilt()
+        except apsw.Error:
+            self.close()
+            self._db = self._rebuilt()
         return self._db
 
-    def _connect(self) -> apsw.Connection:
-        db = apsw.Connection(self._path)
+    def _rebuilt(self) -> apsw.Connection:
+        """A new catalogue: in its file, or, on a disk that cannot be written, in memory for this run."""
+        for path in (self._path, ":memory:"):
+            try:
+                self._db = self._connect(path)
+                self._refresh()
+            except apsw.Error:
+                self.close()
+                if path == ":memory:":
+                    raise
+            else:
+                break
+        assert self._db is not None
+        return self._db
+
+    def _connect(self, path: str) -> apsw.Connection:
+        db = apsw.Connection(path)
         db.set_busy_timeout(5000)
         db.execute("PRAGMA synchronous = OFF")  # derived: after a power loss it is compared with the folder anyway
         version = db.execute("PRAGMA user_version").get
@@ -248,13 +277,16 @@ class Catalog:
         """Compare the folder with what was noted, unless the folder has not changed since."""
         assert self._db is not None
         db = self._db
-        folder_mtime = self._vault.folder_mtime(CARDS) or 0
+        try:
+            folder_mtime = self._vault.folder_mtime(CARDS) or 0
+        except UnsafePath:
+            return  # no card can be read or written there, and each handoff will say so
         if db.execute("SELECT folder_mtime_ns FROM state").get == folder_mtime:
             return
         noted = {name: (mtime_ns, size) for name, mtime_ns, size in db.execute("SELECT name, mtime_ns, size FROM card")}
         changed: list[tuple[str, int, int]] = []
         for entry in self._vault.names(CARDS):
-            if entry.name.endswith(".md") and not entry.name.startswith("."):
+            if entry.name.endswith(".md") and not entry.name.startswith(".") and is_text(entry.name):
                 info = entry.stat(follow_symlinks=False)
                 if noted.pop(entry.name, None) != (info.st_mtime_ns, info.st_size):
                     changed.append((entry.name, info.st_mtime_ns, info.st_size))

@@ -15,17 +15,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from truekeep.errors import BadSetup
+
 TEMPORARY = ".truekeep-tmp"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOREPLACE, _EXCHANGE = 1, 2
 
 
-class UnsafePath(Exception):
+class UnsafePath(BadSetup):
     """What stands there is not a file of ours to read or write: a symlink, a folder, a device, too large."""
 
+    code = "unsafe-path"
+
     def __init__(self, path: str, what: str) -> None:
-        super().__init__(f"{path} {what}")
+        super().__init__(f"{path} {what}", hint="truekeep follows no symlink and opens only plain files; put one there")
         self.path = path
         self.what = what
 

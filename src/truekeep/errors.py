@@ -7,6 +7,7 @@
     ├── NotCanonical        4   this machine may not write this memory
     ├── Busy                5   another truekeep is writing right now
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
+    │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in disk.py)
     ├── StorageFailed       7   the disk said no: full, read-only, no permission
     └── EditedSince         8   a person changed the file; nothing was touched
 

@@ -32,6 +32,7 @@ from truekeep.markdown import TooComplex, outline
 from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, PROTECTED, RULES, Finding, Outcome, Policy
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
+MAX_FINDINGS = 100
 INSTRUCTED = 0.8  # of a handoff's lines in the instruction file, to say that it is all there
 
 
@@ -42,6 +43,7 @@ class Shelf(Protocol):
     def check_index(self) -> None: ...
     def day_of(self, path: str) -> date | None: ...
     def find_clash(self, name: str) -> str | None: ...
+    def find_document_clash(self, path: str) -> str | None: ...
     def find_same_topic(self, topic: str, name: str) -> str | None: ...
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
     def hand_lines(self, path: str, data: bytes) -> Collection[str]: ...
@@ -61,6 +63,9 @@ class EmptyShelf:
         return None
 
     def find_clash(self, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def find_document_clash(self, path: str) -> str | None:  # noqa: ARG002
         return None
 
     def find_same_topic(self, topic: str, name: str) -> str | None:  # noqa: ARG002
@@ -275,8 +280,13 @@ class _Plan:
             self._find("no-topic", "the title will stand in for it", where)
         if trust := [key for key in front.names() if key.casefold() in TRUST_KEYS]:
             self._find("claims-trust", f"{', '.join(trust)} is not a writer's to set", where)
-        if owned := [key for key in front.names() if key in OWNED_KEYS]:
+        if owned := [key for key in front.names() if key.casefold() in OWNED_KEYS]:
             self._find("owned-keys", f"{', '.join(owned)} will be replaced", where)
+        if "source" in front.names():
+            self._find("owned-keys", "source stays as the writer's own words; it carries no weight", where)
+        if nested := [key for key in ("topic", "category") if front.has_mapping(key)]:
+            self._find("bad-frontmatter", f"{' and '.join(nested)} must be a text", where)
+            return None
         return Card(name=name or "card.md", front=front, body=body)
 
     def _compare(self, suggested: Card, existing: Card | None, existing_data: bytes | None) -> None:
@@ -316,6 +326,8 @@ class _Plan:
             allowed = "TOOLS.md, USER.md, rules/<name>.md or .learnings/{LEARNINGS,ERRORS,FEATURE_REQUESTS}.md"
             self._find("bad-document", f"must be {allowed}", "Target document")
             target = ""
+        elif (other := self.shelf.find_document_clash(target)) is not None:
+            self._find("name-clash", f"{other} differs only in letter case", "Target document")
         if not content:
             self._find("no-content", "`## Suggested document content` is missing", "Suggested document content")
         elif heading := _section_heading(content):
@@ -397,6 +409,8 @@ def _judge_text(text: str, candidate: Candidate) -> Iterator[Finding]:
         yield Finding(code="secret", message=f"the file name looks like a credential ({secret.rule})")
     for run in hidden.find_hidden(text)[:20]:
         line = text.count("\n", 0, run.start) + 1
+        if secrets.find_secrets(run.decoded):
+            yield Finding(code="secret", message="what the hidden characters spell looks like a credential", line=line)
         yield Finding(code="hidden-text", message=f"{run.kind}: {hidden.printable(run.decoded)}", line=line)
     for order in instructions.find_instructions(text)[:20]:
         yield Finding(code="instruction", message=f"{order.kind}: {order.excerpt}", line=order.line)
@@ -449,16 +463,14 @@ def _addition(existing: bytes | None, content: str) -> bytes | None:
 
 
 def _holds_block(existing: bytes, block: bytes) -> bool:
-    position = existing.find(block)
+    """Whether a text stands there as whole lines. Only the starts of lines are looked at, so that it stays linear."""
+    text, needle = b"\n" + existing, b"\n" + block
+    position = text.find(needle)
     while position >= 0:
-        end = position + len(block)
-        if (position == 0 or existing[position - 1 : position] == b"\n") and existing[end : end + 1] in (
-            b"",
-            b"\n",
-            b"\r",
-        ):
+        end = position + len(needle)
+        if text[end : end + 1] in (b"", b"\n", b"\r"):
             return True
-        position = existing.find(block, position + 1)
+        position = text.find(needle, position + 1)
     return False
 
 
@@ -477,6 +489,7 @@ def _decide(
     card_sketch: Sketch | None = None,
 ) -> Filing:
     """Weigh the findings by the policy. What is already filed stays so, unless it must not be touched at all."""
+    findings = findings[:MAX_FINDINGS]
     if any(finding.code == "secret" for finding in findings):
         findings = [_without_excerpt(finding) for finding in findings]
     ranks: dict[Policy, list[Finding]] = {"promote": [], "review": [], "refuse": []}
@@ -495,7 +508,7 @@ def _decide(
         findings=tuple(findings),
         blocking=tuple(ranks["refuse"] + ranks["review"]),
         title=title,
-        target=target,
+        target=target if outcome != "review" else secrets.withhold(target),
         data=data,
         card_name=card_name,
         topic=topic,

@@ -16,8 +16,11 @@ MAX_FIELDS = 200
 _FIELD = re.compile(r"(?:([A-Za-z_][\w.-]*)|\"([^\"\\]+)\"|'([^']+)')[ \t]*:(?:[ \t]+(.*)|[ \t]*)\Z")
 _UNSAFE_START = re.compile(r"[&*!]")
 _UNSAFE_FLOW = re.compile(r"(?:^|[\[{,:])[ \t]*[&*!]")
-_UNSAFE_ITEM = re.compile(r"[ \t]*(?:-[ \t]+)*[ \t]*(?:[\w.-]+:[ \t]+)?[&*!]")
+_UNSAFE_ITEM = re.compile(r"[ \t]*(?:[-?:][ \t]+)*(?:[\w.-]+:[ \t]+)?[&*!]")
 _NEEDS_QUOTES = re.compile(r"^[\s&*!|>%@`'\"#{}\[\],?:-]|: |:$| #|\s$|^$")
+# What a YAML reader would turn into something else than the text: numbers, times, dates, truth values.
+_NOT_TEXT = re.compile(r"[-+.]?[0-9][0-9._:+-]*\Z|0[xob][0-9a-f_]+\Z|[-+.0-9]+e[-+0-9]+\Z", re.IGNORECASE)
+_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan", ".inf"))
 
 
 class InvalidFrontmatter(ValueError):
@@ -54,13 +57,18 @@ class Frontmatter:
         return tuple(field.key for field in self.fields if field.key)
 
     def text(self, key: str) -> str:
-        """The value as text; empty when the key is missing or holds something nested."""
+        """The value as text, a list joined with commas; empty when the key is missing or holds a mapping."""
         field = self.find(key)
         if field is None:
             return ""
+        more = [bare for line in field.raw.split("\n")[1:] if (bare := line.strip()) and bare[0] != "#"]
         if field.value[:1] in ("|", ">"):
-            return " ".join(line.strip() for line in field.raw.split("\n")[1:]).strip()
-        return _unquote(field.value)
+            return " ".join(more)
+        if field.value[:1] == "[" or (not field.value and more and all(line[0] == "-" for line in more)):
+            return ", ".join(self.items(key))
+        if field.value[:1] == "{" or (not field.value and more):
+            return ""
+        return _unquote(" ".join([field.value, *more]))
 
     def items(self, key: str) -> tuple[str, ...]:
         """The value as a list: `[a, b]`, a block list, or one comma-separated text."""
@@ -74,6 +82,11 @@ class Frontmatter:
         if flow.startswith("["):
             flow = flow[1 : flow.rfind("]")] if "]" in flow else flow[1:]
         return tuple(item for part in _split_commas(flow) if (item := _unquote(part)))
+
+    def has_mapping(self, key: str) -> bool:
+        """Whether something nested stands where a text is meant."""
+        field = self.find(key)
+        return field is not None and not self.text(key) and bool(field.value or field.raw.count("\n") > 1)
 
     def with_text(self, key: str, value: str) -> Frontmatter:
         """The same frontmatter with this key set; only its lines change."""
@@ -94,7 +107,7 @@ def text_field(key: str, value: str) -> Field:
 def quote(value: str) -> str:
     """A text as a YAML scalar that other programs read as the same text."""
     flat = " ".join(value.split())
-    if _NEEDS_QUOTES.search(flat):
+    if _NEEDS_QUOTES.search(flat) or flat.casefold() in _WORDS or _NOT_TEXT.match(flat):
         return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return flat
 

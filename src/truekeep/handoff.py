@@ -29,10 +29,13 @@ SECTIONS = (
     "Suggested document content",
 )
 
+MAX_FINDINGS = 20
+
 _KNOWN = {name.casefold(): name for name in SECTIONS}
 _BLANK = frozenset(("", "-", "--", "—", "n/a", "na", "none", "(none)", "null", "not applicable"))
 _MAY_FOLLOW_CARD = frozenset(("Target document", "Suggested document content"))
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})-(\d{2})(\d{2})-(.+)\.md\Z", re.DOTALL)
+_LEAD = re.compile(r"\s*<!--")
 _SLUG_GAP = re.compile(r"[^a-z0-9]+")
 
 
@@ -153,6 +156,8 @@ def _cut_sections(text: str, starts: list[tuple[str, Heading]], findings: list[F
     last = len(starts) - 1
     for position, (name, heading) in enumerate(starts):
         if name in sections:
+            if len(findings) >= MAX_FINDINGS:
+                continue
             what = f"`## {name}` stands twice (first above line {sections[name].line})"
             findings.append(Finding(code="section-twice", message=what, line=heading.line))
             continue
@@ -241,9 +246,10 @@ def _content(sections: dict[str, Section], name: str) -> tuple[str, bool]:
 
 def _without_lead_comments(text: str) -> str:
     """Content without the comments that a template puts before it. Comments inside it are the writer's own."""
-    text = text.strip("\n")
-    while (stripped := text.lstrip()).startswith("<!--") and (end := stripped.find("-->")) >= 0:
-        text = stripped[end + 3 :].strip("\n")
+    position = 0
+    while (match := _LEAD.match(text, position)) and (end := text.find("-->", match.end())) >= 0:
+        position = end + 3
+    text = text[position:].strip("\n")
     return text.rstrip() if text.startswith("    ") else text.strip()
 
 

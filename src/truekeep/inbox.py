@@ -26,12 +26,12 @@ from truekeep.errors import BadInput
 PROCESSED = "processed"
 _OPEN_AT_ONCE = 8
 _NOT_LETTERS = frozenset(("readme.md", "template.md", "agents.md", "claude.md", ".gitignore"))
-_LETTER = re.compile(r"(?:\.md|\.md\.(?:conflict\d+|path[12]))\Z", re.IGNORECASE)
+# What rclone, Syncthing and Dropbox make of a name when two versions meet. Such a copy is a handoff of its own.
 _CONFLICT = re.compile(
-    r"\.(?:conflict\d+|path[12])(?:\.md)?\Z|\.sync-conflict-\d{8}-\d{6}[^/]*\.md\Z|conflicted copy[^/]*\.md\Z"
-    r"|\.md\.conflict\d+\Z",
+    r"\.[^.]*(?:conflict\d*|path\d)(?:\.md)?\Z|\.sync-conflict-\d{8}-\d{6}[^/]*\.md\Z|conflicted copy[^/]*\.md\Z",
     re.IGNORECASE,
 )
+_LETTER = re.compile(r"\.md\Z|\.md\.[^/]*(?:conflict\d*|path\d)\Z", re.IGNORECASE)
 
 
 class Inbox(NamedTuple):
@@ -102,6 +102,10 @@ def is_letter_name(name: str) -> bool:
     )
 
 
+def _is_conflict_copy(name: str) -> bool:
+    return _CONFLICT.search(name) is not None
+
+
 class Inboxes:
     """The inboxes of one run. Keeps a few folders open, never many."""
 
@@ -146,7 +150,8 @@ class Inboxes:
                 continue
             except OSError as error:
                 self.problems.append(Skipped(inbox=inbox, name="", why=error.strerror or str(error)))
-        names.sort(key=lambda item: (item[0], str(item[1].root), item[1].folder))
+        # A conflict copy comes after its original, so that of two equal ones the original is filed.
+        names.sort(key=lambda item: (_is_conflict_copy(item[0]), item[0], str(item[1].root), item[1].folder))
         return names
 
     def read(self, name: str, inbox: Inbox) -> Letter | Skipped | None:
@@ -184,7 +189,7 @@ class Inboxes:
             size=len(data),
             digest=hashlib.sha256(data).digest(),
             stamp=stamp,
-            is_conflict_copy=_CONFLICT.search(name) is not None,
+            is_conflict_copy=_is_conflict_copy(name),
         )
 
     def _too_large(
@@ -195,31 +200,42 @@ class Inboxes:
         try:
             info = os.fstat(descriptor)
             inspect(descriptor, info)
-            ends = os.pread(descriptor, 65536, 0) + os.pread(descriptor, 65536, max(0, info.st_size - 65536))
+            ends = _ends(descriptor, info)
         finally:
             os.close(descriptor)
-        digest = hashlib.sha256(f"large {info.st_size} ".encode() + ends).digest()
         return Letter(
             inbox=inbox,
             name=name,
             raw=None,
             size=info.st_size,
-            digest=digest,
+            digest=_large_digest(info, ends),
             stamp=disk.stamp_of(info),
             is_conflict_copy=False,
         )
 
+    def processed_name(self, letter: Letter) -> str:
+        """The name that a letter will have in processed/."""
+        try:
+            return _free_name(self._processed(letter.inbox), letter)
+        except (OSError, UnsafePath):
+            return letter.name
+
+    def _processed(self, inbox: Inbox) -> int:
+        folder, holder = self._folder(inbox)
+        processed = holder[0]
+        if processed is None:
+            with suppress(FileExistsError):
+                os.mkdir(PROCESSED, dir_fd=folder)
+            processed = holder[0] = disk.open_folder(folder, PROCESSED)
+        return processed
+
     def clear(self, letter: Letter) -> str | None:
         """Move a letter to processed/. Gives its name there; None when it stays: changed meanwhile, or not movable."""
         try:
-            folder, holder = self._folder(letter.inbox)
+            folder = self._folder(letter.inbox)[0]
             if disk.stamp_of(os.stat(letter.name, dir_fd=folder, follow_symlinks=False)) != letter.stamp:
                 return None
-            processed = holder[0]
-            if processed is None:
-                with suppress(FileExistsError):
-                    os.mkdir(PROCESSED, dir_fd=folder)
-                processed = holder[0] = disk.open_folder(folder, PROCESSED)
+            processed = self._processed(letter.inbox)
             name = _free_name(processed, letter)
             os.rename(letter.name, name, src_dir_fd=folder, dst_dir_fd=processed)
         except (OSError, UnsafePath):
@@ -253,7 +269,7 @@ def open_inbox(inbox: Inbox) -> int:
 def _free_name(processed: int, letter: Letter) -> str:
     """The letter's own name, or one with its digest when an earlier letter had the same."""
     name = letter.name
-    stem = f"{name.removesuffix('.md')[:150]}-{letter.digest.hex()[:8]}"
+    stem = f"{_clipped(name.removesuffix('.md'), 200)}-{letter.digest.hex()[:8]}"
     for number in range(1, 1000):
         try:
             os.stat(name, dir_fd=processed, follow_symlinks=False)
@@ -263,9 +279,10 @@ def _free_name(processed: int, letter: Letter) -> str:
     raise FileExistsError(letter.name)
 
 
-def processed_path(letter: Letter) -> str:
-    """Where a letter is expected after it was cleared."""
-    return f"{letter.inbox.path}/{PROCESSED}/{letter.name}"
+def _clipped(name: str, size: int) -> str:
+    """A name cut to a number of bytes, between two characters."""
+    raw = os.fsencode(name)[:size]
+    return raw.decode("utf-8", "ignore") if len(os.fsencode(name)) > size else name
 
 
 def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
@@ -287,6 +304,25 @@ def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
                     yield folder, entry
     finally:
         os.close(folder)
+
+
+def digest_in(folder: int, name: str, *, limit: int) -> bytes:
+    """The digest of a letter as `Inboxes.read` would give it."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if info.st_size > limit:
+            return _large_digest(info, _ends(descriptor, info))
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _ends(descriptor: int, info: os.stat_result) -> bytes:
+    return os.pread(descriptor, 65536, 0) + os.pread(descriptor, 65536, max(0, info.st_size - 65536))
+
+
+def _large_digest(info: os.stat_result, ends: bytes) -> bytes:
+    """A file too large to read is known by its size, its time and its ends."""
+    return hashlib.sha256(f"large {info.st_size} {info.st_mtime_ns} ".encode() + ends).digest()
 
 
 def deliver(inbox: Inbox, name: str, data: bytes) -> Path:

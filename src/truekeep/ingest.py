@@ -20,11 +20,12 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, draft_body, draft_id, reasons_of, render_draft
 from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
 from truekeep.hidden import printable
-from truekeep.inbox import Inbox, Inboxes, Letter, Skipped, processed_path
+from truekeep.inbox import PROCESSED, Inbox, Inboxes, Letter, Skipped
 from truekeep.ledger import Entry, Record
 from truekeep.model import INDEX, Filed, Origin, Report
 from truekeep.pointers import is_over_budget
 from truekeep.repo import repository_name
+from truekeep.secrets import find_secrets, withhold
 from truekeep.shelf import StoreShelf
 from truekeep.vault import Staging
 
@@ -201,13 +202,17 @@ class Ingest:
             writer=letter.inbox.writer,
             machine=self.machine,
             repository=judged.repository,
-            original=_home_relative(processed_path(letter)) if not filing.has_secret_name else "",
+            original=self._original(letter) if not filing.has_secret_name else "",
             digest=letter.digest.hex(),
             kept=kept,
             reasons=reasons_of(filing.blocking),
             target=filing.target,
             body=body,
         )
+
+    def _original(self, letter: Letter) -> str:
+        name = letter.name if self.dry_run else self.inboxes.processed_name(letter)
+        return f"{self._shown_inboxes[letter.inbox]}/{PROCESSED}/{printable(name)}"
 
     def _commit(self, plan: Sequence[_Judged]) -> None:
         filed = [(item, item.filing) for item in plan if item.filing is not None]
@@ -250,7 +255,7 @@ class Ingest:
     def _repository(self, inbox: Inbox) -> str:
         known = self._repositories.get(inbox.root)
         if known is None:
-            known = self._repositories[inbox.root] = printable(repository_name(inbox.root))
+            known = self._repositories[inbox.root] = withhold(printable(repository_name(inbox.root)))
         return known
 
     def _tell(self, item: _Judged, cleared: str | None) -> None:
@@ -285,7 +290,7 @@ class Ingest:
         self.tell(
             Filed(
                 outcome="skipped",
-                name=printable(skipped.name),
+                name=withhold(printable(skipped.name)),
                 inbox=self._shown_inboxes[skipped.inbox],
                 writer=skipped.inbox.writer,
                 repository="",
@@ -335,7 +340,7 @@ class _Judged:
     @property
     def shown_name(self) -> str:
         """The file's name as it may be written down: never a terminal code, never a credential."""
-        if self.filing is not None and self.filing.has_secret_name:
+        if find_secrets(self.letter.name):
             return f"handoff-{self.letter.digest.hex()[:10]}.md"
         return printable(self.letter.name)
 
@@ -349,4 +354,4 @@ def _note(item: _Judged, filing: Filing) -> str:
 def _home_relative(path: str) -> str:
     """A path as people write it, and without what cannot be shown."""
     home = str(Path.home())
-    return printable("~" + path[len(home) :] if path.startswith(home + "/") else path)
+    return withhold(printable("~" + path[len(home) :] if path.startswith(home + "/") else path))

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import apsw
 
@@ -102,10 +103,10 @@ class Version(NamedTuple):
 class Ledger:
     """The ledger of one workspace, open."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.path = path
         try:
-            self._db = apsw.Connection(path)
+            self._db = _connect_read_only(path) if read_only else apsw.Connection(path)
             self._db.set_busy_timeout(5000)
             version = self._pragma("user_version")
             if version > VERSION:
@@ -113,6 +114,8 @@ class Ledger:
                     f"{path} was written by a newer truekeep (format {version}, this one knows {VERSION})",
                     hint="upgrade truekeep on this machine",
                 )
+            if read_only:
+                return
             if self._pragma("journal_mode") != "wal":
                 self._pragma("journal_mode = WAL")
             self._pragma("synchronous = FULL")
@@ -123,8 +126,8 @@ class Ledger:
                     self._db.execute(f"PRAGMA user_version = {VERSION}")
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Damaged(path) from error
-        except apsw.CantOpenError as error:
-            raise BadSetup(f"{path} cannot be opened", hint="check the folder's permissions") from error
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+            raise Unwritable(path) from error
 
     def _pragma(self, text: str) -> Any:
         for row in self._db.execute(f"PRAGMA {text}"):
@@ -337,6 +340,16 @@ class Damaged(Exception):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.path = path
+
+
+class Unwritable(Exception):
+    """The ledger's file or folder may not be written; it may still be read."""
+
+
+def _connect_read_only(path: str) -> apsw.Connection:
+    """Open a ledger on a disk that cannot be written, where SQLite could not even make its lock files."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
 
 
 def set_aside(path: str, *, stamp: str) -> str:

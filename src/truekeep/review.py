@@ -52,7 +52,7 @@ class Review:
                     stored = self.books.vault.read(f"{REVIEW}/{item.name}")
                 except (UnsafePath, ChangedSince, OSError):
                     continue
-                if stored is not None:
+                if stored is not None and printable(item.name) == item.name:
                     draft = parse_draft(item.name, stored.data)
                     if not draft.received_at:
                         written = datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC)
@@ -85,7 +85,7 @@ class Review:
     def _propose(self, draft: Draft, staging: Staging, *, approved: bool, target: str) -> Proposal:
         shelf = StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging)
         candidate = Candidate(
-            raw=draft.body or None,
+            raw=draft.body,
             name=draft.name,
             size=0,
             repository=draft.repository,

@@ -50,6 +50,21 @@ class StoreShelf:
     def find_clash(self, name: str) -> str | None:
         return self._catalog.find_clash(name)
 
+    def find_document_clash(self, path: str) -> str | None:
+        """Another document of the same folder whose name differs only in letter case."""
+        folder, _, name = path.rpartition("/")
+        if folder != "rules":
+            return None
+        staged = [other.rpartition("/")[2] for other in self._staging.paths() if other.startswith("rules/")]
+        try:
+            names = [entry.name for entry in self._vault.names(folder)]
+        except UnsafePath:
+            return None  # reading the document says so
+        for other in (*staged, *names):
+            if other != name and other.casefold() == name.casefold():
+                return f"rules/{other}"
+        return None
+
     def find_same_topic(self, topic: str, name: str) -> str | None:
         return self._catalog.find_same_topic(topic, name)
 

@@ -230,6 +230,10 @@ class Staging:
             self._pointers = Pointers(self._index_before.data if self._index_before else None)
         return self._pointers
 
+    def paths(self) -> Iterator[str]:
+        """The files with staged edits, the index aside."""
+        yield from self._changes
+
     def changes(self) -> list[Change]:
         """Everything staged: cards and documents first, the index last, as a reader should find them."""
         changes = [change for change in self._changes.values() if change.splices]

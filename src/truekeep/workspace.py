@@ -70,6 +70,7 @@ class Workspace:
         self._ledger: Ledger | None = None
         self._catalog: Catalog | None = None
         self.notices: list[str] = []
+        self._is_writing = False
 
     @classmethod
     def open(cls, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> Workspace:
@@ -207,6 +208,12 @@ class Workspace:
             raise StorageFailed(
                 f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
             ) from error
+        except Exception as error:
+            if type(error).__module__ != "apsw":
+                raise
+            raise StorageFailed(
+                f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
+            ) from error
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[None]:
@@ -215,6 +222,7 @@ class Workspace:
         if host.id != self.machine.id:
             raise _not_canonical(host, self.machine, what)
         with self._lock():
+            self._is_writing = True
             if self._the_ledger().has_pending():
                 try:
                     recovered = self._books().recover()
@@ -237,11 +245,15 @@ class Workspace:
         return self._ledger
 
     def _open_ledger(self) -> Ledger:
-        from truekeep.ledger import Damaged, Ledger, set_aside
+        from truekeep.ledger import Damaged, Ledger, Unwritable, set_aside
 
         path = str(self.path / STATE / "ledger.sqlite")
         try:
             return Ledger(path)
+        except Unwritable as error:
+            if self._is_writing or not os.path.exists(path):
+                raise StorageFailed(f"{path} cannot be written", hint="check the permissions and the disk") from error
+            return Ledger(path, read_only=True)
         except Damaged:
             stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
             kept = set_aside(path, stamp=stamp)
@@ -252,10 +264,8 @@ class Workspace:
 
     def _known_handoffs(self) -> Iterator[Record]:
         """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
-        import hashlib
-
         from truekeep.draft import parse_draft
-        from truekeep.inbox import iter_processed
+        from truekeep.inbox import digest_in, iter_processed
         from truekeep.ledger import Record
         from truekeep.model import REVIEW, Origin
 
@@ -276,9 +286,7 @@ class Workspace:
                 )
         for inbox in self.inboxes():
             for folder, item in iter_processed(inbox):
-                descriptor = os.open(item.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-                with open(descriptor, "rb") as file:
-                    digest = hashlib.file_digest(file, "sha256").digest()
+                digest = digest_in(folder, item.name, limit=self.config.limits.handoff_bytes)
                 origin = Origin(
                     writer=inbox.writer, machine="", repository="", inbox=str(inbox.path), name=ascii(item.name)
                 )
@@ -378,9 +386,12 @@ class Workspace:
         path = self.path / STATE / "logs" / "ingest.log"
         with suppress(OSError):
             path.parent.mkdir(exist_ok=True)
+            if path.parent.is_symlink():
+                return
             if path.exists() and path.stat().st_size > 1_000_000:
                 path.replace(path.with_name("ingest.log.1"))
-            with path.open("a", encoding="utf-8") as file:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
                 file.write(line)
 
     def lint(self, raw: bytes, name: str, *, repository: Path | None = None, writer: str = "claude") -> Filing:
@@ -457,7 +468,8 @@ class Workspace:
             if not force:
                 self._check_clock()
             drafts = review.expired(draft_age)
-            keep = {draft.original for draft in review.drafts()} - {draft.original for draft in drafts}
+            gone = {draft.id for draft in drafts}
+            keep = {draft.digest for draft in review.drafts() if draft.id not in gone}
             if not dry_run:
                 for draft in drafts:
                     review.expire(review.get(draft.id))
@@ -476,20 +488,20 @@ class Workspace:
             )
 
     def _prune_processed(self, age: timedelta, keep: set[str], *, dry_run: bool) -> list[str]:
-        from truekeep.inbox import PROCESSED, is_letter_name, iter_processed
+        """Remove letters that were processed long ago, except the originals of drafts that are still open."""
+        from truekeep.inbox import PROCESSED, digest_in, is_letter_name, iter_processed
 
         limit = (self._now().astimezone(UTC) - age).timestamp()
-        home = str(Path.home())
         removed = []
         for inbox in self.inboxes():
             for folder, item in iter_processed(inbox):
-                shown = str(inbox.path / PROCESSED / item.name)
-                short = "~" + shown[len(home) :] if shown.startswith(home + "/") else shown
                 info = item.stat(follow_symlinks=False)
                 # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
-                if max(info.st_mtime, info.st_ctime) >= limit or short in keep or not is_letter_name(item.name):
+                if max(info.st_mtime, info.st_ctime) >= limit or not is_letter_name(item.name):
                     continue
-                removed.append(short)
+                if keep and digest_in(folder, item.name, limit=self.config.limits.handoff_bytes).hex() in keep:
+                    continue
+                removed.append(str(inbox.path / PROCESSED / item.name))
                 if not dry_run:
                     os.unlink(item.name, dir_fd=folder)
         return removed
@@ -503,6 +515,7 @@ class Workspace:
 
         vault = self._books().vault
         names = sorted(item.name for item in vault.names(CARDS) if item.name.endswith(".md") and item.name[0] != ".")
+        names = [name for name in names if name.isprintable()]
         for name in names:
             try:
                 stored = vault.read(f"{CARDS}/{name}")

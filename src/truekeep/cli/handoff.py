@@ -23,6 +23,7 @@ from truekeep.cli.show import (
 from truekeep.errors import BadInput, BadSetup, InvalidHandoff
 from truekeep.hidden import printable
 from truekeep.model import HANDOFF_TYPES, RULES
+from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
     from truekeep.filing import Filing
@@ -244,12 +245,12 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
             is_problem = finding in filing.blocking
             word = click.style("problem", fg="red") if is_problem else click.style("hint", fg="yellow")
             place = f":{finding.line}" if finding.line else ""
-            click.echo(f"{printable(shown)}{place}: {word} {finding.code}: {printable(finding.message)}")
+            click.echo(f"{withhold(printable(shown))}{place}: {word} {finding.code}: {printable(finding.message)}")
         if filing.outcome in ("promoted", "routed", "already"):
-            click.echo(f"{printable(shown)}: {click.style('ok', fg='green')}, {_promise(filing)}")
+            click.echo(f"{withhold(printable(shown))}: {click.style('ok', fg='green')}, {_promise(filing)}")
         else:
             where = "be turned away" if filing.outcome == "refused" else "go to review"
-            click.echo(f"{printable(shown)}: would {where}")
+            click.echo(f"{withhold(printable(shown))}: would {where}")
     if not results:
         click.echo("no handoff waits here")
     if opened is None and results:
@@ -286,7 +287,7 @@ def _lint_inputs(opened: Workspace | None, files: tuple[str, ...]) -> list[tuple
 
 def _lint_json(shown: str, filing: Filing) -> dict[str, Any]:
     return {
-        "file": printable(shown),
+        "file": withhold(printable(shown)),
         "ok": filing.outcome not in ("review", "refused"),
         "outcome": filing.outcome,
         "target": filing.target,
@@ -352,7 +353,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
                 "inboxes": [str(inbox.path) for inbox in inboxes],
                 "waiting": [
                     {
-                        "name": printable(name),
+                        "name": withhold(printable(name)),
                         "inbox": str(inbox.path),
                         "writer": inbox.writer,
                         "repository": str(inbox.root),
@@ -363,7 +364,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
             },
         )
         return
-    rows = [[_shown_hours(hours), inbox.writer, inbox.root.name, name] for name, inbox, hours in waiting]
+    rows = [[_shown_hours(hours), inbox.writer, inbox.root.name, withhold(name)] for name, inbox, hours in waiting]
     if rows:
         print_table(["waits", "writer", "repository", "handoff"], rows)
     click.echo(f"{len(waiting)} waiting in {len(inboxes)} inbox(es)")

@@ -50,7 +50,8 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
 
 def print_json(kind: str, data: dict[str, Any]) -> None:
     """Every --json output says what it is and in which version of its shape."""
-    click.echo(json.dumps({"schema": f"truekeep.{kind}/1", **data}, indent=2, ensure_ascii=False, default=str))
+    # ASCII only: JSON's own escapes keep every character, and none of them can speak to the terminal.
+    click.echo(json.dumps({"schema": f"truekeep.{kind}/1", **data}, indent=2, default=str))
 
 
 def shown_finding(finding: Finding) -> dict[str, Any]:
