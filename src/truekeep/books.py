@@ -16,7 +16,7 @@ import apsw
 
 from truekeep.disk import ChangedSince, Stamp, UnsafePath
 from truekeep.errors import StorageFailed
-from truekeep.ledger import Entry, Ledger, Record, Version, after_splices
+from truekeep.ledger import Entry, Ledger, Pending, Record, Version, after_splices, before_splices
 from truekeep.vault import Change, Staging, Vault, WriteFailed
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -47,12 +47,23 @@ class Books:
         self.ledger = ledger
 
     def commit(
-        self, staging: Staging, entries: Sequence[Entry], records: Sequence[Record] = (), *, at: str
+        self,
+        staging: Staging,
+        entries: Sequence[Entry],
+        records: Sequence[Record] = (),
+        *,
+        at: str,
+        outcomes: Sequence[tuple[bytes, str, str | None]] = (),
+        whole: bool = True,
     ) -> dict[str, Stamp]:
-        """Write a batch. Refused: nothing happened. Overtaken: a person's edit stays, the rest is written."""
+        """Write a batch. Refused: nothing happened.
+
+        Overtaken: a person changed a file meanwhile, and that stays. If the batch is `whole`, nothing else happened
+        either; if not, everything else is on disk, and what concerned that file is forgotten.
+        """
         changes = staging.changes()
         try:
-            batch = self.ledger.begin(changes, entries, records, at=at)
+            batch = self.ledger.begin(changes, entries, records, outcomes, at=at, whole=whole)
         except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
             raise StorageFailed(
                 f"the ledger cannot be written: {error}", hint="free some space and run it again; nothing was changed"
@@ -64,43 +75,82 @@ class Books:
                 self.ledger.cancel(batch)
             raise _refusal(failure.path, failure.error) from failure
         except ChangedSince as error:
-            overtaken = self._settle(batch, [_version_of(change) for change in changes])
-            raise Overtaken(overtaken or [error.path]) from error
+            pending = Pending(batch, False, whole, tuple(_version_of(change) for change in changes))
+            raise Overtaken(self._settle(pending) or [error.path]) from error
         self._finish(batch)
         return stamps
 
     def recover(self) -> int:
         """Finish what a killed run left. Gives the number of batches."""
         pending = self.ledger.pending()
-        for batch, versions in pending:
-            self._settle(batch, versions)
+        for batch in pending:
+            self._settle(batch)
         return len(pending)
 
-    def _settle(self, batch: int, versions: Sequence[Version]) -> list[str]:
+    def _settle(self, pending: Pending) -> list[str]:
         """Bring every file of a batch to its end, and say which ones a person had changed."""
-        overtaken = []
-        for version in versions:
-            self.vault.discard_temporary(version.path)
-            if not self._bring_forward(version):
-                self.ledger.drop_change(batch, version.path)
+        overtaken = [
+            version.path for version in pending.versions if not self._tidy(version, back=pending.is_called_off)
+        ]
+        back = pending.is_called_off or (pending.is_whole and bool(overtaken))
+        if back and not pending.is_called_off:
+            self.ledger.call_off(pending.batch)
+        for version in pending.versions:
+            moved = version.path in overtaken or self._move(version, back=back)
+            if not moved:
                 overtaken.append(version.path)
-        self._finish(batch)
+            self.vault.sync_folder(version.path)
+        if back:
+            self.ledger.cancel(pending.batch)
+            return overtaken
+        if overtaken and pending.is_whole:
+            return self._settle(pending)  # a person was faster only now: all of it has to go back
+        for path in overtaken:
+            self.ledger.drop_change(pending.batch, path)
+        self._finish(pending.batch)
         return overtaken
 
-    def _bring_forward(self, version: Version) -> bool:
+    def _tidy(self, version: Version, *, back: bool) -> bool:
+        """Clear what was left beside a file. False when a person changed it: neither as before nor as after.
+
+        A kill between the two halves of an exchange leaves a person's last edit beside the file: it goes back. (On the
+        way back, the same place may hold half of the earlier bytes, which are in the ledger anyway.)
+        """
+        aside = self.vault.read_temporary(version.path)
+        found = self._digest(version.path)
+        if aside is not None and found == version.after and not back:
+            digest = hashlib.sha256(aside).digest()
+            if digest not in (version.before, version.after):
+                self.vault.put_back_temporary(version.path)
+                return False
+        self.vault.discard_temporary(version.path)
+        return found in (version.before, version.after)
+
+    def _digest(self, path: str) -> bytes | None:
+        """What stands there now; for what is no plain file, something that no version ever has."""
+        try:
+            stored = self.vault.read(path)
+        except (UnsafePath, ChangedSince):
+            return b"changed"
+        return hashlib.sha256(stored.data).digest() if stored else None
+
+    def _move(self, version: Version, *, back: bool) -> bool:
+        """Take a file to its state after the batch, or back to the one before. False when a person was faster."""
+        source, goal = (version.after, version.before) if back else (version.before, version.after)
         for _attempt in range(3):
             try:
                 stored = self.vault.read(version.path)
             except (UnsafePath, ChangedSince):
                 return False
             digest = hashlib.sha256(stored.data).digest() if stored else None
-            if digest == version.after:
+            if digest == goal:
                 return True
-            if digest != version.before:
+            if digest != source:
                 return False
-            data = after_splices(version, stored.data if stored else None)
+            data = stored.data if stored else None
+            moved = before_splices(version, data) if back else after_splices(version, data)
             try:
-                self.vault.apply([Change(version.path, stored, data)])
+                self.vault.apply([Change(version.path, stored, moved)])
             except ChangedSince:
                 continue
             except WriteFailed as failure:
@@ -109,8 +159,12 @@ class Books:
         return False
 
     def _finish(self, batch: int) -> None:
-        with suppress(apsw.FullError, apsw.IOError):  # it stays pending, and the next run finds that all is in place
+        try:
             self.ledger.finish(batch)
+        except apsw.Error as error:
+            raise StorageFailed(
+                f"the ledger cannot be written: {error}", hint="everything is on disk; the next run notes that"
+            ) from error
 
 
 def _version_of(change: Change) -> Version:

@@ -1,14 +1,13 @@
 """The catalogue of cards: which names and topics are taken, and which cards say nearly the same.
 
-Derived from the cards and safe to delete. It is brought up to date by comparing the folder with what was noted, and
-only when the folder changed, so a large store costs nothing while nobody touches it. Near-duplicates are found
+Derived from the cards and safe to delete. When it is first asked in a run it is compared with the folder, by size and
+time, and only what changed is read. Near-duplicates are found
 through banded min-hashes of the words: looking one card up never means looking at all of them.
 """
 
 from __future__ import annotations
 
 import os
-import time
 import zlib
 from array import array
 from collections.abc import Iterable
@@ -28,7 +27,6 @@ from truekeep.vault import Vault
 VERSION = 1
 NEAR = 0.75  # shared word pairs from which two cards say nearly the same
 _BINS, _BAND = 24, 2
-_RACY_NS = 2_000_000_000  # a folder that changed this recently may change again without a new time stamp
 
 _SCHEMA = """
 CREATE TABLE card (
@@ -38,7 +36,6 @@ CREATE TABLE card (
 CREATE INDEX card_folded ON card(folded);
 CREATE INDEX card_topic ON card(topic);
 CREATE TABLE band (key INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (key, name)) WITHOUT ROWID;
-CREATE TABLE state (folder_mtime_ns INTEGER NOT NULL);
 """
 
 
@@ -274,27 +271,23 @@ class Catalog:
         return db
 
     def _refresh(self) -> None:
-        """Compare the folder with what was noted, unless the folder has not changed since."""
+        """Compare the folder with what was noted, and read what changed."""
         assert self._db is not None
         db = self._db
-        try:
-            folder_mtime = self._vault.folder_mtime(CARDS) or 0
-        except UnsafePath:
-            return  # no card can be read or written there, and each handoff will say so
-        if db.execute("SELECT folder_mtime_ns FROM state").get == folder_mtime:
-            return
         noted = {name: (mtime_ns, size) for name, mtime_ns, size in db.execute("SELECT name, mtime_ns, size FROM card")}
         changed: list[tuple[str, int, int]] = []
-        for entry in self._vault.names(CARDS):
-            if entry.name.endswith(".md") and not entry.name.startswith(".") and is_text(entry.name):
-                info = entry.stat(follow_symlinks=False)
-                if noted.pop(entry.name, None) != (info.st_mtime_ns, info.st_size):
-                    changed.append((entry.name, info.st_mtime_ns, info.st_size))
+        try:
+            for entry in self._vault.names(CARDS):
+                if entry.name.endswith(".md") and not entry.name.startswith(".") and is_text(entry.name):
+                    info = entry.stat(follow_symlinks=False)
+                    if noted.pop(entry.name, None) != (info.st_mtime_ns, info.st_size):
+                        changed.append((entry.name, info.st_mtime_ns, info.st_size))
+        except UnsafePath:
+            return  # no card can be read or written there, and each handoff will say so
+        if not noted and not changed:
+            return
         with db:
             for name in noted:
                 self._drop(name)
             empty = Sketch("", frozenset(), ())
             self._store((name, self._read(name) or empty, mtime_ns, size) for name, mtime_ns, size in changed)
-            db.execute("DELETE FROM state")
-            if time.time_ns() - folder_mtime > _RACY_NS:
-                db.execute("INSERT INTO state VALUES (?)", (folder_mtime,))

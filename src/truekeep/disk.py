@@ -38,6 +38,10 @@ class BeingWritten(Exception):
     """Some process has the file open for writing: what is in it may be half of it."""
 
 
+class Stranded(OSError):
+    """What a person wrote lies beside the file, and the exchange that would put it back failed. It must be kept."""
+
+
 class ChangedSince(Exception):
     """The file is not the one that was read. It was left as it is."""
 
@@ -136,9 +140,13 @@ def refuse_writers(descriptor: int) -> None:
     fcntl.fcntl(descriptor, set_lease, fcntl.F_UNLCK)
 
 
-def write_beside(folder: int, name: str, data: bytes, *, mode: int | None = None) -> Stamp:
-    """Write and sync a temporary file next to where it belongs. Nothing else sees it yet."""
-    temporary = temporary_name(name)
+def write_beside(folder: int, name: str, data: bytes, *, mode: int | None = None, by: str = "") -> Stamp:
+    """Write and sync a temporary file next to where it belongs. Nothing else sees it yet.
+
+    The lock's holder uses one name for each file, so that what it leaves when killed is found again; a writer without
+    the lock gives a name of its own in `by`.
+    """
+    temporary = temporary_name(name, by)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
@@ -154,19 +162,19 @@ def write_beside(folder: int, name: str, data: bytes, *, mode: int | None = None
         os.fsync(descriptor)
         return stamp_of(os.fstat(descriptor))
     except BaseException:
-        discard(folder, name)
+        discard(folder, name, by)
         raise
     finally:
         os.close(descriptor)
 
 
-def temporary_name(name: str) -> str:
-    return f".{name}{TEMPORARY}"
+def temporary_name(name: str, by: str = "") -> str:
+    return f".{name}{by}{TEMPORARY}"
 
 
-def put_new(folder: int, name: str, *, shown: str = "") -> None:
+def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
     """Give the temporary file its name, unless something stands there by now."""
-    temporary = temporary_name(name)
+    temporary = temporary_name(name, by)
     if _renameat2(folder, temporary, name, _NOREPLACE, shown or name):
         return
     try:
@@ -197,7 +205,10 @@ def put_over(folder: int, name: str, expected: Stamp, *, shown: str = "") -> Non
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         return
     if _stamp(folder, temporary) != expected:
-        _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+        try:
+            _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+        except OSError as error:
+            raise Stranded(error.errno, error.strerror, shown or name) from error
         raise ChangedSince(shown or name)
     os.unlink(temporary, dir_fd=folder)
 
@@ -209,10 +220,18 @@ def remove(folder: int, name: str, expected: Stamp, *, shown: str = "") -> None:
     os.unlink(name, dir_fd=folder)
 
 
-def discard(folder: int, name: str) -> None:
+def discard(folder: int, name: str, by: str = "") -> None:
     """Remove the temporary file for a name, if there is one."""
     with suppress(OSError):
-        os.unlink(temporary_name(name), dir_fd=folder)
+        os.unlink(temporary_name(name, by), dir_fd=folder)
+
+
+def put_back(folder: int, name: str) -> None:
+    """Undo an exchange of which only the first half happened: what was replaced takes its place again."""
+    temporary = temporary_name(name)
+    if not _renameat2(folder, temporary, name, _EXCHANGE, name):
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)
 
 
 def _stamp(folder: int, name: str) -> Stamp | None:
@@ -268,29 +287,21 @@ def _find_renameat2() -> Callable[..., int] | None:
 
 
 @contextmanager
-def locked(path: str) -> Iterator[bool]:
-    """Hold the kernel's lock on a file that is never deleted. Gives False at once when another process holds it.
+def locked(folder: str) -> Iterator[bool]:
+    """Hold the kernel's lock on a folder. Gives False at once when another process holds it.
 
-    A dead holder frees it by dying. If the file was replaced while we waited for it, our lock is on nothing: try again.
+    A dead holder frees it by dying, and a folder with files in it cannot be deleted and made anew behind our back.
     """
     import fcntl
 
-    for _attempt in range(5):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            try:
-                same = os.stat(path).st_ino == os.fstat(descriptor).st_ino
-            except FileNotFoundError:
-                same = False
-            if not same:
-                continue
-            yield True
-            return
-        finally:
-            os.close(descriptor)
-    yield False
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(descriptor)

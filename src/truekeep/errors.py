@@ -9,6 +9,7 @@
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
     │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in disk.py)
     ├── StorageFailed       7   the disk said no: full, read-only, no permission
+    │   └── LedgerDamaged       set aside as evidence; the next run begins a new one
     └── EditedSince         8   a person changed the file; nothing was touched
 
 Expected outcomes (a handoff that waits for review, a skipped file) are values, not errors. Anything outside this
@@ -67,6 +68,10 @@ class BadSetup(TruekeepError):
 
 class StorageFailed(TruekeepError):
     code, exit_code = "storage-failed", 7
+
+
+class LedgerDamaged(StorageFailed):
+    code = "ledger-damaged"
 
 
 class EditedSince(TruekeepError):

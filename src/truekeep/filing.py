@@ -137,18 +137,14 @@ def plan_filing(
 ) -> Filing:
     """Judge one handoff. `approved`: a person accepts whatever does not bind; `target`: the place they chose."""
     routes = routes or Routes()
-    if candidate.raw is None:
-        what = f"{candidate.size} bytes; the limit is {config.limits.handoff_bytes}"
-        return _decide(config, [Finding(code="too-large", message=what)], approved=approved)
-    text = decode_text(candidate.raw)
-    if text is None:
-        what = "NUL bytes" if b"\0" in candidate.raw else "not valid UTF-8"
-        return _decide(config, [Finding(code="not-text", message=what)], approved=approved)
-    if not hidden.strip_hidden(text).strip():
-        return _decide(config, [Finding(code="empty", message="no text in it")], approved=approved)
+    findings = list(_judge_name(candidate))
+    text = decode_text(candidate.raw) if candidate.raw is not None else None
+    if candidate.raw is None or text is None or not hidden.strip_hidden(text).strip():
+        findings.append(_unreadable(candidate, config))
+        return _decide(config, findings, approved=approved)
     handoff = parse_handoff(text)
-    findings = list(handoff.findings)
-    findings += _judge_text(text, candidate)
+    findings += handoff.findings
+    findings += _judge_text(text)
     if handoff.sections:
         findings += _judge_form(handoff)
     day = _written_day(candidate.name, today, findings)
@@ -309,6 +305,9 @@ class _Plan:
             self._find(
                 "hand-edited", f"it would drop {len(dropped)} line(s) that a person wrote", "Suggested card content"
             )
+        if existing.repository and self.candidate.repository not in ("", existing.repository):
+            what = f"the card came from {existing.repository}, this from {self.candidate.repository}"
+            self._find("other-repository", what, "Target card")
         if existing.updated is not None and self.day < existing.updated <= self.today:
             what = f"written {self.day}, but the card was updated {existing.updated}"
             self._find("older-than-card", what, "Target card")
@@ -393,20 +392,34 @@ class Retry(Exception):
     """A file changed while the judge read it; ask again."""
 
 
-def _judge_text(text: str, candidate: Candidate) -> Iterator[Finding]:
-    """What the text carries besides knowledge. Everything is looked at, comments included."""
+def _unreadable(candidate: Candidate, config: Config) -> Finding:
+    """Why there is no text to judge."""
+    if candidate.raw is None:
+        what = f"{candidate.size} bytes; the limit is {config.limits.handoff_bytes}"
+        return Finding(code="too-large", message=what)
+    if decode_text(candidate.raw) is None:
+        what = "NUL bytes" if b"\0" in candidate.raw else "not valid UTF-8"
+        return Finding(code="not-text", message=what)
+    return Finding(code="empty", message="no text in it")
+
+
+def _judge_name(candidate: Candidate) -> Iterator[Finding]:
+    for secret in secrets.find_secrets(candidate.name)[:1]:
+        yield Finding(code="secret", message=f"the file name looks like a credential ({secret.rule})")
     if candidate.is_conflict_copy:
         yield Finding(
             code="conflict-copy", message=f"{hidden.printable(candidate.name)} is a sync tool's second version"
         )
+
+
+def _judge_text(text: str) -> Iterator[Finding]:
+    """What the text carries besides knowledge. Everything is looked at, comments included."""
     if "<<<<<<< " in text and ("\n=======\n" in text or "\n>>>>>>> " in text):
         line = text.count("\n", 0, text.index("<<<<<<< ")) + 1
         yield Finding(code="conflict-markers", message="two versions were merged by git and left so", line=line)
     for secret in secrets.find_secrets(text)[:20]:
         line = text.count("\n", 0, secret.start) + 1
         yield Finding(code="secret", message=f"looks like a credential ({secret.rule})", line=line)
-    for secret in secrets.find_secrets(candidate.name)[:1]:
-        yield Finding(code="secret", message=f"the file name looks like a credential ({secret.rule})")
     for run in hidden.find_hidden(text)[:20]:
         line = text.count("\n", 0, run.start) + 1
         if secrets.find_secrets(run.decoded):
@@ -509,7 +522,7 @@ def _decide(
         blocking=tuple(ranks["refuse"] + ranks["review"]),
         title=title,
         target=target if outcome != "review" else secrets.withhold(target),
-        data=data,
+        data=data if outcome != "review" or not any(finding.code == "secret" for finding in findings) else None,
         card_name=card_name,
         topic=topic,
         old_topic=old_topic,

@@ -16,7 +16,9 @@ MAX_FIELDS = 200
 _FIELD = re.compile(r"(?:([A-Za-z_][\w.-]*)|\"([^\"\\]+)\"|'([^']+)')[ \t]*:(?:[ \t]+(.*)|[ \t]*)\Z")
 _UNSAFE_START = re.compile(r"[&*!]")
 _UNSAFE_FLOW = re.compile(r"(?:^|[\[{,:])[ \t]*[&*!]")
-_UNSAFE_ITEM = re.compile(r"[ \t]*(?:[-?:][ \t]+)*(?:[\w.-]+:[ \t]+)?[&*!]")
+_KEY = r"(?:(?:[\w.-]+|\"[^\"]*\"|'[^']*')[ \t]*:[ \t]+)?"
+_FLOW_ITEM = re.compile(rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[\[{{]")
+_UNSAFE_ITEM = re.compile(rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[&*!]")
 _NEEDS_QUOTES = re.compile(r"^[\s&*!|>%@`'\"#{}\[\],?:-]|: |:$| #|\s$|^$")
 # What a YAML reader would turn into something else than the text: numbers, times, dates, truth values.
 _NOT_TEXT = re.compile(r"[-+.]?[0-9][0-9._:+-]*\Z|0[xob][0-9a-f_]+\Z|[-+.0-9]+e[-+0-9]+\Z", re.IGNORECASE)
@@ -147,7 +149,7 @@ def _parse_fields(lines: list[str]) -> tuple[Field, ...]:
         if first in (" ", "\t", "]", "}") or line == "-" or line.startswith("- "):
             if not fields or not fields[-1][0]:
                 raise InvalidFrontmatter("a value stands before any key", number)
-            if fields[-1][1][:1] not in ("|", ">") and (_UNSAFE_ITEM.match(line) or _UNSAFE_FLOW.search(line)):
+            if _is_unsafe_line(line, fields[-1][1]):
                 raise InvalidFrontmatter("YAML tags, anchors and aliases are not taken; quote the text", number)
             fields[-1][2] += line + "\n"
             continue
@@ -166,6 +168,14 @@ def _parse_fields(lines: list[str]) -> tuple[Field, ...]:
         seen.add(key)
         fields.append([key, value, line + "\n"])
     return tuple(Field(key, value, raw) for key, value, raw in fields)
+
+
+def _is_unsafe_line(line: str, value: str) -> bool:
+    """Whether a line that goes on from a key's value starts something with a tag, an anchor or an alias."""
+    if value[:1] in ("|", ">"):
+        return False
+    is_flow = value[:1] in ("[", "{") or _FLOW_ITEM.match(line) is not None
+    return _UNSAFE_ITEM.match(line) is not None or (is_flow and _UNSAFE_FLOW.search(line) is not None)
 
 
 def _unquote(raw: str) -> str:

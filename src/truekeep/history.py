@@ -108,17 +108,18 @@ class History:
             note=f"entry {number}: {entry.note}",
             undoes=number,
         )
+        outcomes: list[tuple[bytes, str, str | None]] = []
+        if entry.handoff is not None:
+            undone = ledger.get_entry(entry.undoes) if entry.undoes else None
+            outcomes.append((entry.handoff, undone.verb if undone else "undone", None))
         try:
-            self.books.commit(staging, [undoing], at=self._at)
+            self.books.commit(staging, [undoing], at=self._at, outcomes=outcomes)
         except Refused as error:
             raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
         except Overtaken as error:
             raise EditedSince(
                 f"{error} changed just now; that edit was kept", hint="look at it and run it again"
             ) from error
-        if entry.handoff is not None:
-            undone = ledger.get_entry(entry.undoes) if entry.undoes else None
-            ledger.set_outcome(entry.handoff, undone.verb if undone else "undone")
         made = next(iter(ledger.entries(limit=1)))
         return made, notes
 

@@ -226,6 +226,7 @@ class Inboxes:
         if processed is None:
             with suppress(FileExistsError):
                 os.mkdir(PROCESSED, dir_fd=folder)
+                os.fsync(folder)
             processed = holder[0] = disk.open_folder(folder, PROCESSED)
         return processed
 
@@ -344,11 +345,12 @@ def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
         stem = name.removesuffix(".md")
         for number in range(1, 1000):
             chosen = name if number == 1 else f"{stem}-{number}.md"
-            disk.write_beside(descriptor, chosen, data)
+            by = f".{os.getpid()}-{os.urandom(4).hex()}"  # two producers may choose the same name at once
+            disk.write_beside(descriptor, chosen, data, by=by)
             try:
-                disk.put_new(descriptor, chosen)
+                disk.put_new(descriptor, chosen, by=by)
             except ChangedSince:
-                disk.discard(descriptor, chosen)
+                disk.discard(descriptor, chosen, by)
                 continue
             os.fsync(descriptor)
             return inbox.path / chosen

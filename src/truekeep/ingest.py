@@ -225,7 +225,7 @@ class Ingest:
             for item, filing in filed
         ]
         records = [self._record(item, filing) for item, filing in filed]
-        stamps = self.books.commit(self._staging, entries, records, at=self._at)
+        stamps = self.books.commit(self._staging, entries, records, at=self._at, whole=False)
         self.catalog.commit(stamps)
         self._seen.clear()  # from now on the ledger knows them
 
@@ -281,7 +281,7 @@ class Ingest:
                 target=item.target or (filing.target if filing else item.known.target if item.known else ""),
                 findings=filing.findings if filing else (),
                 why=why,
-                data=filing.data if filing and self.dry_run else None,
+                data=filing.data if filing and self.dry_run and outcome in ("promoted", "routed") else None,
             )
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
@@ -38,8 +38,15 @@ CREATE TABLE handoff (
   reasons TEXT NOT NULL,            -- JSON list of [code, message, line]
   batch INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE batch (id INTEGER PRIMARY KEY, at TEXT NOT NULL, state TEXT NOT NULL);
-CREATE INDEX batch_pending ON batch(state) WHERE state = 'pending';
+CREATE TABLE batch (
+  id INTEGER PRIMARY KEY, at TEXT NOT NULL,
+  state TEXT NOT NULL,              -- pending, called-off, done
+  whole INTEGER NOT NULL            -- 1: all of it or nothing; 0: each file for itself
+);
+CREATE INDEX batch_open ON batch(state) WHERE state != 'done';
+CREATE TABLE outcome (              -- what becomes of a handoff once its batch is done
+  batch INTEGER NOT NULL, digest BLOB NOT NULL, outcome TEXT NOT NULL, target TEXT
+);
 CREATE TABLE entry (
   id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, at TEXT NOT NULL, verb TEXT NOT NULL, actor TEXT NOT NULL,
   handoff BLOB, note TEXT NOT NULL, undoes INTEGER
@@ -100,10 +107,22 @@ class Version(NamedTuple):
     splices: tuple[tuple[int, Splice], ...]
 
 
+class Pending(NamedTuple):
+    """A batch that was begun and not finished."""
+
+    batch: int
+    is_called_off: bool
+    is_whole: bool
+    versions: tuple[Version, ...]
+
+
 class Ledger:
     """The ledger of one workspace, open."""
 
-    def __init__(self, path: str, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: str, *, read_only: bool = False, known: Callable[[], Iterable[Record]] = lambda: ()
+    ) -> None:
+        """Open a ledger. A new one begins with the handoffs that the files say were dealt with: `known`."""
         self.path = path
         try:
             self._db = _connect_read_only(path) if read_only else apsw.Connection(path)
@@ -122,6 +141,7 @@ class Ledger:
             if version == 0:
                 with self._transaction():
                     self._db.execute(_SCHEMA)
+                    self._remember(known())
                     self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self._db.execute(f"PRAGMA user_version = {VERSION}")
         except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -150,11 +170,20 @@ class Ledger:
 
     # Writing: begin, (files are written), finish.
 
-    def begin(self, changes: Sequence[Change], entries: Sequence[Entry], records: Sequence[Record], *, at: str) -> int:
+    def begin(
+        self,
+        changes: Sequence[Change],
+        entries: Sequence[Entry],
+        records: Sequence[Record],
+        outcomes: Sequence[tuple[bytes, str, str | None]],
+        *,
+        at: str,
+        whole: bool,
+    ) -> int:
         """Record a batch as pending. Splices name their entry by its place in `entries`."""
         db = self._db
         with self._transaction():
-            db.execute("INSERT INTO batch(at, state) VALUES (?, 'pending')", (at,))
+            db.execute("INSERT INTO batch(at, state, whole) VALUES (?, 'pending', ?)", (at, int(whole)))
             batch = db.last_insert_rowid()
             first = (db.execute("SELECT max(id) FROM entry").get or 0) + 1
             db.executemany(
@@ -184,26 +213,41 @@ class Ledger:
                 "INSERT OR REPLACE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [_record_row(record, batch) for record in records],
             )
+            db.executemany("INSERT INTO outcome VALUES (?, ?, ?, ?)", [(batch, *outcome) for outcome in outcomes])
         return int(batch)
 
     def finish(self, batch: int) -> None:
-        self._db.execute("UPDATE batch SET state = 'done' WHERE id = ?", (batch,))
+        """The batch is on disk: what was to become of its handoffs is so from now on."""
+        db = self._db
+        with self._transaction():
+            outcomes = db.execute("SELECT digest, outcome, target FROM outcome WHERE batch = ?", (batch,)).fetchall()
+            db.executemany(
+                "UPDATE handoff SET outcome = ?, target = coalesce(?, target) WHERE digest = ?",
+                [(outcome, target, digest) for digest, outcome, target in outcomes],
+            )
+            db.execute("DELETE FROM outcome WHERE batch = ?", (batch,))
+            db.execute("UPDATE batch SET state = 'done' WHERE id = ?", (batch,))
+
+    def call_off(self, batch: int) -> None:
+        """From now on the way of this batch is back. A killed run goes on in that direction."""
+        self._db.execute("UPDATE batch SET state = 'called-off' WHERE id = ?", (batch,))
 
     def cancel(self, batch: int) -> None:
-        """Forget a batch of which nothing was written."""
+        """Forget a batch of which nothing is on disk."""
         with self._transaction():
             self._forget_changes("SELECT id FROM change WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM entry WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM handoff WHERE batch = ?", (batch,))
+            self._db.execute("DELETE FROM outcome WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM batch WHERE id = ?", (batch,))
 
     def drop_change(self, batch: int, path: str) -> None:
         """Forget one file's part of a pending batch, because a person was faster; its handoffs are judged anew."""
         with self._transaction():
-            entries = "SELECT entry FROM splice WHERE change IN (SELECT id FROM change WHERE batch = ? AND path = ?)"
             self._db.execute(
-                f"DELETE FROM handoff WHERE digest IN (SELECT handoff FROM entry WHERE id IN ({entries}))",  # noqa: S608
-                (batch, path),
+                "DELETE FROM handoff WHERE batch = ? AND digest IN (SELECT handoff FROM entry WHERE id IN"
+                " (SELECT entry FROM splice WHERE change IN (SELECT id FROM change WHERE batch = ? AND path = ?)))",
+                (batch, batch, path),
             )
             self._forget_changes("SELECT id FROM change WHERE batch = ? AND path = ?", (batch, path))
             self._db.execute(
@@ -218,25 +262,24 @@ class Ledger:
         self._db.executemany("DELETE FROM change WHERE id = ?", [(number,) for number in ids])
 
     def has_pending(self) -> bool:
-        return bool(self._db.execute("SELECT count(*) FROM batch WHERE state = 'pending'").get)
+        return bool(self._db.execute("SELECT count(*) FROM batch WHERE state != 'done'").get)
 
-    def pending(self) -> list[tuple[int, list[Version]]]:
+    def pending(self) -> list[Pending]:
         """The batches that a killed run left, with what each file should become."""
-        batches = [row[0] for row in self._db.execute("SELECT id FROM batch WHERE state = 'pending' ORDER BY id")]
-        return [(batch, list(self._versions("batch = ?", batch))) for batch in batches]
+        rows: list[Any] = self._db.execute(
+            "SELECT id, state, whole FROM batch WHERE state != 'done' ORDER BY id"
+        ).fetchall()
+        return [
+            Pending(batch, state == "called-off", bool(whole), tuple(self._versions("batch = ?", batch)))
+            for batch, state, whole in rows
+        ]
 
-    def set_outcome(self, digest: bytes, outcome: str, *, target: str | None = None) -> None:
-        self._db.execute(
-            "UPDATE handoff SET outcome = ?, target = coalesce(?, target) WHERE digest = ?", (outcome, target, digest)
-        )
-
-    def remember(self, records: Iterable[Record]) -> None:
+    def _remember(self, records: Iterable[Record]) -> None:
         """Note handoffs that were dealt with before this ledger began."""
-        with self._transaction():
-            self._db.executemany(
-                "INSERT OR IGNORE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [_record_row(record, 0) for record in records],
-            )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (_record_row(record, 0) for record in records),
+        )
 
     # Reading.
 
@@ -332,6 +375,14 @@ def after_splices(version: Version, known: bytes | None) -> bytes | None:
     for _, splice in version.splices:
         data = b"".join((data[: splice.offset], splice.inserted, data[splice.offset + len(splice.removed) :]))
     return data if version.after is not None else None
+
+
+def before_splices(version: Version, after: bytes | None) -> bytes | None:
+    """A file's bytes before a change, from the bytes after it."""
+    data = after or b""
+    for _, splice in reversed(version.splices):
+        data = b"".join((data[: splice.offset], splice.removed, data[splice.offset + len(splice.inserted) :]))
+    return data if version.before is not None else None
 
 
 class Damaged(Exception):

@@ -72,6 +72,7 @@ RULES: dict[str, Rule] = {
     "no-such-card": Rule("review", "update-card, but there is no such card"),
     "drops-most": Rule("review", "the update would drop most of what the card says"),
     "hand-edited": Rule("review", "a person edited the card since truekeep wrote it, and the update drops their lines"),
+    "other-repository": Rule("review", "the card came from another repository"),
     "older-than-card": Rule("review", "the handoff was written before the card's last update"),
     "near-duplicate": Rule("review", "another card says nearly the same"),
     "same-topic": Rule("review", "another card has the same topic"),

@@ -8,7 +8,7 @@ keeps its bytes and the original stays in processed/.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +25,8 @@ from truekeep.ledger import Entry
 from truekeep.model import REVIEW, RULES, Finding
 from truekeep.shelf import StoreShelf
 from truekeep.vault import Staging
+
+MOST_COMPARED = 1_000_000  # old lines times new lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +177,12 @@ class Review:
         """Remove the draft together with whatever was staged, as one entry."""
         staging.put(draft.path, None, 0)
         digest = _digest(draft)
-        self._commit(staging, Entry(at=self._at, verb=verb, actor=self.actor, handoff=digest, note=note or draft.id))
-        if digest is not None:
-            self.books.ledger.set_outcome(digest, outcome, target=target)
+        entry = Entry(at=self._at, verb=verb, actor=self.actor, handoff=digest, note=note or draft.id)
+        self._commit(staging, entry, [(digest, outcome, target)] if digest is not None else [])
 
-    def _commit(self, staging: Staging, entry: Entry) -> None:
+    def _commit(self, staging: Staging, entry: Entry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()) -> None:
         try:
-            stamps = self.books.commit(staging, [entry], at=self._at)
+            stamps = self.books.commit(staging, [entry], at=self._at, outcomes=outcomes)
         except Refused as error:
             raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
         except Overtaken as error:
@@ -203,6 +204,10 @@ def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ..
     before = _shown_lines(old)
     after = _shown_lines(new)
     names = (path if old is not None else "nothing", path if new is not None else "nothing")
+    if len(before) * len(after) > MOST_COMPARED and before != after:
+        # Comparing line by line is quadratic at worst, and nobody reads it: say how much, and show it whole.
+        head = (f"--- {names[0]}", f"+++ {names[1]}", f"@@ {len(before)} lines become {len(after)} @@")
+        return (*head, *(f"+{line}" for line in after[:200]))
     return tuple(difflib.unified_diff(before, after, names[0], names[1], lineterm="", n=3))
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from truekeep import disk
-from truekeep.disk import ChangedSince, Stamp, UnsafePath
+from truekeep.disk import ChangedSince, Stamp, Stranded, UnsafePath
 from truekeep.model import INDEX, Splice
 from truekeep.pointers import Pointers
 
@@ -90,12 +90,6 @@ class Vault:
         with os.scandir(descriptor) as entries:
             yield from entries
 
-    def folder_mtime(self, folder: str) -> int | None:
-        try:
-            return os.fstat(self._folder(folder)).st_mtime_ns
-        except FileNotFoundError:
-            return None
-
     def _folder(self, path: str, *, make: bool = False) -> int:
         found = self._folders.get(path)
         if found is not None:
@@ -133,6 +127,7 @@ class Vault:
                 disk.discard(folder, name)
             raise WriteFailed(change.path, error) from error
         touched: set[int] = set()
+        waiting = dict.fromkeys(prepared)
         try:
             for change in changes:
                 folder, name = self._place(change.path)
@@ -144,9 +139,11 @@ class Vault:
                     disk.put_new(folder, name, shown=change.path)
                 else:
                     disk.put_over(folder, name, change.before.stamp, shown=change.path)
-        except (ChangedSince, OSError):
-            for folder, name in prepared:
-                disk.discard(folder, name)
+                waiting.pop((folder, name), None)
+        except (ChangedSince, OSError) as error:
+            for place in waiting:
+                if not (isinstance(error, Stranded) and place == (folder, name)):
+                    disk.discard(*place)
             raise
         for folder in touched:
             os.fsync(folder)
@@ -156,11 +153,33 @@ class Vault:
         folder, _, name = path.rpartition("/")
         return self._folder(folder, make=True), name
 
+    def read_temporary(self, path: str) -> bytes | None:
+        """What a killed run left beside a file."""
+        folder, _, name = path.rpartition("/")
+        with suppress(OSError, UnsafePath, ChangedSince):
+            return disk.read_file(self._folder(folder), disk.temporary_name(name), limit=FILE_LIMIT)[0]
+        return None
+
     def discard_temporary(self, path: str) -> None:
-        """Clear what a killed run left beside a file."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError, UnsafePath):
             disk.discard(self._folder(folder), name)
+
+    def put_back_temporary(self, path: str) -> None:
+        """Give a file back what an exchange took from it."""
+        folder, _, name = path.rpartition("/")
+        disk.put_back(self._folder(folder), name)
+        self.discard_temporary(path)
+
+    def sync_folder(self, path: str) -> None:
+        """See to it that a file's entry, and those of new folders above it, survive a power loss."""
+        folder = path.rpartition("/")[0]
+        while True:
+            with suppress(FileNotFoundError, UnsafePath):
+                os.fsync(self._folder(folder))
+            if not folder:
+                return
+            folder = folder.rpartition("/")[0]
 
 
 class Staging:

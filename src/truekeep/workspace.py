@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep import __version__
 from truekeep.config import Config, parse_config, render_config
 from truekeep.disk import UnsafePath, locked
-from truekeep.errors import BadInput, BadSetup, Busy, NotCanonical, NotFound, StorageFailed
+from truekeep.errors import BadInput, BadSetup, Busy, LedgerDamaged, NotCanonical, NotFound, StorageFailed
 from truekeep.host import Machine, this_machine
 from truekeep.model import Filed, Report
 
@@ -113,8 +113,8 @@ class Workspace:
                 if host.id != self.machine.id:
                     raise _not_canonical(host, self.machine, "adopt it")
             created = self._make_files(repositories, is_adopted=is_adopted, is_repeated=is_repeated)
-            with suppress(BadSetup):
-                self._books()
+            self._is_writing = True
+            self._the_ledger()
         self.close()
         return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=self.host())
 
@@ -123,7 +123,7 @@ class Workspace:
         host = f'format = {FORMAT}\nid = "{self.machine.id}"\nname = {_toml(self.machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
-            f"{STATE}/.gitignore": "*.sqlite*\nlock\nlogs/\n",
+            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\n",
         }
         if not is_adopted and not is_repeated:
             files["MEMORY.md"] = "# Memory\n\n## Cards\n"
@@ -196,21 +196,22 @@ class Workspace:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        path = str(self.path / STATE / "lock")
+        path = str(self.path / STATE)
         try:
             with locked(path) as held:
                 if not held:
                     raise Busy(f"another truekeep is writing {self.path}", hint="wait for it to end and run it again")
                 yield
-        except (PermissionError, IsADirectoryError) as error:
-            raise StorageFailed(f"{path}: {error.strerror}", hint="check the permissions") from error
         except OSError as error:
             raise StorageFailed(
                 f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
             ) from error
         except Exception as error:
+            # The rooms speak SQLite through apsw; naming its errors here would load it for commands that need none.
             if type(error).__module__ != "apsw":
                 raise
+            if type(error).__name__ in ("CorruptError", "NotADBError"):
+                raise self._damaged_in_use() from error
             raise StorageFailed(
                 f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
             ) from error
@@ -223,6 +224,8 @@ class Workspace:
             raise _not_canonical(host, self.machine, what)
         with self._lock():
             self._is_writing = True
+            if self._ledger is not None:
+                self.close()  # it was opened for reading
             if self._the_ledger().has_pending():
                 try:
                     recovered = self._books().recover()
@@ -245,22 +248,39 @@ class Workspace:
         return self._ledger
 
     def _open_ledger(self) -> Ledger:
-        from truekeep.ledger import Damaged, Ledger, Unwritable, set_aside
+        from truekeep.ledger import Damaged, Ledger, Unwritable
 
         path = str(self.path / STATE / "ledger.sqlite")
         try:
-            return Ledger(path)
+            if self._is_writing:
+                return Ledger(path, known=self._known_handoffs)
+            return Ledger(path) if os.path.exists(path) and os.path.getsize(path) else Ledger(":memory:")
         except Unwritable as error:
-            if self._is_writing or not os.path.exists(path):
+            if self._is_writing:
                 raise StorageFailed(f"{path} cannot be written", hint="check the permissions and the disk") from error
             return Ledger(path, read_only=True)
-        except Damaged:
-            stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-            kept = set_aside(path, stamp=stamp)
-            self.notices.append(f"the ledger was damaged; it is kept as {Path(kept).name} and a new one begins")
-            ledger = Ledger(path)
-            ledger.remember(self._known_handoffs())
-            return ledger
+        except Damaged as error:
+            if not self._is_writing:
+                raise BadSetup(
+                    f"{path} is damaged", hint="`truekeep ingest` sets it aside and begins a new one"
+                ) from error
+            self._set_ledger_aside()
+            return Ledger(path, known=self._known_handoffs)
+
+    def _set_ledger_aside(self) -> str:
+        from truekeep.ledger import set_aside
+
+        stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        kept = Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
+        self.notices.append(f"the ledger was damaged; it is kept as {kept} and a new one begins")
+        return kept
+
+    def _damaged_in_use(self) -> LedgerDamaged:
+        """The ledger opened, but its pages are broken: keep it as evidence, and let the next run begin a new one."""
+        self.close()
+        kept = self._set_ledger_aside()
+        hint = "run it again: a new one begins, and nothing is lost"
+        return LedgerDamaged(f"the ledger was damaged; it is kept as {STATE}/{kept}", hint=hint)
 
     def _known_handoffs(self) -> Iterator[Record]:
         """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
@@ -334,12 +354,18 @@ class Workspace:
         """File every waiting handoff. Running it again after a crash is safe."""
         started = self._now()
         config = self.config
-        with self._writing("ingest"):
-            report = self._ingest(repositories, cards, documents, dry_run, tell, config, started)
-            report.warnings[:0] = self.notices
-            if not dry_run:
-                self._log_run(report, started)
-            return report
+        for attempt in range(2):
+            try:
+                with self._writing("ingest"):
+                    report = self._ingest(repositories, cards, documents, dry_run, tell, config, started)
+                    report.warnings[:0] = self.notices
+                    if not dry_run:
+                        self._log_run(report, started)
+                    return report
+            except LedgerDamaged:
+                if attempt:
+                    raise
+        raise AssertionError("unreachable")
 
     def _ingest(
         self,

@@ -91,7 +91,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
-    from truekeep.errors import TruekeepError
+    from truekeep.errors import BadSetup, StorageFailed, TruekeepError
 
     try:
         return _status(cli(args=arguments, prog_name="truekeep", standalone_mode=False))
@@ -103,6 +103,10 @@ def run(arguments: list[str]) -> int:
     except TruekeepError as error:
         show_error(error, as_json=as_json)
         return error.exit_code
+    except ImportError as error:
+        missing = BadSetup(f"a part of truekeep is missing: {error.name}", hint="install truekeep again")
+        show_error(missing, as_json=as_json)
+        return missing.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("stopped; nothing is lost, and the next run goes on from here", err=True)
         return EXIT_INTERRUPTED
@@ -111,6 +115,12 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
+        if type(error).__module__ == "apsw":
+            failed = StorageFailed(
+                f"the ledger cannot be read: {error}", hint="check the disk; `truekeep ingest` mends it"
+            )
+            show_error(failed, as_json=as_json)
+            return failed.exit_code
         where = _log_bug(error)
         click.echo(f"truekeep: a bug ({type(error).__name__}); nothing is lost. The story is in {where}", err=True)
         return EXIT_BUG
