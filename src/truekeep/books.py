@@ -15,7 +15,7 @@ from contextlib import suppress
 import apsw
 
 from truekeep.disk import ChangedSince, Stamp, UnsafePath
-from truekeep.errors import StorageFailed
+from truekeep.errors import EditedSince, StorageFailed
 from truekeep.ledger import Entry, Ledger, Pending, Record, Version, after_splices, before_splices
 from truekeep.vault import Change, Staging, Vault, WriteFailed
 
@@ -79,6 +79,20 @@ class Books:
             raise Overtaken(self._settle(pending) or [error.path]) from error
         self._finish(batch)
         return stamps
+
+    def act(
+        self, staging: Staging, entry: Entry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()
+    ) -> dict[str, Stamp]:
+        """Write one act of a person: all of it, or nothing and the reason."""
+        try:
+            return self.commit(staging, [entry], at=entry.at, outcomes=outcomes)
+        except Refused as error:
+            raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
+        except Overtaken as error:
+            raise EditedSince(
+                f"{error} changed just now; that edit was kept, and nothing else was done",
+                hint="look at it and run it again",
+            ) from error
 
     def recover(self) -> int:
         """Finish what a killed run left. Gives the number of batches."""

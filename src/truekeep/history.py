@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from truekeep.books import Books, Overtaken, Refused
-from truekeep.errors import BadInput, EditedSince, NotFound, StorageFailed
+from truekeep.books import Books
+from truekeep.difference import difference
+from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, after_splices
 from truekeep.model import INDEX, Splice
-from truekeep.review import difference
 from truekeep.vault import Staging
 
 BY_HAND = 0  # stands where an entry's number would: a person, or a program that is not truekeep
@@ -112,14 +112,7 @@ class History:
         if entry.handoff is not None:
             undone = ledger.get_entry(entry.undoes) if entry.undoes else None
             outcomes.append((entry.handoff, undone.verb if undone else "undone", None))
-        try:
-            self.books.commit(staging, [undoing], at=self._at, outcomes=outcomes)
-        except Refused as error:
-            raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
-        except Overtaken as error:
-            raise EditedSince(
-                f"{error} changed just now; that edit was kept", hint="look at it and run it again"
-            ) from error
+        self.books.act(staging, undoing, outcomes)
         made = next(iter(ledger.entries(limit=1)))
         return made, notes
 

@@ -307,6 +307,23 @@ def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
         os.close(folder)
 
 
+def prune_processed(
+    inboxes: Sequence[Inbox], *, before: float, keep: set[str], limit: int, dry_run: bool
+) -> Iterator[str]:
+    """Remove letters that were processed before a time, except those with a digest to keep. Gives their paths."""
+    for inbox in inboxes:
+        for folder, item in iter_processed(inbox):
+            info = item.stat(follow_symlinks=False)
+            # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
+            if max(info.st_mtime, info.st_ctime) >= before or not is_letter_name(item.name):
+                continue
+            if keep and digest_in(folder, item.name, limit=limit).hex() in keep:
+                continue
+            if not dry_run:
+                os.unlink(item.name, dir_fd=folder)
+            yield str(inbox.path / PROCESSED / item.name)
+
+
 def digest_in(folder: int, name: str, *, limit: int) -> bytes:
     """The digest of a letter as `Inboxes.read` would give it."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)

@@ -16,6 +16,7 @@ from pathlib import Path
 from truekeep.books import Books, Overtaken, Refused
 from truekeep.catalog import Catalog
 from truekeep.config import Config
+from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, draft_body, draft_id, reasons_of, render_draft
 from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
@@ -175,6 +176,10 @@ class Ingest:
     def _stage(self, number: int, judged: _Judged) -> None:
         filing = judged.filing
         assert filing is not None
+        if self.dry_run and filing.data is not None and filing.outcome in ("promoted", "routed"):
+            old = self._staging.read(filing.target)
+            new = filing.data if filing.card_name else (old or b"") + filing.data
+            judged.difference = difference(old, new, filing.target)
         if filing.outcome == "promoted":
             assert filing.data is not None
             assert filing.sketch is not None
@@ -281,7 +286,7 @@ class Ingest:
                 target=item.target or (filing.target if filing else item.known.target if item.known else ""),
                 findings=filing.findings if filing else (),
                 why=why,
-                data=filing.data if filing and self.dry_run and outcome in ("promoted", "routed") else None,
+                difference=item.difference,
             )
         )
 
@@ -329,6 +334,7 @@ class _Judged:
     known: Record | None = None
     failure: str = ""
     target: str = ""
+    difference: tuple[str, ...] = ()
 
     def needs(self, path: str) -> bool:
         """Whether this letter's filing writes a file."""

@@ -140,7 +140,7 @@ class Filed(NamedTuple):
     target: str = ""
     findings: tuple[Finding, ...] = ()
     why: str = ""
-    data: bytes | None = None  # what would be written, in a dry run
+    difference: tuple[str, ...] = ()  # what would be written, in a dry run
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,26 +7,23 @@ keeps its bytes and the original stays in processed/.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from truekeep.books import Books, Overtaken, Refused
+from truekeep.books import Books
 from truekeep.catalog import Catalog
 from truekeep.config import Config
+from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, parse_draft, render_draft
-from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound, StorageFailed
+from truekeep.errors import InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
-from truekeep.handoff import decode_text
 from truekeep.hidden import printable
 from truekeep.ledger import Entry
 from truekeep.model import REVIEW, RULES, Finding
 from truekeep.shelf import StoreShelf
 from truekeep.vault import Staging
-
-MOST_COMPARED = 1_000_000  # old lines times new lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,15 +178,7 @@ class Review:
         self._commit(staging, entry, [(digest, outcome, target)] if digest is not None else [])
 
     def _commit(self, staging: Staging, entry: Entry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()) -> None:
-        try:
-            stamps = self.books.commit(staging, [entry], at=self._at, outcomes=outcomes)
-        except Refused as error:
-            raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
-        except Overtaken as error:
-            raise EditedSince(
-                f"{error} changed just now; your edit was kept", hint="look at it and run it again"
-            ) from error
-        self.catalog.commit(stamps)
+        self.catalog.commit(self.books.act(staging, entry, outcomes))
 
 
 def _digest(draft: Draft) -> bytes | None:
@@ -197,24 +186,3 @@ def _digest(draft: Draft) -> bytes | None:
         return bytes.fromhex(draft.digest) or None
     except ValueError:
         return None
-
-
-def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ...]:
-    """A unified difference between two versions of a file, line by line."""
-    before = _shown_lines(old)
-    after = _shown_lines(new)
-    names = (path if old is not None else "nothing", path if new is not None else "nothing")
-    if len(before) * len(after) > MOST_COMPARED and before != after:
-        # Comparing line by line is quadratic at worst, and nobody reads it: say how much, and show it whole.
-        head = (f"--- {names[0]}", f"+++ {names[1]}", f"@@ {len(before)} lines become {len(after)} @@")
-        return (*head, *(f"+{line}" for line in after[:200]))
-    return tuple(difflib.unified_diff(before, after, names[0], names[1], lineterm="", n=3))
-
-
-def _shown_lines(data: bytes | None) -> list[str]:
-    if data is None:
-        return []
-    text = decode_text(data)
-    if text is None:
-        raise BadInput("one of the versions is not text", hint="look at the file itself")
-    return [printable(line) for line in text.removesuffix("\n").split("\n")]

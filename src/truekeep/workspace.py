@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep import __version__
-from truekeep.config import Config, parse_config, render_config
-from truekeep.disk import UnsafePath, locked
-from truekeep.errors import BadInput, BadSetup, Busy, LedgerDamaged, NotCanonical, NotFound, StorageFailed
-from truekeep.host import Machine, this_machine
+from truekeep.config import Config
+from truekeep.disk import UnsafePath
+from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotFound, StorageFailed
+from truekeep.host import this_machine
 from truekeep.model import Filed, Report
+from truekeep.state import STATE, Host, State
 
 if TYPE_CHECKING:
     from truekeep.books import Books
@@ -32,20 +32,9 @@ if TYPE_CHECKING:
     from truekeep.review import Proposal, Review
     from truekeep.vault import Vault
 
-STATE = ".truekeep"
-FORMAT = 1
-
 
 def default_path() -> Path:
     return Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace").expanduser()
-
-
-class Host(NamedTuple):
-    """The machine that may write a workspace, as the workspace records it."""
-
-    id: str
-    name: str
-    since: str
 
 
 class Made(NamedTuple):
@@ -63,6 +52,7 @@ class Workspace:
 
     def __init__(self, path: Path, *, now: Callable[[], datetime] | None = None) -> None:
         self.path = path
+        self.state = State(path)
         self.machine = this_machine()
         self._now = now or (lambda: datetime.now().astimezone())
         self._config: Config | None = None
@@ -80,7 +70,7 @@ class Workspace:
             there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(f"{chosen} {there}", hint=f"`truekeep init {chosen}` makes it one")
         workspace = cls(Path(os.path.abspath(chosen)), now=now)
-        workspace._check_format()
+        workspace.state.check_format()
         return workspace
 
     @classmethod
@@ -101,47 +91,21 @@ class Workspace:
     def _init(self, repositories: tuple[str, ...]) -> Made:
         had = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
         is_adopted = bool(had - {STATE})
-        state = self.path / STATE
-        is_repeated = (state / "host").exists()
-        if state.is_symlink():
-            raise BadSetup(f"{state} is a symlink", hint="truekeep keeps its state in a real folder")
-        state.mkdir(parents=True, exist_ok=True)
+        state = self.state
+        if state.path.is_symlink():
+            raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
+        is_repeated = (state.path / "host").exists()
+        state.path.mkdir(parents=True, exist_ok=True)
         with self._lock():
             if is_repeated:
-                self._check_format()
-                host = self.host()
-                if host.id != self.machine.id:
-                    raise _not_canonical(host, self.machine, "adopt it")
-            created = self._make_files(repositories, is_adopted=is_adopted, is_repeated=is_repeated)
+                state.check_format()
+                state.check_host(self.machine, "adopt it")
+            is_new = not is_adopted and not is_repeated
+            created = state.make(self.machine, repositories, at=_utc(self._now()), is_new=is_new)
             self._is_writing = True
             self._the_ledger()
         self.close()
-        return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=self.host())
-
-    def _make_files(self, repositories: tuple[str, ...], *, is_adopted: bool, is_repeated: bool) -> tuple[str, ...]:
-        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        host = f'format = {FORMAT}\nid = "{self.machine.id}"\nname = {_toml(self.machine.name)}\nsince = "{at}"\n'
-        files = {
-            f"{STATE}/config.toml": render_config(repositories),
-            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\n",
-        }
-        if not is_adopted and not is_repeated:
-            files["MEMORY.md"] = "# Memory\n\n## Cards\n"
-            for folder in ("memory/cards", "memory/handoff-inbox"):
-                (self.path / folder).mkdir(parents=True, exist_ok=True)
-        files[f"{STATE}/host"] = host  # last: its presence says that the rest is there
-        (self.path / STATE / "logs").mkdir(exist_ok=True)
-        created = []
-        for name, text in files.items():
-            try:
-                with (self.path / name).open("x", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                created.append(name)
-            except FileExistsError:
-                continue
-        return tuple(created)
+        return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
 
     def close(self) -> None:
         for room in (self._catalog, self._ledger, self._vault):
@@ -155,52 +119,18 @@ class Workspace:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # What the workspace is.
-
     @property
     def config(self) -> Config:
         if self._config is None:
-            path = self.path / STATE / "config.toml"
-            try:
-                text = path.read_text(encoding="utf-8")
-            except FileNotFoundError:
-                text = ""
-            except (OSError, UnicodeDecodeError) as error:
-                raise BadSetup(f"{path} cannot be read: {error}", hint="mend or remove it") from error
-            self._config = parse_config(text, where=str(path))
+            self._config = self.state.config()
         return self._config
-
-    def host(self) -> Host:
-        values = self._host_values()
-        return Host(id=str(values.get("id", "")), name=str(values.get("name", "?")), since=str(values.get("since", "")))
-
-    def _host_values(self) -> dict[str, object]:
-        import tomllib
-
-        path = self.path / STATE / "host"
-        try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise BadSetup(f"{path} is missing", hint=f"`truekeep init {self.path}` writes it") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadSetup(f"{path} cannot be read: {error}", hint="restore it from a backup") from error
-
-    def _check_format(self) -> None:
-        version = self._host_values().get("format", FORMAT)
-        if not isinstance(version, int) or version > FORMAT:
-            raise BadSetup(
-                f"{self.path} has format {version}; truekeep {__version__} knows {FORMAT}", hint="upgrade truekeep"
-            )
 
     # Locks and rooms.
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        path = str(self.path / STATE)
         try:
-            with locked(path) as held:
-                if not held:
-                    raise Busy(f"another truekeep is writing {self.path}", hint="wait for it to end and run it again")
+            with self.state.lock():
                 yield
         except OSError as error:
             raise StorageFailed(
@@ -219,9 +149,7 @@ class Workspace:
     @contextmanager
     def _writing(self, what: str) -> Iterator[None]:
         """The canonical host, the lock, and whatever a killed run left, finished."""
-        host = self.host()
-        if host.id != self.machine.id:
-            raise _not_canonical(host, self.machine, what)
+        self.state.check_host(self.machine, what)
         with self._lock():
             self._is_writing = True
             if self._ledger is not None:
@@ -289,7 +217,7 @@ class Workspace:
         from truekeep.ledger import Record
         from truekeep.model import REVIEW, Origin
 
-        at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = _utc(self._now())
         for draft_path in sorted((self.path / REVIEW).glob("*.md")):
             draft = parse_draft(draft_path.name, draft_path.read_bytes())
             if len(draft.digest) == 64:
@@ -404,21 +332,11 @@ class Workspace:
             inboxes.close()
 
     def _log_run(self, report: Report, started: datetime) -> None:
-        """One line a run, so that "did not run" differs from "found nothing". A full disk costs only the line."""
+        """One line a run, so that "did not run" differs from "found nothing"."""
         names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
-        at = started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         counts = " ".join(f"{name}={report.count(name)}" for name in names)
-        line = f"{at} processed={report.processed} {counts}" + ("" if report.processed else " NO_UPDATES") + "\n"
-        path = self.path / STATE / "logs" / "ingest.log"
-        with suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
-            if path.parent.is_symlink():
-                return
-            if path.exists() and path.stat().st_size > 1_000_000:
-                path.replace(path.with_name("ingest.log.1"))
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
-                file.write(line)
+        nothing = "" if report.processed else " NO_UPDATES"
+        self.state.log("ingest.log", f"{_utc(started)} processed={report.processed} {counts}{nothing}")
 
     def lint(self, raw: bytes, name: str, *, repository: Path | None = None, writer: str = "claude") -> Filing:
         """Judge a handoff exactly as ingest would, and write nothing."""
@@ -486,6 +404,8 @@ class Workspace:
         self, *, older_than: timedelta | None = None, dry_run: bool = False, force: bool = False
     ) -> tuple[list[Draft], list[str]]:
         """Remove drafts and processed handoffs that have waited past their age. Drafts can be had back with undo."""
+        from truekeep.inbox import prune_processed
+
         limits = self.config.limits
         draft_age = older_than if older_than is not None else timedelta(days=limits.review_days)
         file_age = older_than if older_than is not None else timedelta(days=limits.processed_days)
@@ -499,7 +419,9 @@ class Workspace:
             if not dry_run:
                 for draft in drafts:
                     review.expire(review.get(draft.id))
-            return drafts, self._prune_processed(file_age, keep, dry_run=dry_run)
+            before = (self._now().astimezone(UTC) - file_age).timestamp()
+            limit = self.config.limits.handoff_bytes
+            return drafts, list(prune_processed(self.inboxes(), before=before, keep=keep, limit=limit, dry_run=dry_run))
 
     def _check_clock(self) -> None:
         """A clock that jumped makes everything look old. Ask before deleting on its word."""
@@ -512,25 +434,6 @@ class Workspace:
                 f"the clock says {self._now():%Y-%m-%d}, but the last entry is of {latest[:10]}",
                 hint="check the clock; --force prunes all the same",
             )
-
-    def _prune_processed(self, age: timedelta, keep: set[str], *, dry_run: bool) -> list[str]:
-        """Remove letters that were processed long ago, except the originals of drafts that are still open."""
-        from truekeep.inbox import PROCESSED, digest_in, is_letter_name, iter_processed
-
-        limit = (self._now().astimezone(UTC) - age).timestamp()
-        removed = []
-        for inbox in self.inboxes():
-            for folder, item in iter_processed(inbox):
-                info = item.stat(follow_symlinks=False)
-                # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
-                if max(info.st_mtime, info.st_ctime) >= limit or not is_letter_name(item.name):
-                    continue
-                if keep and digest_in(folder, item.name, limit=self.config.limits.handoff_bytes).hex() in keep:
-                    continue
-                removed.append(str(inbox.path / PROCESSED / item.name))
-                if not dry_run:
-                    os.unlink(item.name, dir_fd=folder)
-        return removed
 
     def cards(self) -> Iterator[Card]:
         """Every card, by name."""
@@ -619,14 +522,6 @@ class Workspace:
         return inside
 
 
-def _not_canonical(host: Host, machine: Machine, what: str) -> NotCanonical:
-    return NotCanonical(
-        f"this machine ({machine.name}) may not {what}: the canonical host is {host.name}",
-        hint=f"run it on {host.name}; here, `truekeep handoff new` leaves a handoff for it",
-        host=host.name,
-    )
-
-
 def _person() -> str:
     import getpass
 
@@ -636,7 +531,5 @@ def _person() -> str:
         return "unknown"
 
 
-def _toml(text: str) -> str:
-    import json
-
-    return json.dumps(text)
+def _utc(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

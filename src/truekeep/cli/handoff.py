@@ -46,7 +46,8 @@ def _workspace_if_any(ctx: click.Context, workspace: str | None) -> Workspace | 
     try:
         return open_workspace(ctx, workspace)
     except BadSetup:
-        from truekeep.workspace import STATE, default_path
+        from truekeep.state import STATE
+        from truekeep.workspace import default_path
 
         if named or (default_path() / STATE).exists():
             raise

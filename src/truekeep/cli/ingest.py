@@ -69,7 +69,7 @@ def ingest(
         if as_json:
             filed.append(_as_json(item))
         elif not quiet:
-            _show(opened, item, dry_run=dry_run)
+            _show(opened, item)
 
     report = opened.ingest(
         repositories=[Path(repo) for repo in repositories] if repositories else None,
@@ -89,7 +89,7 @@ def ingest(
     return EXIT_NOTHING if exit_code and not report.processed else 0
 
 
-def _show(opened: Workspace, item: Filed, *, dry_run: bool) -> None:
+def _show(opened: Workspace, item: Filed) -> None:
     word = coloured(item.outcome, width=9)
     arrow = f" -> {item.target}" if item.target else ""
     why = f"  ({item.why})" if item.why else ""
@@ -98,13 +98,7 @@ def _show(opened: Workspace, item: Filed, *, dry_run: bool) -> None:
     blocking = [finding for finding in item.findings if config.policy_for(finding.code) != "promote"]
     if item.outcome in ("review", "refused"):
         print_findings(blocking, indent="          ")
-    if dry_run and item.data is not None and item.outcome in ("promoted", "routed"):
-        from truekeep.review import difference
-
-        path = opened.path / item.target
-        old = path.read_bytes() if path.is_file() else None
-        new = item.data if item.outcome == "promoted" else (old or b"") + item.data
-        print_difference(difference(old, new, item.target))
+    print_difference(item.difference)
 
 
 def _print_counts(report: Report) -> None:
@@ -151,5 +145,5 @@ def _as_json(item: Filed) -> dict[str, Any]:
         "target": item.target,
         "findings": [shown_finding(finding) | {"meaning": RULES[finding.code].meaning} for finding in item.findings],
         "why": item.why,
-        "would_write": item.data.decode("utf-8", "replace") if item.data is not None else None,
+        "difference": list(item.difference),
     }

@@ -1,0 +1,130 @@
+"""The state folder, .truekeep: who may write the workspace, its configuration, its lock, its log. Never memory.
+
+Everything in it can be read by a person; only the ledger and the catalogue, which have modules of their own, are
+databases.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep import __version__, disk
+from truekeep.config import Config, parse_config, render_config
+from truekeep.errors import BadSetup, Busy, NotCanonical
+from truekeep.host import Machine
+
+STATE = ".truekeep"
+FORMAT = 1
+LOG_BYTES = 1_000_000
+
+
+class Host(NamedTuple):
+    """The machine that may write a workspace, as the workspace records it."""
+
+    id: str
+    name: str
+    since: str
+
+
+class State:
+    """The state folder of one workspace."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.path = root / STATE
+
+    def host(self) -> Host:
+        values = self._host_values()
+        return Host(id=str(values.get("id", "")), name=str(values.get("name", "?")), since=str(values.get("since", "")))
+
+    def check_host(self, machine: Machine, what: str) -> None:
+        """Raise unless this machine is the canonical host."""
+        host = self.host()
+        if host.id != machine.id:
+            raise NotCanonical(
+                f"this machine ({machine.name}) may not {what}: the canonical host is {host.name}",
+                hint=f"run it on {host.name}; here, `truekeep handoff new` leaves a handoff for it",
+                host=host.name,
+            )
+
+    def check_format(self) -> None:
+        version = self._host_values().get("format", FORMAT)
+        if not isinstance(version, int) or version > FORMAT:
+            raise BadSetup(
+                f"{self.root} has format {version}; truekeep {__version__} knows {FORMAT}", hint="upgrade truekeep"
+            )
+
+    def _host_values(self) -> dict[str, object]:
+        import tomllib
+
+        path = self.path / "host"
+        try:
+            return tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise BadSetup(f"{path} is missing", hint=f"`truekeep init {self.root}` writes it") from error
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadSetup(f"{path} cannot be read: {error}", hint="restore it from a backup") from error
+
+    def config(self) -> Config:
+        path = self.path / "config.toml"
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            text = ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadSetup(f"{path} cannot be read: {error}", hint="mend or remove it") from error
+        return parse_config(text, where=str(path))
+
+    def make(self, machine: Machine, repositories: tuple[str, ...], *, at: str, is_new: bool) -> tuple[str, ...]:
+        """Write what is missing, each file whole, and say what was written. What is there stays as it is."""
+        host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {json.dumps(machine.name)}\nsince = "{at}"\n'
+        files = {
+            f"{STATE}/config.toml": render_config(repositories),
+            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\n",
+        }
+        (self.path / "logs").mkdir(exist_ok=True)
+        if is_new:
+            for folder in ("memory/cards", "memory/handoff-inbox"):
+                (self.root / folder).mkdir(parents=True, exist_ok=True)
+            files["MEMORY.md"] = "# Memory\n\n## Cards\n"
+        files[f"{STATE}/host"] = host  # last: its presence says that the rest is there
+        return tuple(name for name, text in files.items() if self._write_missing(name, text.encode()))
+
+    def _write_missing(self, name: str, data: bytes) -> bool:
+        above, _, last = name.rpartition("/")
+        folder = disk.open_root(str(self.root / above))
+        try:
+            if os.path.lexists(self.root / name):
+                return False
+            disk.write_beside(folder, last, data)
+            disk.put_new(folder, last, shown=name)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return True
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Be the only one who writes."""
+        with disk.locked(str(self.path)) as held:
+            if not held:
+                raise Busy(f"another truekeep is writing {self.root}", hint="wait for it to end and run it again")
+            yield
+
+    def log(self, name: str, line: str) -> None:
+        """Append a line to a log. A full disk costs only the line, and a symlink is not written through."""
+        path = self.path / "logs" / name
+        with suppress(OSError):
+            if path.parent.is_symlink():
+                return
+            path.parent.mkdir(exist_ok=True)
+            if path.exists() and path.stat().st_size > LOG_BYTES:
+                path.replace(path.with_name(f"{name}.1"))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+                file.write(line + "\n")
