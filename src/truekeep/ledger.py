@@ -9,7 +9,6 @@ had again.
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -413,6 +412,8 @@ def set_aside(path: str, *, stamp: str) -> str:
 
 
 def _record_row(record: Record, batch: int) -> tuple[object, ...]:
+    import json
+
     origin = record.origin
     return (
         record.digest,
@@ -433,6 +434,8 @@ def _record_row(record: Record, batch: int) -> tuple[object, ...]:
 
 
 def _record(row: Sequence[object]) -> Record:
+    import json
+
     digest, name, title, writer, machine, repository, inbox, received_at, outcome, target, reasons, _ = row
     return Record(
         digest=digest,  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ databases.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -82,6 +81,8 @@ class State:
 
     def make(self, machine: Machine, repositories: tuple[str, ...], *, at: str, is_new: bool) -> tuple[str, ...]:
         """Write what is missing, each file whole, and say what was written. What is there stays as it is."""
+        import json
+
         host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {json.dumps(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -50,6 +49,8 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
 
 def print_json(kind: str, data: dict[str, Any]) -> None:
     """Every --json output says what it is and in which version of its shape."""
+    import json
+
     # ASCII only: JSON's own escapes keep every character, and none of them can speak to the terminal.
     click.echo(json.dumps({"schema": f"truekeep.{kind}/1", **data}, indent=2, default=str))
 
