@@ -53,7 +53,8 @@ def test_a_missing_topic_is_the_title() -> None:
 def test_what_filing_wrote_counts_as_the_same() -> None:
     suggested = parse_card("x.md", a_card())
     assert same_card(suggested, parse_card("x.md", filed(a_card())))
-    assert same_card(suggested, parse_card("x.md", filed(a_card()).replace("\n\n", "\n")))
+    assert same_card(suggested, parse_card("x.md", filed(a_card()) + "\n \n"))
+    assert not same_card(suggested, parse_card("x.md", filed(a_card(body="  Staging answers on port 8443 only."))))
     assert not same_card(suggested, parse_card("x.md", filed(a_card(body="other"))))
     assert not same_card(parse_card("x.md", a_card(topic="Another")), parse_card("x.md", filed(a_card())))
 
@@ -88,18 +89,14 @@ def test_what_filing_wrote_counts_as_the_same() -> None:
     ],
 )
 def test_unsafe_names_are_refused(name: str) -> None:
-    assert check_card_name(name, lambda _: None)
+    assert check_card_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["x.md", "a-b_c.d.md", "2026.md", "CONSOLE.md", "a" * 190 + ".md", "..x.md".lstrip(".")]
 )
 def test_safe_names_pass(name: str) -> None:
-    assert check_card_name(name, lambda _: None) is None
-
-
-def test_a_name_that_differs_only_in_case_is_refused() -> None:
-    assert "letter case" in (check_card_name("Proxy.md", lambda _: "proxy.md") or "")
+    assert check_card_name(name) is None
 
 
 @pytest.mark.parametrize(

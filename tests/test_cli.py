@@ -82,7 +82,7 @@ def test_exit_codes(place: Place, tmp_path: Path) -> None:
     assert run_cli("ingest", TRUEKEEP_WORKSPACE=str(tmp_path)).returncode == 6
     done = run_cli("ingest", TRUEKEEP_WORKSPACE=str(place.workspace), TRUEKEEP_MACHINE_ID="another")
     assert done.returncode == 4
-    assert "run it on" in done.stderr
+    assert "run it there" in done.stderr
 
 
 def test_every_command_speaks_json(place: Place) -> None:

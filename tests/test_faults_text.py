@@ -632,7 +632,7 @@ def test_e2_hostile_text_takes_linear_time(place: Place, unit: str) -> None:
         def judge(size: int) -> None:
             text = unit * (size // len(unit.encode()))
             content = text + a_card() if unit.startswith("<!-") else a_card(body=f"x\n{text}")
-            filing = workspace.lint(a_handoff(content=content).encode(), BAD)
+            filing = workspace.lint([(a_handoff(content=content).encode(), BAD, None)])[0]
             assert "too-large" not in {finding.code for finding in filing.findings}
 
         assert_about_linear(judge, 20_000)
@@ -644,7 +644,7 @@ def test_e2_finding_a_text_in_a_document_takes_linear_time(place: Place) -> None
     def judge(size: int) -> None:
         tools.write_text("a" * size + "\n")
         with Workspace.open(place.workspace) as workspace:
-            workspace.lint(a_document_handoff("a" * (size // 2)).encode(), BAD)
+            workspace.lint([(a_document_handoff("a" * (size // 2)).encode(), BAD, None)])[0]
 
     assert_about_linear(judge, 12_000)
 

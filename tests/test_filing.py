@@ -99,7 +99,7 @@ def test_lint_and_ingest_agree(place: Place) -> None:
         other = Place.make(place.base / name)
         path = other.leave(text)
         with other.open() as workspace:
-            judged = workspace.lint(path.read_bytes(), path.name)
+            (judged,) = workspace.lint([(path.read_bytes(), path.name, other.repo)])
         other.ingest()
         (filed,) = other.filed
         assert (filed.outcome, filed.findings) == (judged.outcome, judged.findings), name
@@ -107,7 +107,7 @@ def test_lint_and_ingest_agree(place: Place) -> None:
 
 def test_every_code_has_a_rule_and_every_rule_a_way_in() -> None:
     """A code that nothing can find is a promise that nobody keeps."""
-    source = "".join(path.read_text() for path in (Path(__file__).parent.parent / "src" / "truekeep").glob("*.py"))
+    source = "".join(path.read_text() for path in (Path(__file__).parent.parent / "src" / "truekeep").rglob("*.py"))
     for code in RULES:
         assert source.count(f'"{code}"') >= 2, code
 
@@ -175,6 +175,55 @@ class TestWhatTheStoreSays:
         place.ingest()
         assert "hand-edited" in place.codes()
         assert "A person's own line." in place.card()
+
+    def test_a_line_that_a_person_removed_does_not_come_back(self, place: Place) -> None:
+        place.leave(a_handoff(content=a_card(body="Right line.\nWrong line.")))
+        place.ingest()
+        path = place.workspace / "memory/cards/staging-proxy.md"
+        path.write_text(path.read_text().replace("Wrong line.\n", ""))
+        content = a_card(body="Right line.\nWrong line.\nNew line.")
+        place.leave(a_handoff(action="update-card", content=content), "2026-11-15-0900-b.md")
+        place.ingest()
+        assert "hand-edited" in place.codes()
+
+    def test_a_hand_written_line_is_protected_for_good(self, place: Place) -> None:
+        place.leave(a_handoff(content=a_card(body="One. Two. Three.")))
+        place.ingest()
+        path = place.workspace / "memory/cards/staging-proxy.md"
+        path.write_text(path.read_text() + "Mine.\n")
+        keeps = a_card(body="One. Two. Three.\nMine.\nFour.")
+        place.leave(a_handoff(action="update-card", content=keeps), "2026-11-15-0900-b.md")
+        assert place.ingest().count("promoted") == 1
+        drops = a_card(body="One. Two. Three.\nFour. Five.")
+        place.leave(a_handoff(action="update-card", content=drops), "2026-11-15-0901-c.md")
+        place.ingest()
+        assert "hand-edited" in place.codes()
+
+    def test_an_update_from_another_repository_waits(self, place: Place) -> None:
+        place.leave(a_handoff())
+        place.ingest()
+        other = place.base / "repos" / "other" / ".claude/memory-handoffs"
+        content = a_card(body="Staging answers on port 8443 only, they say.")
+        path = place.leave(a_handoff(action="update-card", content=content), "2026-11-15-0900-b.md", inbox=other)
+        with place.open() as workspace:
+            (judged,) = workspace.lint([(path.read_bytes(), path.name, place.base / "repos" / "other")])
+        assert judged.outcome == "review"
+        place.ingest()
+        assert "other-repository" in place.codes()
+
+    def test_an_update_keeps_the_topic_that_it_does_not_mention(self, place: Place) -> None:
+        place.leave(a_handoff())
+        place.ingest()
+        content = "---\n---\n\nStaging answers on port 8443 only, and on 8444.\n"
+        place.leave(a_handoff(action="update-card", title="Other", content=content), "2026-11-15-0900-b.md")
+        assert place.ingest().count("promoted") == 1
+        assert "topic: Proxy in front of staging\ncategory: setup\ntags: [proxy, staging]\n" in place.card()
+
+    def test_two_linted_together_see_each_other(self, place: Place) -> None:
+        texts = [a_handoff(), a_handoff(content=a_card(topic="Else", body="Other facts entirely."))]
+        with place.open() as workspace:
+            judged = workspace.lint([(text.encode(), "2026-11-14-0900-x.md", None) for text in texts])
+        assert [filing.outcome for filing in judged] == ["promoted", "review"]
 
     def test_the_same_topic_under_another_name_waits(self, place: Place) -> None:
         place.leave(a_handoff())

@@ -48,6 +48,19 @@ def test_each_index_line_knows_its_handoff(place: Place) -> None:
     assert who(place, "MEMORY.md") == ["before", "before", "before", 1, 1, 2, 3, 4, 5]
 
 
+def test_an_update_is_answerable_only_for_the_lines_it_changed(place: Place) -> None:
+    place.leave(a_handoff(content=a_card(body="One.\nTwo.\nThree.")), "2026-11-13-0900-a.md")
+    place.ingest()
+    place.leave(
+        a_handoff(action="update-card", content=a_card(body="One.\nTwo and a half.\nThree.")), "2026-11-14-0900-b.md"
+    )
+    place.ingest()
+    with place.open() as workspace:
+        lines = {line.text: line.entry.id if line.entry else 0 for line in workspace.why(CARD)}
+    assert (lines["One."], lines["Two and a half."], lines["Three."]) == (1, 2, 1)
+    assert (lines["created: 2026-11-13"], lines["updated: 2026-11-14"]) == (1, 2)
+
+
 def test_undo_puts_the_earlier_bytes_back(place: Place) -> None:
     before = tree(place.workspace)
     place.leave(a_handoff(), "2026-11-13-0900-a.md")
@@ -70,8 +83,9 @@ def test_undo_puts_the_earlier_bytes_back(place: Place) -> None:
         assert tree(place.workspace) == first
         workspace.undo(3)
         assert tree(place.workspace) == second
-        with pytest.raises(BadInput, match="was undone by"):
+        with pytest.raises(BadInput, match="changed the same part"):
             workspace.undo(1)
+        assert [entry.undone_by for entry, _ in workspace.history()] == [None, None, 5, 6, None, None]
 
 
 def test_an_undone_handoff_is_not_filed_again_by_itself(place: Place) -> None:
@@ -181,3 +195,62 @@ def test_any_sequence_of_filing_editing_and_undoing_stays_explained(place: Place
     assert place.cards() == []
     assert not (place.workspace / "TOOLS.md").exists()
     assert (place.workspace / "MEMORY.md").read_bytes() == start["MEMORY.md"]
+
+
+def test_a_file_that_a_person_deleted_begins_anew(place: Place) -> None:
+    place.leave(a_document_handoff("- one\n- two"), "2026-11-14-0900-a.md")
+    place.ingest()
+    (place.workspace / "TOOLS.md").unlink()
+    place.leave(a_document_handoff("- new"), "2026-11-14-0901-b.md")
+    place.ingest()
+    assert who(place, "TOOLS.md") == [2]
+    with place.open() as workspace:
+        workspace.undo(2)
+    assert not (place.workspace / "TOOLS.md").exists()
+
+
+def test_undo_does_not_take_a_later_handoff_with_it(place: Place) -> None:
+    """The card ends as the first handoff left it, but by another one's word."""
+    for number, body in enumerate(
+        ("The answer is five of them", "The answer is six of them", "The answer is five of them")
+    ):
+        action = "update-card" if number else "create-card"
+        content = a_card(body=body)
+        place.leave(a_handoff(action=action, content=content, title=f"T{number}"), f"2026-11-14-090{number}-x.md")
+        place.ingest()
+    before = tree(place.workspace)
+    with place.open() as workspace, pytest.raises(BadInput, match="changed the same part"):
+        workspace.undo(1)
+    assert tree(place.workspace) == before
+
+
+def test_undo_works_although_the_index_was_edited_in_between(place: Place) -> None:
+    index = place.workspace / "MEMORY.md"
+    index.write_bytes(b"# Memory\r\n\r\n## Cards\r\n")
+    place.leave(a_handoff(), "2026-11-14-0900-a.md")
+    place.ingest()
+    index.write_bytes(b"A note.\r\n" + index.read_bytes())
+    place.leave(a_handoff(card="b.md", content=a_card(topic="B", body="Something else")), "2026-11-14-0901-b.md")
+    place.ingest()
+    with place.open() as workspace:
+        _, notes = workspace.undo(1)
+    assert notes == []
+    assert b"staging-proxy.md" not in index.read_bytes()
+    assert b"A note." in index.read_bytes()
+    assert b"(memory/cards/b.md)" in index.read_bytes()
+
+
+def test_undoing_a_decision_leaves_the_draft_waiting(place: Place) -> None:
+    place.leave(a_handoff(action="update-card"))
+    place.ingest()
+    (draft,) = place.drafts()
+    with place.open() as workspace:
+        workspace.approve(draft.stem)
+        workspace.undo(2)
+        entry, record = next(workspace.history())
+        assert (entry.verb, record.outcome if record else "") == ("undone", "review")
+        workspace.undo(3)
+        entry, record = next(workspace.history())
+        assert record is not None
+        assert (record.outcome, record.target) == ("approved", "memory/cards/staging-proxy.md")
+    assert place.cards() == ["staging-proxy.md"]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
 from truekeep.errors import BadSetup, NotCanonical
+from truekeep.repo import parse_remote
 from truekeep.workspace import Workspace
 
 
@@ -258,3 +259,30 @@ def test_a_clock_set_back_changes_nothing_filed(place: Place) -> None:
     place.leave(a_handoff(title="Again"), "2026-11-14-1000-again.md")
     place.ingest(now=NOW - timedelta(days=800))
     assert tree(place.workspace) == before
+
+
+@pytest.mark.parametrize(
+    ("remote", "name"),
+    [
+        ("https://github.com/me/app.git", "github.com/me/app"),
+        ("https://bob:pass@w0rd@git.example:8443/acme/a.git", "git.example/acme/a"),
+        ("git@github.com:me/app.git", "github.com/me/app"),
+        ("bob:pw@h.example:x/y", "h.example/x/y"),
+        ("ssh://git@host.example:2222/x/y.git", "host.example/x/y"),
+        ("/srv/git/app.git", ""),
+        ("file:///srv/git/app.git", ""),
+        ("../app", ""),
+        ("C:\\repos\\app", "c/\\repos\\app"),
+    ],
+)
+def test_a_remote_is_named_without_user_and_password(remote: str, name: str) -> None:
+    assert parse_remote(remote) == name
+
+
+def test_a_hostile_review_folder_does_not_stop_init(tmp_path: Path) -> None:
+    drafts = tmp_path / "old" / "memory" / "handoff-inbox"
+    (drafts / "d.md").mkdir(parents=True)
+    os.mkfifo(drafts / "f.md")
+    (drafts / "l.md").symlink_to("nowhere")
+    (drafts / "x.md").write_text("---\ndraft: x\nsha256: " + "z" * 64 + "\n---\n")
+    assert Workspace.init(tmp_path / "old").is_adopted

@@ -155,11 +155,11 @@ def test_reject_keeps_the_original(place: Place) -> None:
 def test_retry_files_what_passes_now(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        assert [filing for _, filing in workspace.retry(None)] == [None]
+        assert [filing.outcome for _, filing in workspace.retry(None)] == ["review"]
     (place.workspace / "memory/cards/staging-proxy.md").unlink()
     with place.open() as workspace:
         ((_, filing),) = workspace.retry(wanted)
-    assert filing is not None
+    assert filing.outcome == "promoted"
     assert "9443" in place.card()
 
 
@@ -224,3 +224,29 @@ def test_a_file_somebody_put_there_is_a_draft_too(place: Place) -> None:
     with place.open() as workspace:
         workspace.approve("old")
     assert place.cards() == ["staging-proxy.md"]
+
+
+TOKEN = "ghp_" + "a8Kd03mZq91LxPw47Tn2Yc6RvBe5Hs" + "J0uG4f"
+
+
+def test_a_masked_credential_is_filed_by_nobody(place: Place) -> None:
+    place.leave(a_handoff(content=a_card(body=f"Use {TOKEN} for it.")))
+    place.ingest()
+    wanted = place.drafts()[0].stem
+    with place.open() as workspace:
+        assert workspace.retry(None)[0][1].outcome == "review"
+        with pytest.raises(InvalidHandoff):
+            workspace.approve(wanted)
+        with pytest.raises(InvalidHandoff, match="holds a credential"):
+            workspace.edit_draft(wanted, lambda body: body + TOKEN.encode())
+        workspace.edit_draft(wanted, lambda body: body.replace(b"[secret: github-token]", b"the token from the vault"))
+        workspace.approve(wanted)
+    assert "the token from the vault" in place.card()
+
+
+def test_what_a_person_put_into_the_review_folder_is_not_pruned(place: Place) -> None:
+    (place.workspace / "memory/handoff-inbox/README.md").write_text("How we review.\n")
+    (place.workspace / "memory/handoff-inbox/old.md").write_text(a_handoff())
+    with place.open(now=NOW + timedelta(days=900)) as workspace:
+        assert [draft.id for draft in workspace.drafts()] == ["old"]
+        assert workspace.prune(force=True)[0] == []

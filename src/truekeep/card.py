@@ -6,7 +6,6 @@ Filing a card keeps what the writer wrote and sets only what truekeep answers fo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
@@ -106,7 +105,7 @@ def file_card(
     if existing is not None:
         kept = (field for field in existing.front.fields if field.key and field.key.casefold() not in OWNED_KEYS)
         fields += [field for field in kept if field.key not in taken]
-    if not suggested.front.text("topic"):
+    if not suggested.front.text("topic") and (existing is None or not existing.front.text("topic")):
         fields = [text_field("topic", title or suggested.topic), *(field for field in fields if field.key != "topic")]
     created, updated = day, day
     if existing is not None:
@@ -123,7 +122,7 @@ def file_card(
 
 def same_card(suggested: Card, existing: Card) -> bool:
     """Whether filing the suggestion would tell nobody anything new: equal but for origin, dates and white space."""
-    if suggested.body.split() != existing.body.split():
+    if _bare_lines(suggested.body) != _bare_lines(existing.body):
         return False
     for field in suggested.front.fields:
         if not field.key or field.key.casefold() in OWNED_KEYS:
@@ -136,6 +135,11 @@ def same_card(suggested: Card, existing: Card) -> bool:
     return True
 
 
+def _bare_lines(text: str) -> list[str]:
+    """Lines without trailing white space, or blank ones at either end. Indentation counts: it is code, or a list."""
+    return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n").split("\n")
+
+
 def index_line(card_name: str, topic: str) -> str:
     """The one line in the index that points at a card."""
     flat = " ".join(topic.split())
@@ -145,8 +149,8 @@ def index_line(card_name: str, topic: str) -> str:
     return f"- [{label}]({CARDS}/{card_name})"
 
 
-def check_card_name(name: str, find_clash: Callable[[str], str | None]) -> str | None:
-    """Why this may not name a card; None when it may. `find_clash` gives a name that differs only in letter case."""
+def check_card_name(name: str) -> str | None:
+    """Why this may not name a card; None when it may."""
     if not _SAFE_NAME.match(name):
         return "a card name is letters, digits, dots, dashes and underscores, and ends in .md"
     if name[0] in ".-":
@@ -158,8 +162,6 @@ def check_card_name(name: str, find_clash: Callable[[str], str | None]) -> str |
         return "a card name does not end in a dot"
     if len(name.encode()) > MAX_NAME_BYTES:
         return f"a card name has at most {MAX_NAME_BYTES} bytes"
-    if (other := find_clash(name)) is not None:
-        return f"{other} differs only in letter case"
     return None
 
 

@@ -1,8 +1,8 @@
 """The catalogue of cards: which names and topics are taken, and which cards say nearly the same.
 
 Derived from the cards and safe to delete. When it is first asked in a run it is compared with the folder, by size and
-time, and only what changed is read. Near-duplicates are found
-through banded min-hashes of the words: looking one card up never means looking at all of them.
+time, and only what changed is read. Near-duplicates are found through banded min-hashes of the words: looking one card
+up never means looking at all of them.
 """
 
 from __future__ import annotations
@@ -73,12 +73,11 @@ def _bands(pairs: frozenset[int], family: int) -> tuple[int, ...]:
         if least is not None:
             last = least
         dense.append(last)
-    return tuple(
-        {
-            hash((family, start, *dense[start : start + _BAND])) & 0x7FFF_FFFF_FFFF_FFFF
-            for start in range(0, _BINS, _BAND)
-        }
-    )
+    keys = set()
+    for start in range(0, _BINS, _BAND):
+        packed = array("Q", [family, start, *dense[start : start + _BAND]]).tobytes()
+        keys.add(zlib.crc32(packed) << 31 | zlib.adler32(packed) >> 1)
+    return tuple(keys)
 
 
 def likeness(one: Sketch, other: Sketch) -> float:

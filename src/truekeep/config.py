@@ -16,6 +16,7 @@ from truekeep.model import RULES, Policy
 
 WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 _INBOX = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
+_MOST = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
 _WRITER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 
 
@@ -158,8 +159,10 @@ def _limits(value: Any, problems: list[str]) -> Limits:
             continue
         number = table[key]
         whole = isinstance(getattr(defaults, key), int)
-        if isinstance(number, bool) or not isinstance(number, int if whole else (int, float)) or number < 0:
-            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number, 0 or more")
+        is_number = not isinstance(number, bool) and isinstance(number, int if whole else (int, float))
+        most = _MOST.get(key, 2**40)
+        if not is_number or not 0 <= number <= most:
+            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number from 0 to {most}")
         else:
             chosen[key] = number
     return Limits(**chosen)

@@ -6,7 +6,7 @@ the store through a Shelf and returns a Filing; nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
@@ -27,7 +27,7 @@ from truekeep.catalog import Sketch, sketch, topic_key
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
-from truekeep.handoff import Handoff, decode_text, parse_handoff, parse_name
+from truekeep.handoff import Handoff, decode_text, is_conflict_copy, parse_handoff, parse_name
 from truekeep.markdown import TooComplex, outline
 from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, PROTECTED, RULES, Finding, Outcome, Policy
 
@@ -46,7 +46,7 @@ class Shelf(Protocol):
     def find_document_clash(self, path: str) -> str | None: ...
     def find_same_topic(self, topic: str, name: str) -> str | None: ...
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
-    def hand_lines(self, path: str, data: bytes) -> Collection[str]: ...
+    def hand_edits(self, path: str) -> tuple[set[str], set[str]]: ...
     def instructions(self) -> str: ...
 
 
@@ -74,8 +74,8 @@ class EmptyShelf:
     def find_near(self, candidate: Sketch, name: str) -> str | None:  # noqa: ARG002
         return None
 
-    def hand_lines(self, path: str, data: bytes) -> Collection[str]:  # noqa: ARG002
-        return ()
+    def hand_edits(self, path: str) -> tuple[set[str], set[str]]:  # noqa: ARG002
+        return set(), set()
 
     def instructions(self) -> str:
         return ""
@@ -90,7 +90,7 @@ class Candidate:
     size: int
     repository: str
     writer: str
-    is_conflict_copy: bool = False
+    is_masked: bool = False  # a draft in which a credential is still masked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +115,7 @@ class Filing:
     topic: str = ""
     old_topic: str = ""
     sketch: Sketch | None = None
+    known_as: str = ""  # how the ledger knows these very bytes, when it does
 
     @property
     def has_secret_name(self) -> bool:
@@ -214,9 +215,11 @@ class _Plan:
             self._find("route-off", "cards are not promoted in this run (--promote-cards)", "Recommended memory action")
         if not name:
             self._find("no-target", "`## Target card` is missing", "Target card")
-        elif (why := check_card_name(name, self.shelf.find_clash)) is not None:
-            code = "name-clash" if "letter case" in why else "bad-card-name"
-            self._find(code, why, "Target card")
+        elif (why := check_card_name(name)) is not None:
+            self._find("bad-card-name", why, "Target card")
+            name = ""
+        elif (other := self.shelf.find_clash(name)) is not None:
+            self._find("name-clash", f"{other} differs only in letter case", "Target card")
             name = ""
         suggested = self._suggested(name)
         if suggested is None or not name:
@@ -235,24 +238,34 @@ class _Plan:
             self._find("unsafe-target", f"{path} is not UTF-8 text", "Target card")
             return self._filing("review", path)
         existing = parse_card(name, existing_text) if existing_text is not None else None
+        if existing is not None and existing.problem:
+            self._find("unreadable-card", f"{path}, {existing.problem}", "Target card")
         if existing is not None and same_card(suggested, existing):
             return self._filing("already", path, card=existing)
-        self._compare(suggested, existing, existing_data)
-        card_sketch = sketch(suggested)
-        if (other := self.shelf.find_same_topic(topic_key(suggested.topic), name)) is not None:
-            self._find("same-topic", f"{CARDS}/{other} has the topic {suggested.topic!r}", "Suggested card content")
+        self._compare(suggested, existing)
+        card = self._filed_card(suggested, existing)
+        card_sketch = sketch(card)
+        if (other := self.shelf.find_same_topic(topic_key(card.topic), name)) is not None:
+            self._find("same-topic", f"{CARDS}/{other} has the topic {card.topic!r}", "Suggested card content")
         elif (other := self.shelf.find_near(card_sketch, name)) is not None:
             self._find("near-duplicate", f"{CARDS}/{other} says nearly the same", "Suggested card content")
-        card = file_card(
+        data = card.render().encode()
+        if existing_data is not None and b"\r\n" in existing_data:
+            data = data.replace(b"\n", b"\r\n")
+        return self._filing("promoted", path, data, card, existing, card_sketch)
+
+    def _filed_card(self, suggested: Card, existing: Card | None) -> Card:
+        if not suggested.front.text("topic") and (existing is None or not existing.front.text("topic")):
+            self._find("no-topic", "the title will stand in for it", "Suggested card content")
+        return file_card(
             suggested,
             existing,
-            title=handoff.title,
+            title=self.handoff.title,
             day=self.day,
-            existing_day=(self.shelf.day_of(path) if existing is not None else None) or self.day,
+            existing_day=(self.shelf.day_of(suggested.path) if existing is not None else None) or self.day,
             repository=self.candidate.repository,
             writer=self.candidate.writer,
         )
-        return self._filing("promoted", path, card.render().encode(), card, existing, card_sketch)
 
     def _suggested(self, name: str) -> Card | None:
         """The suggested card, if its form allows one."""
@@ -272,8 +285,6 @@ class _Plan:
         if not body.strip():
             self._find("no-content", "there is nothing below the frontmatter", where)
             return None
-        if not front.text("topic"):
-            self._find("no-topic", "the title will stand in for it", where)
         if trust := [key for key in front.names() if key.casefold() in TRUST_KEYS]:
             self._find("claims-trust", f"{', '.join(trust)} is not a writer's to set", where)
         if owned := [key for key in front.names() if key.casefold() in OWNED_KEYS]:
@@ -285,7 +296,7 @@ class _Plan:
             return None
         return Card(name=name or "card.md", front=front, body=body)
 
-    def _compare(self, suggested: Card, existing: Card | None, existing_data: bytes | None) -> None:
+    def _compare(self, suggested: Card, existing: Card | None) -> None:
         """What the card that is there says to the one that is suggested."""
         update = self.handoff.action == "update-card"
         if existing is None:
@@ -298,13 +309,16 @@ class _Plan:
         kept = len(old_words & set(words_of(suggested.body))) / len(old_words) if old_words else 1.0
         if kept < KEEPS_LEAST:
             self._find("drops-most", f"only {kept:.0%} of its words would stay", "Suggested card content")
-        assert existing_data is not None
         new_lines = {line.strip() for line in suggested.body.split("\n")}
-        dropped = [line for line in self.shelf.hand_lines(existing.path, existing_data) if line not in new_lines]
+        old_lines = {line.strip() for line in existing.body.split("\n")}
+        written, removed = self.shelf.hand_edits(existing.path)
+        dropped = (written & old_lines) - new_lines
         if dropped:
-            self._find(
-                "hand-edited", f"it would drop {len(dropped)} line(s) that a person wrote", "Suggested card content"
-            )
+            what = f"it would drop {len(dropped)} line(s) that a person wrote"
+            self._find("hand-edited", what, "Suggested card content")
+        if returning := removed & new_lines:
+            what = f"it would bring back {len(returning)} line(s) that a person removed"
+            self._find("hand-edited", what, "Suggested card content")
         if existing.repository and self.candidate.repository not in ("", existing.repository):
             what = f"the card came from {existing.repository}, this from {self.candidate.repository}"
             self._find("other-repository", what, "Target card")
@@ -406,7 +420,9 @@ def _unreadable(candidate: Candidate, config: Config) -> Finding:
 def _judge_name(candidate: Candidate) -> Iterator[Finding]:
     for secret in secrets.find_secrets(candidate.name)[:1]:
         yield Finding(code="secret", message=f"the file name looks like a credential ({secret.rule})")
-    if candidate.is_conflict_copy:
+    if candidate.is_masked:
+        yield Finding(code="secret", message="a credential is masked in it; say it in other words first", line=1)
+    if is_conflict_copy(candidate.name):
         yield Finding(
             code="conflict-copy", message=f"{hidden.printable(candidate.name)} is a sync tool's second version"
         )

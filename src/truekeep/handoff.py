@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from truekeep.markdown import Heading, TooComplex, outline, peel_fence, strip_comments
-from truekeep.model import HANDOFF_TYPES, Finding
+from truekeep.model import Finding
 
 ACTIONS = ("create-card", "update-card", "no-card")
 SECTIONS = (
@@ -35,6 +35,11 @@ _KNOWN = {name.casefold(): name for name in SECTIONS}
 _BLANK = frozenset(("", "-", "--", "—", "n/a", "na", "none", "(none)", "null", "not applicable"))
 _MAY_FOLLOW_CARD = frozenset(("Target document", "Suggested document content"))
 _NAME = re.compile(r"(\d{4}-\d{2}-\d{2})-(\d{2})(\d{2})-(.+)\.md\Z", re.DOTALL)
+# What rclone, Syncthing and Dropbox make of a name when two versions meet.
+_CONFLICT = re.compile(
+    r"\.[^.]*(?:conflict\d*|path\d)(?:\.md)?\Z|\.sync-conflict-\d{8}-\d{6}[^/]*\.md\Z|conflicted copy[^/]*\.md\Z",
+    re.IGNORECASE,
+)
 _LEAD = re.compile(r"\s*<!--")
 _SLUG_GAP = re.compile(r"[^a-z0-9]+")
 
@@ -265,6 +270,11 @@ def parse_name(name: str) -> tuple[datetime | None, str]:
         return None, name.removesuffix(".md")
 
 
+def is_conflict_copy(name: str) -> bool:
+    """Whether a sync tool gave this name to a second version. Such a copy is a handoff of its own."""
+    return _CONFLICT.search(name) is not None
+
+
 def slugify(text: str, *, limit: int = 60) -> str:
     """A text as lower-case words and dashes, safe in any file name."""
     return _SLUG_GAP.sub("-", text.casefold().encode("ascii", "ignore").decode()).strip("-")[:limit].strip("-")
@@ -294,7 +304,7 @@ def render_handoff(
         if text:
             parts.append(f"## {name}\n{text.rstrip()}\n")
 
-    add("Type", type if type in HANDOFF_TYPES else type.strip())
+    add("Type", type.strip())
     add("Title", " ".join(title.split()))
     add("Summary", summary.strip())
     add("Durable facts", "\n".join(f"- {' '.join(fact.split())}" for fact in facts))
@@ -309,7 +319,11 @@ def render_handoff(
 
 def _fenced(content: str) -> str:
     """Content inside a fence longer than any in it, when its own headings could be taken for sections."""
-    if not content or not any(_known_name(heading) for heading in outline(content).headings if heading.level == 2):
+    try:
+        is_plain = not any(_known_name(heading) for heading in outline(content).headings if heading.level == 2)
+    except TooComplex:
+        is_plain = False
+    if not content or is_plain:
         return content.strip("\n")
     longest = max((len(match[0]) for match in re.finditer("`+", content)), default=0)
     marks = "`" * max(4, longest + 1)

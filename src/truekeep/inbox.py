@@ -22,15 +22,11 @@ from typing import NamedTuple
 from truekeep import disk
 from truekeep.disk import BeingWritten, ChangedSince, Stamp, UnsafePath
 from truekeep.errors import BadInput
+from truekeep.handoff import is_conflict_copy
 
 PROCESSED = "processed"
 _OPEN_AT_ONCE = 8
 _NOT_LETTERS = frozenset(("readme.md", "template.md", "agents.md", "claude.md", ".gitignore"))
-# What rclone, Syncthing and Dropbox make of a name when two versions meet. Such a copy is a handoff of its own.
-_CONFLICT = re.compile(
-    r"\.[^.]*(?:conflict\d*|path\d)(?:\.md)?\Z|\.sync-conflict-\d{8}-\d{6}[^/]*\.md\Z|conflicted copy[^/]*\.md\Z",
-    re.IGNORECASE,
-)
 _LETTER = re.compile(r"\.md\Z|\.md\.[^/]*(?:conflict\d*|path\d)\Z", re.IGNORECASE)
 
 
@@ -55,7 +51,6 @@ class Letter(NamedTuple):
     size: int
     digest: bytes
     stamp: Stamp
-    is_conflict_copy: bool
 
 
 class Skipped(NamedTuple):
@@ -100,10 +95,6 @@ def is_letter_name(name: str) -> bool:
         and name.casefold() not in _NOT_LETTERS
         and name != ".md"
     )
-
-
-def _is_conflict_copy(name: str) -> bool:
-    return _CONFLICT.search(name) is not None
 
 
 class Inboxes:
@@ -151,7 +142,7 @@ class Inboxes:
             except OSError as error:
                 self.problems.append(Skipped(inbox=inbox, name="", why=error.strerror or str(error)))
         # A conflict copy comes after its original, so that of two equal ones the original is filed.
-        names.sort(key=lambda item: (_is_conflict_copy(item[0]), item[0], str(item[1].root), item[1].folder))
+        names.sort(key=lambda item: (is_conflict_copy(item[0]), item[0], str(item[1].root), item[1].folder))
         return names
 
     def read(self, name: str, inbox: Inbox) -> Letter | Skipped | None:
@@ -189,7 +180,6 @@ class Inboxes:
             size=len(data),
             digest=hashlib.sha256(data).digest(),
             stamp=stamp,
-            is_conflict_copy=_is_conflict_copy(name),
         )
 
     def _too_large(
@@ -210,7 +200,6 @@ class Inboxes:
             size=info.st_size,
             digest=_large_digest(info, ends),
             stamp=disk.stamp_of(info),
-            is_conflict_copy=False,
         )
 
     def processed_name(self, letter: Letter) -> str:

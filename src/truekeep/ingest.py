@@ -156,12 +156,7 @@ class Ingest:
             return _Judged(letter, None, "", known=known)
         repository = self._repository(letter.inbox)
         candidate = Candidate(
-            raw=letter.raw,
-            name=letter.name,
-            size=letter.size,
-            repository=repository,
-            writer=letter.inbox.writer,
-            is_conflict_copy=letter.is_conflict_copy,
+            raw=letter.raw, name=letter.name, size=letter.size, repository=repository, writer=letter.inbox.writer
         )
         self._shelf.from_repository(letter.inbox.root)
         try:
@@ -180,18 +175,8 @@ class Ingest:
             old = self._staging.read(filing.target)
             new = filing.data if filing.card_name else (old or b"") + filing.data
             judged.difference = difference(old, new, filing.target)
-        if filing.outcome == "promoted":
-            assert filing.data is not None
-            assert filing.sketch is not None
-            self._staging.put(filing.target, filing.data, number)
-            self._staging.point_at(filing.card_name, filing.topic, number, old_topic=filing.old_topic)
-            self.catalog.stage(filing.card_name, filing.sketch)
-        elif filing.outcome == "routed":
-            assert filing.data is not None
-            self._staging.append(filing.target, filing.data, number)
-        elif filing.outcome == "already" and filing.card_name:
-            self._staging.point_at(filing.card_name, filing.topic, number)
-        elif filing.outcome == "review":
+        self._shelf.stage(filing, number)
+        if filing.outcome == "review":
             draft = self._draft(judged)
             self._staging.put(draft.path, render_draft(draft), number)
             judged.target = draft.path

@@ -326,7 +326,6 @@ class Ledger:
             " WHERE splice.entry = ? ORDER BY change.id",
             (number,),
         )
-        undone_by = self._db.execute("SELECT max(id) FROM entry WHERE undoes = ?", (number,)).get
         return Entry(
             id=number,  # type: ignore[arg-type]
             at=str(at),
@@ -336,8 +335,13 @@ class Ledger:
             note=str(note),
             undoes=undoes,  # type: ignore[arg-type]
             paths=tuple(path for (path,) in paths),
-            undone_by=undone_by,
+            undone_by=self._undone_by(int(number)),  # type: ignore[call-overload]
         )
+
+    def _undone_by(self, number: int) -> int | None:
+        """The entry that undoes this one now; None when there is none, or it was undone itself."""
+        by: int | None = self._db.execute("SELECT max(id) FROM entry WHERE undoes = ?", (number,)).get
+        return by if by is not None and self._undone_by(by) is None else None
 
     def versions(self, path: str) -> Iterator[Version]:
         """Every change of a file, oldest first."""
@@ -368,12 +372,23 @@ class Ledger:
         return self._db.execute("SELECT at FROM entry ORDER BY id DESC LIMIT 1").get or ""
 
 
+def base_of(version: Version, known: bytes | None) -> bytes:
+    """What a change was made on: what was found, nothing for a new file, else what the ledger knew."""
+    if version.before is None:
+        return b""
+    return version.found if version.found is not None else known or b""
+
+
 def after_splices(version: Version, known: bytes | None) -> bytes | None:
     """A file's bytes after a change, from the bytes that the ledger knew before it."""
-    data = version.found if version.found is not None else known or b""
+    data = base_of(version, known)
     for _, splice in version.splices:
-        data = b"".join((data[: splice.offset], splice.inserted, data[splice.offset + len(splice.removed) :]))
+        data = spliced(data, splice)
     return data if version.after is not None else None
+
+
+def spliced(data: bytes, splice: Splice) -> bytes:
+    return b"".join((data[: splice.offset], splice.inserted, data[splice.offset + len(splice.removed) :]))
 
 
 def before_splices(version: Version, after: bytes | None) -> bytes | None:

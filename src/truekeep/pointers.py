@@ -15,9 +15,12 @@ from truekeep.model import INDEX, Splice
 HEADING = "Cards"
 _HEADING_LINE = re.compile(rb"^## Cards[ \t]*\r?$", re.MULTILINE)
 _NEXT_HEADING = re.compile(rb"^#{1,2}[ \t]", re.MULTILINE)
-_LINKED = re.compile(rb"cards/([A-Za-z0-9._-]+?\.md)(?![A-Za-z0-9._-])")
-_WIKI = re.compile(rb"\[\[([A-Za-z0-9._/-]+)(?=\]\]|\|)")
-_FEW = 32  # below this, searching the file for each name is cheaper than collecting all links
+# A link to a card: a Markdown link's destination or a wiki link. Words in a label or in prose are no link, so that no
+# topic can pass for another card's line.
+_LINK = re.compile(
+    rb"(?<!\\)\]\([ ]*<?(?:\./)?(?:memory/)?cards/([A-Za-z0-9._-]+?\.md)(?=[#>\s)])"
+    rb"|\[\[(?:memory/cards/|cards/)?([A-Za-z0-9._-]+?)(?:\.md)?(?:#[^\]|\n]*)?(?=\]\]|\|)"
+)
 
 
 class Pointers:
@@ -25,13 +28,11 @@ class Pointers:
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data or b""
-        self._is_new = data is None
         self._newline = b"\r\n" if b"\r\n" in self._data else b"\n"
         self._added: list[tuple[int, str, bytes]] = []
         self._added_names: set[str] = set()
         self._retitled: list[tuple[int, Splice]] = []
-        self._asked = 0
-        self._linked: set[bytes] | None = None
+        self._linked: set[str] | None = None
 
     def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
         """Add the line for a card, or bring the one we wrote up to date. A line that a person wrote stays."""
@@ -49,21 +50,17 @@ class Pointers:
         self._added.append((entry, card_name, line.encode() + self._newline))
 
     def _has_link(self, card_name: str) -> bool:
-        self._asked += 1
-        if self._linked is None and self._asked > _FEW:
-            self._linked = {name.rpartition(b"/")[2].removesuffix(b".md") for name in _WIKI.findall(self._data)}
-            self._linked |= {name.removesuffix(b".md") for name in _LINKED.findall(self._data)}
-        if self._linked is not None:
-            return card_name.removesuffix(".md").encode() in self._linked
-        return bool(find_lines(self._data, card_name))
+        if self._linked is None:
+            self._linked = linked_cards(self._data)
+        return card_name in self._linked
 
     def _retitle(self, old: str, new: str, entry: int) -> None:
         """Only a line that is still exactly ours is changed."""
-        position = _find_whole_line(self._data, old.encode())
-        if position is None:
+        span = find_whole_line(self._data, old.encode())
+        if span is None:
             return
-        splice = Splice(path=INDEX, offset=position, removed=old.encode(), inserted=new.encode())
-        self._data = self._data[:position] + splice.inserted + self._data[position + len(splice.removed) :]
+        splice = Splice(path=INDEX, offset=span[0], removed=old.encode(), inserted=new.encode())
+        self._data = self._data[: span[0]] + splice.inserted + self._data[span[0] + len(splice.removed) :]
         self._retitled.append((entry, splice))
 
     def splices(self) -> list[tuple[int, Splice]]:
@@ -107,21 +104,29 @@ class Pointers:
         data = self._data
         if b"```" in data or b"~~~" in data or b"<!--" in data:
             return _parsed_section(data)
-        match = _HEADING_LINE.search(data)
-        if match is None:
-            return None
-        start = min(match.end() + 1, len(data))
-        following = _NEXT_HEADING.search(data, start)
-        return start, following.start() if following else len(data)
+        return _plain_section(data)
+
+
+def _plain_section(data: bytes) -> tuple[int, int] | None:
+    """The text under our heading in a file in which every heading line is a heading."""
+    match = _HEADING_LINE.search(data)
+    if match is None:
+        return None
+    start = min(match.end() + 1, len(data))
+    following = _NEXT_HEADING.search(data, start)
+    return start, following.start() if following else len(data)
 
 
 def _parsed_section(data: bytes) -> tuple[int, int] | None:
-    """The same for a file with fences or comments, where a heading may be only text."""
+    """The text under our heading in a file with fences or comments, where a heading line may be only text."""
     text = data.decode("latin-1").replace("\r", " ")  # one character a byte, so offsets hold
     try:
-        headings = outline(text).headings
+        shape = outline(text)
     except TooComplex:
-        return None
+        return _plain_section(data)
+    if shape.open_at is not None:
+        return _plain_section(data)  # something is never closed: a heading below it counts all the same
+    headings = shape.headings
     for position, heading in enumerate(headings):
         if heading.level == 2 and heading.text == HEADING:
             later = [other.start for other in headings[position + 1 :] if other.level <= 2]
@@ -129,46 +134,19 @@ def _parsed_section(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def find_lines(data: bytes, card_name: str) -> list[tuple[int, int]]:
-    """The spans of the lines that link to a card: `(memory/cards/x.md)`, `cards/x.md` or `[[x]]`."""
-    name = card_name.encode()
-    stem = name.removesuffix(b".md")
-    needles = [
-        b"cards/" + name,
-        b"[[" + stem + b"]]",
-        b"[[" + stem + b"|",
-        b"[[" + name + b"]]",
-        b"cards/" + stem + b"]]",
-    ]
-    spans: dict[int, int] = {}
-    for needle in needles:
-        position = data.find(needle)
-        while position >= 0:
-            behind = data[position + len(needle) : position + len(needle) + 1]
-            if needle.endswith((b"]", b"|")) or not (behind.isalnum() or behind in (b".", b"_", b"-")):
-                start = data.rfind(b"\n", 0, position) + 1
-                end = data.find(b"\n", position)
-                spans[start] = len(data) if end < 0 else end + 1
-            position = data.find(needle, position + 1)
-    return sorted(spans.items())
+def linked_cards(data: bytes) -> set[str]:
+    """The cards that the index links to."""
+    return {(name or wiki.removesuffix(b".md") + b".md").decode() for name, wiki in _LINK.findall(data)}
 
 
-def find_own_line(data: bytes, card_name: str, topic: str) -> tuple[int, int] | None:
-    """The span of the line for a card, newline included, if it is still exactly as truekeep wrote it."""
-    line = index_line(card_name, topic).encode()
-    position = _find_whole_line(data, line)
-    if position is None:
-        return None
-    end = data.find(b"\n", position)
-    return position, len(data) if end < 0 else end + 1
-
-
-def _find_whole_line(data: bytes, line: bytes) -> int | None:
+def find_whole_line(data: bytes, line: bytes) -> tuple[int, int] | None:
+    """The span of a line, newline included, that is exactly this."""
     position = data.find(line)
     while position >= 0:
         end = position + len(line)
         if (position == 0 or data[position - 1 : position] == b"\n") and data[end : end + 1] in (b"", b"\n", b"\r"):
-            return position
+            newline = data.find(b"\n", end)
+            return position, len(data) if newline < 0 else newline + 1
         position = data.find(line, position + 1)
     return None
 

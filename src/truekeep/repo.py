@@ -7,12 +7,9 @@ run a program. A repository that git will not read is still a folder with a name
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 TIMEOUT = 10.0
-_SCP = re.compile(r"(?:[^@/:]+@)?([^/:]+):(?!//)(.+)\Z")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/:?#]+)(?::\d+)?/([^?#]+)", re.IGNORECASE)
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
 
 
@@ -33,11 +30,21 @@ def repository_name(root: Path) -> str:
 def parse_remote(url: str) -> str:
     """A remote as host/owner/name, without user, password, port or scheme. Empty for a path on this machine."""
     url = url.strip()
-    match = _URL.match(url) or (None if url.startswith(("/", ".", "~")) else _SCP.match(url))
-    if match is None:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        if url.startswith(("/", ".", "~")) or ":" not in url:
+            return ""
+        rest = url
+    elif scheme.lower() == "file":
         return ""
-    path = match[2].strip("/").removesuffix(".git")
-    return f"{match[1].lower()}/{path}" if path else ""
+    # git takes the last @ before the path for the end of user and password, and so must we: a password may hold one.
+    authority, slash, path = rest.partition("/")
+    authority = authority.rpartition("@")[2]
+    host, colon, tail = authority.partition(":")
+    if not separator and colon:
+        path = f"{tail}{slash}{path}"  # host:path, as ssh writes it; with a scheme, what follows the colon is a port
+    path = path.partition("?")[0].partition("#")[0].strip("/").removesuffix(".git")
+    return f"{host.lower()}/{path}" if host and path else ""
 
 
 def _git(root: Path, *arguments: str) -> str:

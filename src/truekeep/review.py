@@ -19,11 +19,16 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, parse_draft, render_draft
 from truekeep.errors import InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
+from truekeep.handoff import decode_text
 from truekeep.hidden import printable
+from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry
 from truekeep.model import REVIEW, RULES, Finding
+from truekeep.secrets import find_secrets
 from truekeep.shelf import StoreShelf
-from truekeep.vault import Staging
+from truekeep.vault import Staging, Vault
+
+MASK = b"[secret: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,24 @@ class Proposal:
     difference: tuple[str, ...]
 
 
+def iter_drafts(vault: Vault) -> Iterator[Draft]:
+    """Every draft of a workspace, oldest first, without the text."""
+    found = []
+    for item in vault.names(REVIEW):
+        if is_letter_name(item.name):
+            try:
+                stored = vault.read(f"{REVIEW}/{item.name}")
+            except (UnsafePath, ChangedSince, OSError):
+                continue
+            if stored is not None and printable(item.name) == item.name:
+                draft = parse_draft(item.name, stored.data)
+                if not draft.received_at:
+                    written = datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC)
+                    draft = replace(draft, received_at=written.strftime("%Y-%m-%dT%H:%M:%SZ"))
+                found.append(replace(draft, body=b""))
+    yield from sorted(found, key=lambda draft: (draft.received_at, draft.id))
+
+
 class Review:
     """The review of one workspace."""
 
@@ -44,20 +67,7 @@ class Review:
 
     def drafts(self) -> Iterator[Draft]:
         """Every draft, oldest first."""
-        found = []
-        for item in self.books.vault.names(REVIEW):
-            if item.name.endswith(".md") and not item.name.startswith("."):
-                try:
-                    stored = self.books.vault.read(f"{REVIEW}/{item.name}")
-                except (UnsafePath, ChangedSince, OSError):
-                    continue
-                if stored is not None and printable(item.name) == item.name:
-                    draft = parse_draft(item.name, stored.data)
-                    if not draft.received_at:
-                        written = datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC)
-                        draft = replace(draft, received_at=written.strftime("%Y-%m-%dT%H:%M:%SZ"))
-                    found.append(replace(draft, body=b""))
-        yield from sorted(found, key=lambda draft: (draft.received_at, draft.id))
+        yield from iter_drafts(self.books.vault)
 
     def get(self, wanted: str) -> Draft:
         """A draft by its id, or by any beginning or end of the id that only it has."""
@@ -82,14 +92,14 @@ class Review:
         return self._propose(draft, Staging(self.books.vault), approved=approved, target=target)
 
     def _propose(self, draft: Draft, staging: Staging, *, approved: bool, target: str) -> Proposal:
-        shelf = StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging)
+        shelf = self._shelf(staging)
         candidate = Candidate(
             raw=draft.body,
             name=draft.name,
             size=0,
             repository=draft.repository,
             writer=draft.writer or "review",
-            is_conflict_copy=False,
+            is_masked=draft.kept == "masked" and MASK in draft.body,
         )
         if draft.kept == "elsewhere" and not draft.body:
             findings = tuple(
@@ -101,6 +111,9 @@ class Review:
             )
         filing = plan_filing(candidate, shelf, self.config, today=self.now.date(), approved=approved, target=target)
         return Proposal(draft=draft, filing=filing, difference=self._difference(filing, staging))
+
+    def _shelf(self, staging: Staging) -> StoreShelf:
+        return StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging)
 
     def _difference(self, filing: Filing, staging: Staging) -> tuple[str, ...]:
         if not filing.target or filing.data is None:
@@ -116,12 +129,12 @@ class Review:
         """File a draft on a person's word."""
         return self._file(draft, approved=True, target=target, verb="approved")
 
-    def retry(self, draft: Draft) -> Filing | None:
-        """File a draft if ingest would file it now; None when it would not."""
+    def retry(self, draft: Draft) -> Filing:
+        """File a draft if ingest would file it now; why not is in the Filing."""
         try:
             return self._file(draft, approved=False, target="", verb="retried")
-        except InvalidHandoff:
-            return None
+        except InvalidHandoff as error:
+            return Filing(outcome="review", findings=error.findings, blocking=error.findings)
 
     def _file(self, draft: Draft, *, approved: bool, target: str, verb: str) -> Filing:
         staging = Staging(self.books.vault)
@@ -132,17 +145,7 @@ class Review:
                 filing.blocking,
                 hint=f"`truekeep review edit {draft.id}` mends the text, `approve --target` the place",
             )
-        if filing.outcome == "promoted":
-            assert filing.data is not None
-            assert filing.sketch is not None
-            staging.put(filing.target, filing.data, 0)
-            staging.point_at(filing.card_name, filing.topic, 0, old_topic=filing.old_topic)
-            self.catalog.stage(filing.card_name, filing.sketch)
-        elif filing.outcome == "routed":
-            assert filing.data is not None
-            staging.append(filing.target, filing.data, 0)
-        elif filing.card_name:
-            staging.point_at(filing.card_name, filing.topic, 0)
+        self._shelf(staging).stage(filing, 0)
         self._close(staging, draft, verb, outcome="approved" if approved else filing.outcome, target=filing.target)
         return filing
 
@@ -153,13 +156,22 @@ class Review:
     def expired(self, older_than: timedelta) -> list[Draft]:
         """The drafts that have waited longer than this."""
         limit = (self.now.astimezone(UTC) - older_than).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return [draft for draft in self.drafts() if draft.received_at < limit]
+        # A file that truekeep did not write has no digest; it is a person's to remove.
+        return [draft for draft in self.drafts() if draft.received_at < limit and draft.digest]
 
     def expire(self, draft: Draft) -> None:
         self._close(Staging(self.books.vault), draft, "expired", outcome="expired")
 
     def edit(self, draft: Draft, body: bytes) -> Draft:
-        """Replace the handoff inside a draft."""
+        """Replace the handoff inside a draft. A credential is not taken here either."""
+        text = decode_text(body)
+        if text is not None and (found := find_secrets(text)):
+            lines = [text.count("\n", 0, secret.start) + 1 for secret in found]
+            findings = [
+                Finding(code="secret", message=f"looks like a credential ({secret.rule})", line=line)
+                for secret, line in zip(found, lines, strict=True)
+            ]
+            raise InvalidHandoff("the new text holds a credential; nothing was written", findings, hint="leave it out")
         edited = replace(draft, body=body, kept="whole" if draft.kept == "elsewhere" else draft.kept)
         staging = Staging(self.books.vault)
         staging.put(draft.path, render_draft(edited), 0)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from truekeep import disk
+from truekeep.blame import BY_HAND, line_owners
 from truekeep.card import words_of
 from truekeep.catalog import Catalog, Sketch
 from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.filing import Filing
 from truekeep.handoff import decode_text
 from truekeep.ledger import Ledger
 from truekeep.vault import Staging, Vault
@@ -28,6 +28,20 @@ class StoreShelf:
         self._vault, self._ledger, self._catalog, self._staging = vault, ledger, catalog, staging
         self._instructions: dict[Path, str] = {}
         self._repository: Path | None = None
+
+    def stage(self, filing: Filing, entry: int) -> None:
+        """Stage what a filing writes, so that the next handoff sees it."""
+        if filing.outcome == "promoted":
+            assert filing.data is not None
+            assert filing.sketch is not None
+            self._staging.put(filing.target, filing.data, entry)
+            self._staging.point_at(filing.card_name, filing.topic, entry, old_topic=filing.old_topic)
+            self._catalog.stage(filing.card_name, filing.sketch)
+        elif filing.outcome == "routed":
+            assert filing.data is not None
+            self._staging.append(filing.target, filing.data, entry)
+        elif filing.outcome == "already" and filing.card_name:
+            self._staging.point_at(filing.card_name, filing.topic, entry)
 
     def restage(self, staging: Staging) -> None:
         self._staging = staging
@@ -71,17 +85,19 @@ class StoreShelf:
     def find_near(self, candidate: Sketch, name: str) -> str | None:
         return self._catalog.find_near(candidate, name)
 
-    def hand_lines(self, path: str, data: bytes) -> Collection[str]:
-        """The lines that stand in a card now and were not in what truekeep last wrote there."""
-        last = self._ledger.last_digest(path)
-        if last is None or last == hashlib.sha256(data).digest():
-            return ()
-        written = self._ledger.content(path)
-        if written is None or written == data:
-            return ()
-        before = {line.strip() for line in (decode_text(written) or "").split("\n")}
-        now = {line.strip() for line in (decode_text(data) or "").split("\n")}
-        return now - before - {""}
+    def hand_edits(self, path: str) -> tuple[set[str], set[str]]:
+        """The lines of a card on disk that a person wrote after truekeep, and those of ours that a person removed."""
+        data = self._staging.found(path)
+        if data is None:
+            return set(), set()
+        owners = line_owners(self._ledger, path, data)
+        lines = [line.decode("utf-8", "replace").strip() for line in data.splitlines()]
+        written = {line for line, owner in zip(lines, owners, strict=True) if owner == BY_HAND and line}
+        last = self._ledger.content(path)
+        if last is None or last == data:
+            return written, set()
+        ours = {line.strip() for line in (decode_text(last) or "").split("\n")}
+        return written, ours - set(lines) - {""}
 
     def instructions(self) -> str:
         """The words of the repository's instruction files, for comparing."""

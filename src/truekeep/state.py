@@ -45,9 +45,10 @@ class State:
         """Raise unless this machine is the canonical host."""
         host = self.host()
         if host.id != machine.id:
+            other = host.name if host.name != machine.name else f"another machine that is called {host.name} too"
             raise NotCanonical(
-                f"this machine ({machine.name}) may not {what}: the canonical host is {host.name}",
-                hint=f"run it on {host.name}; here, `truekeep handoff new` leaves a handoff for it",
+                f"this machine ({machine.name}) may not {what}: the canonical host is {other}",
+                hint="run it there; here, `truekeep handoff new` leaves a handoff (docs/operations.md, Moving)",
                 host=host.name,
             )
 

@@ -20,6 +20,7 @@ from truekeep.model import INDEX, Splice
 from truekeep.pointers import Pointers
 
 FILE_LIMIT = 64 * 1024 * 1024
+MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, a change is one splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,11 @@ class Staging:
         stored = self._stored(path)
         return stored.data if stored else None
 
+    def found(self, path: str) -> bytes | None:
+        """A file as it is on disk, whatever is staged for it."""
+        stored = self._stored(path)
+        return stored.data if stored else None
+
     def _stored(self, path: str) -> Stored | None:
         """A file as it was when this batch first looked at it; what is written is compared with that."""
         if path not in self._read:
@@ -208,13 +214,7 @@ class Staging:
     def put(self, path: str, data: bytes | None, entry: int) -> None:
         """Replace a file's bytes, create it, or (None) remove it."""
         change = self._change(path)
-        old = change.data or b""
-        new = data or b""
-        start, end = _common_ends(old, new)
-        splice = Splice(
-            path=path, offset=start, removed=old[start : len(old) - end], inserted=new[start : len(new) - end]
-        )
-        change.splices.append((entry, splice))
+        change.splices += [(entry, splice) for splice in _splices(path, change.data or b"", data or b"")]
         change.data = data
 
     def append(self, path: str, data: bytes, entry: int) -> None:
@@ -266,6 +266,27 @@ class Staging:
             stored = self._stored(path)
             change = self._changes[path] = Change(path, stored, stored.data if stored else None)
         return change
+
+
+def _splices(path: str, old: bytes, new: bytes) -> list[Splice]:
+    """How one text becomes the other, line by line, so that lines which stay keep whoever wrote them."""
+    if not old or not new:
+        return [Splice(path=path, offset=0, removed=old, inserted=new)]
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if len(old_lines) * len(new_lines) > MOST_COMPARED:
+        start, end = _common_ends(old, new)
+        removed, inserted = old[start : len(old) - end], new[start : len(new) - end]
+        return [Splice(path=path, offset=start, removed=removed, inserted=inserted)]
+    from difflib import SequenceMatcher
+
+    splices = []
+    offset = 0
+    for tag, first, last, new_first, new_last in SequenceMatcher(None, old_lines, new_lines, False).get_opcodes():
+        removed, inserted = b"".join(old_lines[first:last]), b"".join(new_lines[new_first:new_last])
+        if tag != "equal":
+            splices.append(Splice(path=path, offset=offset, removed=removed, inserted=inserted))
+        offset += len(inserted)
+    return splices
 
 
 def _common_ends(old: bytes, new: bytes) -> tuple[int, int]:

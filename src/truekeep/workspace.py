@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
 
 def default_path() -> Path:
-    return Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace").expanduser()
+    return _expanded(Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace"))
+
+
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise BadSetup(f"{path}: {error}", hint="name the folder in full") from error
 
 
 class Made(NamedTuple):
@@ -65,7 +72,7 @@ class Workspace:
     @classmethod
     def open(cls, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> Workspace:
         """Open an existing workspace."""
-        chosen = (path or default_path()).expanduser()
+        chosen = _expanded(path or default_path())
         if not (chosen / STATE).is_dir():
             there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(f"{chosen} {there}", hint=f"`truekeep init {chosen}` makes it one")
@@ -78,7 +85,7 @@ class Workspace:
         cls, path: Path | None = None, *, repositories: Sequence[str] = (), now: Callable[[], datetime] | None = None
     ) -> Made:
         """Make a workspace, or adopt an existing folder of Markdown memory without touching a file in it."""
-        chosen = Path(os.path.abspath((path or default_path()).expanduser()))
+        chosen = Path(os.path.abspath(_expanded(path or default_path())))
         if chosen.exists() and not chosen.is_dir():
             raise BadSetup(f"{chosen} is not a folder", hint="name a folder")
         try:
@@ -164,11 +171,15 @@ class Workspace:
 
     def _books(self) -> Books:
         from truekeep.books import Books
+
+        return Books(self._the_vault(), self._the_ledger())
+
+    def _the_vault(self) -> Vault:
         from truekeep.vault import Vault
 
         if self._vault is None:
             self._vault = Vault(str(self.path))
-        return Books(self._vault, self._the_ledger())
+        return self._vault
 
     def _the_ledger(self) -> Ledger:
         if self._ledger is None:
@@ -212,20 +223,23 @@ class Workspace:
 
     def _known_handoffs(self) -> Iterator[Record]:
         """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
-        from truekeep.draft import parse_draft
         from truekeep.inbox import digest_in, iter_processed
         from truekeep.ledger import Record
-        from truekeep.model import REVIEW, Origin
+        from truekeep.model import Origin
+        from truekeep.review import iter_drafts
 
         at = _utc(self._now())
-        for draft_path in sorted((self.path / REVIEW).glob("*.md")):
-            draft = parse_draft(draft_path.name, draft_path.read_bytes())
-            if len(draft.digest) == 64:
+        for draft in iter_drafts(self._the_vault()):
+            try:
+                digest = bytes.fromhex(draft.digest)
+            except ValueError:
+                continue
+            if len(digest) == 32:
                 origin = Origin(
                     writer=draft.writer, machine=draft.machine, repository=draft.repository, inbox="", name=draft.name
                 )
                 yield Record(
-                    digest=bytes.fromhex(draft.digest),
+                    digest=digest,
                     origin=origin,
                     title="",
                     received_at=draft.received_at,
@@ -338,18 +352,45 @@ class Workspace:
         nothing = "" if report.processed else " NO_UPDATES"
         self.state.log("ingest.log", f"{_utc(started)} processed={report.processed} {counts}{nothing}")
 
-    def lint(self, raw: bytes, name: str, *, repository: Path | None = None, writer: str = "claude") -> Filing:
-        """Judge a handoff exactly as ingest would, and write nothing."""
-        from truekeep.filing import Candidate, plan_filing
+    def lint(self, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
+        """Judge handoffs (bytes, name, repository) as ingest would, each after the ones before; write nothing."""
+        import hashlib
+
+        from truekeep.filing import Candidate, Filing, plan_filing
+        from truekeep.repo import repository_name
         from truekeep.shelf import StoreShelf
         from truekeep.vault import Staging
 
         books = self._books()
         shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault))
-        shelf.from_repository(repository)
-        too_large = len(raw) > self.config.limits.handoff_bytes
-        candidate = Candidate(raw=None if too_large else raw, name=name, size=len(raw), repository="", writer=writer)
-        return plan_filing(candidate, shelf, self.config, today=self._now().date())
+        filings: list[Filing] = []
+        for raw, name, root in letters:
+            known = books.ledger.find_handoff(hashlib.sha256(raw).digest())
+            if known is not None:
+                filings.append(Filing(outcome="already", findings=(), target=known.target, known_as=known.outcome))
+                continue
+            shelf.from_repository(root)
+            too_large = len(raw) > self.config.limits.handoff_bytes
+            candidate = Candidate(
+                raw=None if too_large else raw,
+                name=name,
+                size=len(raw),
+                repository=repository_name(root) if root else "",
+                writer="lint",
+            )
+            filing = plan_filing(candidate, shelf, self.config, today=self._now().date())
+            shelf.stage(filing, 0)
+            filings.append(filing)
+        self._cards_catalog().unstage()
+        return filings
+
+    def looks_into(self, root: Path) -> bool:
+        """Whether ingest scans this repository."""
+        from truekeep.inbox import expand_repositories
+
+        wanted = os.path.realpath(root)
+        roots = [*expand_repositories(self.config.repositories), self.path]
+        return any(os.path.realpath(known) == wanted for known in roots)
 
     def drafts(self) -> list[Draft]:
         return list(self._review().drafts())
@@ -389,12 +430,12 @@ class Workspace:
                 )
             return review.edit(draft, body), True
 
-    def retry(self, wanted: str | None) -> list[tuple[Draft, Filing | None]]:
+    def retry(self, wanted: str | None) -> list[tuple[Draft, Filing]]:
         """Judge one draft, or all, as ingest would now; file what passes."""
         with self._writing("retry drafts"):
             review = self._review()
             ids = [review.get(wanted).id] if wanted else [draft.id for draft in review.drafts()]
-            out: list[tuple[Draft, Filing | None]] = []
+            out: list[tuple[Draft, Filing]] = []
             for number in ids:
                 draft = review.get(number)
                 out.append((draft, review.retry(draft)))
@@ -506,20 +547,18 @@ class Workspace:
             return self._history().undo(number)
 
     def relative(self, path: str) -> str:
-        """A path as the ledger knows it: inside the workspace, with slashes."""
-        full = os.path.abspath(path)
-        inside = os.path.relpath(full, self.path)
-        if not os.path.lexists(full) or inside.startswith(".."):
-            inside = os.path.normpath(path)
-        if inside.startswith("..") or os.path.isabs(inside):
-            raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
-        if (
-            "/" not in inside
-            and (self.path / "memory" / "cards" / inside).is_file()
-            and not (self.path / inside).exists()
-        ):
-            return f"memory/cards/{inside}"
-        return inside
+        """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""
+        root = os.path.realpath(self.path)
+        for start in (os.getcwd(), str(self.path)):
+            full = os.path.join(start, path)
+            inside = os.path.relpath(
+                os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), root
+            )
+            if not inside.startswith("..") and (start == str(self.path) or os.path.lexists(full)):
+                card = f"memory/cards/{inside}"
+                is_card = "/" not in inside and (self.path / card).is_file() and not (self.path / inside).exists()
+                return card if is_card else inside
+        raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
 
 
 def _person() -> str:

@@ -98,7 +98,13 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:
-        error.show()
+        if as_json:
+            from truekeep.cli.show import print_json
+
+            message = error.format_message()
+            print_json("error", {"error": {"code": "usage", "message": message, "hint": "see --help"}})
+        else:
+            error.show()
         return error.exit_code
     except TruekeepError as error:
         show_error(error, as_json=as_json)
@@ -114,6 +120,12 @@ def run(arguments: list[str]) -> int:
         # The reader of our output left, as `| head` does. Give the interpreter nothing to flush into a closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        failed = StorageFailed(
+            f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
+        )
+        show_error(failed, as_json=as_json)
+        return failed.exit_code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
         if type(error).__module__ == "apsw":
             failed = StorageFailed(
@@ -122,6 +134,10 @@ def run(arguments: list[str]) -> int:
             show_error(failed, as_json=as_json)
             return failed.exit_code
         where = _log_bug(error)
+        if as_json:
+            from truekeep.cli.show import print_json
+
+            print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
         click.echo(f"truekeep: a bug ({type(error).__name__}); nothing is lost. The story is in {where}", err=True)
         return EXIT_BUG
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,7 +31,7 @@ def card() -> None:
 
 
 def _today() -> date:
-    return datetime.now(UTC).date()
+    return datetime.now().astimezone().date()
 
 
 def _card_json(found: Card) -> dict[str, Any]:
@@ -75,12 +75,13 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
             shown_age(age_in_days(found.updated, _today())),
             found.category,
             found.writer,
+            found.repository,
             found.topic + (f"  [{', '.join(found.tags)}]" if found.tags else ""),
         ]
         for found in cards
     ]
     if rows:
-        print_table(["card", "age", "category", "writer", "topic"], rows)
+        print_table(["card", "age", "category", "writer", "repository", "topic"], rows)
     click.echo(f"{len(cards)} card(s)")
 
 

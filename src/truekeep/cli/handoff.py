@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from truekeep.cli.show import (
 )
 from truekeep.errors import BadInput, BadSetup, InvalidHandoff
 from truekeep.hidden import printable
-from truekeep.model import HANDOFF_TYPES, RULES
+from truekeep.model import HANDOFF_TYPES, RULES, Finding
 from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
@@ -72,17 +72,21 @@ def _this_writer(writer: str | None) -> str:
     )
 
 
-def _judge(opened: Workspace | None, raw: bytes, name: str, repository: Path | None) -> Filing:
+def _judge(opened: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
+    """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
     if opened is not None:
-        return opened.lint(raw, name, repository=repository)
+        return opened.lint(letters)
     from truekeep.config import Config
     from truekeep.filing import Candidate, EmptyShelf, plan_filing
 
     limit = Config().limits.handoff_bytes
-    candidate = Candidate(
-        raw=raw if len(raw) <= limit else None, name=name, size=len(raw), repository="", writer="claude"
-    )
-    return plan_filing(candidate, EmptyShelf(), Config(), today=datetime.now().astimezone().date())
+    today = datetime.now().astimezone().date()
+    filings = []
+    for raw, name, _ in letters:
+        known = raw if len(raw) <= limit else None
+        candidate = Candidate(raw=known, name=name, size=len(raw), repository="", writer="lint")
+        filings.append(plan_filing(candidate, EmptyShelf(), Config(), today=today))
+    return filings
 
 
 @handoff.command()
@@ -129,12 +133,14 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
     text = _compose(given) if given["title"] else _read_whole()
     title = given["title"] or parse_handoff(text).title
     name = handoff_name(given["slug"] or title, datetime.now().astimezone())
-    filing = _judge(opened, text.encode("utf-8", "surrogateescape"), name, root)
+    raw = text.encode("utf-8", "surrogateescape")
+    (filing,) = _judge(opened, [(raw, name, root)])
     if filing.outcome in ("review", "refused"):
         raise InvalidHandoff(
             "this handoff would not be filed, so it was not written", filing.blocking, hint="correct it and try again"
         )
-    path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, text.encode())
+    path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw)
+    unseen = opened is not None and not opened.looks_into(root)
     hints = [finding for finding in filing.findings if finding not in filing.blocking]
     if as_json:
         print_json(
@@ -145,12 +151,15 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
                 "repository": str(root),
                 "outcome": filing.outcome,
                 "target": filing.target,
+                "scanned": not unseen,
                 "hints": [shown_finding(finding) for finding in hints],
             },
         )
         return
     click.echo(f"{click.style('left', fg='green')} {path}")
     click.echo(f"  {_promise(filing)}")
+    if unseen:
+        _warn_unseen(opened, root)
     for finding in hints:
         click.echo(f"  hint {finding.code}: {printable(finding.message)}")
 
@@ -194,10 +203,15 @@ def _compose(given: dict[str, Any]) -> str:
     if given["document"]:
         return render_handoff(**common, action="no-card", target_document=given["document"], document_content=content)
     if not content.lstrip().startswith("---"):
-        front = Frontmatter().with_text("topic", given["topic"] or given["title"])
-        front = front.with_text("category", given["category"] or given["type_"])
+        # An update names only what it changes; the card keeps the rest.
+        defaults = ("", "") if given["update"] else (given["title"], given["type_"])
+        front = Frontmatter()
+        for key, default in zip(("topic", "category"), defaults, strict=True):
+            if value := given[key] or default:
+                front = front.with_text(key, value)
         tags = ", ".join(quote(tag) for tag in given["tags"])
-        content = front.render().removesuffix("---\n") + f"tags: [{tags}]\n---\n\n{content}"
+        line = f"tags: [{tags}]\n" if tags or not given["update"] else ""
+        content = front.render().removesuffix("---\n") + f"{line}---\n\n{content}"
     card = given["card"] or f"{slugify(given['title']) or 'card'}.md"
     return render_handoff(
         **common,
@@ -207,7 +221,15 @@ def _compose(given: dict[str, Any]) -> str:
     )
 
 
+def _warn_unseen(opened: Workspace | None, root: Path) -> None:
+    config = f"{opened.path}/.truekeep/config.toml" if opened else "config.toml"
+    what = f"ingest does not look into {root}; add it to `repositories` in {config}"
+    click.echo(click.style("warning: ", fg="yellow") + what, err=True)
+
+
 def _promise(filing: Filing) -> str:
+    if filing.known_as:
+        return f"ingest will leave it: these very bytes were dealt with before ({filing.known_as})"
     words = {
         "promoted": "ingest will promote it to",
         "routed": "ingest will append it to",
@@ -230,11 +252,18 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
 
     Example: truekeep handoff lint .claude/memory-handoffs/*.md
     """
+    from truekeep.filing import Filing
+
     opened = _workspace_if_any(ctx, workspace)
     if codes:
         _print_codes(opened, as_json=as_json)
         return 0
-    results = [(shown, _judge(opened, raw, name, root)) for shown, name, raw, root in _lint_inputs(opened, files)]
+    inputs = _lint_inputs(opened, files)
+    filings = _judge(opened, [(raw, name, root) for _, name, raw, root, _ in inputs])
+    results = [
+        (shown, filing if not skipped else Filing(outcome="review", findings=(skipped,), blocking=(skipped,)))
+        for (shown, _, _, _, skipped), filing in zip(inputs, filings, strict=True)
+    ]
     bad = sum(filing.outcome in ("review", "refused") for _, filing in results)
     if as_json:
         print_json(
@@ -254,35 +283,49 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
             click.echo(f"{withhold(printable(shown))}: would {where}")
     if not results:
         click.echo("no handoff waits here")
+    for root in dict.fromkeys(root for _, _, _, root, _ in inputs if root):
+        if opened is not None and not opened.looks_into(root):
+            _warn_unseen(opened, root)
     if opened is None and results:
         click.echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
     return EXIT_PROBLEMS if bad else 0
 
 
-def _lint_inputs(opened: Workspace | None, files: tuple[str, ...]) -> list[tuple[str, str, bytes, Path | None]]:
+def _lint_inputs(
+    opened: Workspace | None, files: tuple[str, ...]
+) -> list[tuple[str, str, bytes, Path | None, Finding | None]]:
+    """What to lint: how to call it, its name, its bytes, its repository, and why ingest would not even take it."""
     from truekeep.inbox import find_inboxes, is_letter_name
     from truekeep.repo import find_top
 
-    inputs: list[tuple[str, str, bytes, Path | None]] = []
     if not files:
         root = _this_repository(None)
         writers = opened.config.writers if opened else _default_writers()
         files = tuple(
             str(path)
             for inbox in find_inboxes([root], writers)
+            if inbox.path.is_dir()
             for path in sorted(inbox.path.iterdir())
             if path.is_file() and is_letter_name(path.name)
         )
+    inputs: list[tuple[str, str, bytes, Path | None, Finding | None]] = []
     for file in files:
         if file == "-":
-            inputs.append(("standard input", f"{datetime.now():%Y-%m-%d-%H%M}-stdin.md", sys.stdin.buffer.read(), None))  # noqa: DTZ005
+            name = f"{datetime.now().astimezone():%Y-%m-%d-%H%M}-stdin.md"
+            inputs.append(("standard input", name, sys.stdin.buffer.read(), None, None))
             continue
         path = Path(file)
         try:
             raw = path.read_bytes()
+            is_linked = path.is_symlink() or path.stat().st_nlink > 1
         except OSError as error:
             raise BadInput(f"{file}: {error.strerror}", hint="name a handoff, or - for standard input") from error
-        inputs.append((file, path.name, raw, find_top(path.resolve().parent)))
+        skipped = None
+        if not is_letter_name(path.name):
+            skipped = Finding(code="not-taken", message="a handoff is called YYYY-MM-DD-HHMM-slug.md")
+        elif is_linked:
+            skipped = Finding(code="not-taken", message="it is a symlink or a hard link; copy it instead")
+        inputs.append((file, path.name, raw, find_top(path.resolve().parent), skipped))
     return inputs
 
 

@@ -50,7 +50,7 @@ def _entry_json(entry: Entry, record: Record | None) -> dict[str, Any]:
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("-n", "limit", type=click.IntRange(1), default=20, show_default=True, help="How many entries.")
+@click.option("-n", "limit", type=click.IntRange(1, 2**62), default=20, show_default=True, help="How many entries.")
 @click.option("--all", "everything", is_flag=True, help="All entries.")
 @json_option
 @workspace_option
@@ -94,16 +94,16 @@ def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) ->
     """
     opened = open_workspace(ctx, workspace)
     match = _PLACE.match(place)
-    file, number = (match[1], int(match[2])) if match else (place, 0)
+    file, number = (match[1], int(match[2])) if match else (place, None)
     lines = opened.why(file)
-    if number:
-        if number > len(lines):
+    if number is not None:
+        if not 1 <= number <= len(lines):
             raise BadInput(f"{file} has {len(lines)} line(s)", hint="name a line that is there")
         lines = lines[number - 1 : number]
     if as_json:
         print_json("why", {"file": file, "lines": [_line_json(line) for line in lines]})
         return
-    if number:
+    if number is not None:
         _show_one(lines[0])
         return
     for first, last in _runs(lines):
@@ -141,7 +141,8 @@ def _who(line: Line) -> str:
         where = f" in {record.origin.repository}" if record.origin.repository else ""
         origin = f" {record.origin.name} by {record.origin.writer}@{record.origin.machine}{where}"
     when = entry.at[:16].replace("T", " ")
-    return f"entry {entry.id}, {when}, {coloured(entry.verb)} by {entry.actor}:{printable(origin)}"
+    verb = "restored" if entry.verb == "undone" else entry.verb
+    return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}:{printable(origin)}"
 
 
 def _show_one(line: Line) -> None:
@@ -156,7 +157,7 @@ def _show_one(line: Line) -> None:
 
 
 @click.command()
-@click.argument("entry", type=int)
+@click.argument("entry", type=click.IntRange(1, 2**62))
 @json_option
 @workspace_option
 @click.pass_context

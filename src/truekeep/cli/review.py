@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.cli import show_error
 from truekeep.cli.show import (
     age_in_days,
     coloured,
@@ -24,6 +26,7 @@ from truekeep.cli.show import (
 )
 from truekeep.errors import BadInput
 from truekeep.hidden import printable
+from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
     from truekeep.draft import Draft
@@ -41,7 +44,7 @@ def review() -> None:
 
 
 def _today() -> date:
-    return datetime.now(UTC).date()
+    return datetime.now(UTC).date()  # drafts are stamped in UTC
 
 
 def _age_of(draft: Draft) -> int | None:
@@ -147,7 +150,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
 @json_option
 @workspace_option
 @click.pass_context
-def approve(ctx: click.Context, drafts: tuple[str, ...], target: str, as_json: bool, workspace: str | None) -> None:
+def approve(ctx: click.Context, drafts: tuple[str, ...], target: str, as_json: bool, workspace: str | None) -> int:
     """File drafts on your word.
 
     Your word overrules the policy, but not what binds: a credential, a missing target, unreadable content.
@@ -157,14 +160,35 @@ def approve(ctx: click.Context, drafts: tuple[str, ...], target: str, as_json: b
     if target and len(drafts) > 1:
         raise BadInput("--target is for one draft at a time", hint="approve them one by one")
     opened = open_workspace(ctx, workspace)
-    done = []
-    for wanted in drafts:
-        filing = opened.approve(wanted, target=target)
-        done.append({"draft": wanted, "outcome": filing.outcome, "target": filing.target})
+
+    def act(wanted: str) -> dict[str, Any]:
+        found = opened.show_draft(wanted).draft.id
+        filing = opened.approve(found, target=target)
         if not as_json:
-            click.echo(f"{coloured(filing.outcome, width=9)} {wanted} -> {filing.target}")
+            click.echo(f"{coloured(filing.outcome, width=9)} {found} -> {filing.target}")
+        return {"draft": found, "outcome": filing.outcome, "target": filing.target}
+
+    return _for_each(drafts, act, "approved", as_json=as_json)
+
+
+def _for_each(drafts: tuple[str, ...], act: Callable[[str], dict[str, Any]], word: str, *, as_json: bool) -> int:
+    """Do something with each draft; one that cannot be done does not stop the others."""
+    done: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    code = 0
+    for wanted in drafts:
+        try:
+            done.append(act(wanted))
+        except BadInput as error:
+            if len(drafts) == 1:
+                raise
+            code = error.exit_code
+            failed.append({"draft": wanted, "code": error.code, "message": error.message})
+            if not as_json:
+                show_error(error, as_json=False)
     if as_json:
-        print_json("review-approve", {"approved": done})
+        print_json(f"review-{word}", {word: done, "failed": failed})
+    return code
 
 
 @review.command()
@@ -173,18 +197,22 @@ def approve(ctx: click.Context, drafts: tuple[str, ...], target: str, as_json: b
 @json_option
 @workspace_option
 @click.pass_context
-def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bool, workspace: str | None) -> None:
+def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bool, workspace: str | None) -> int:
     """Turn drafts down. The original stays in processed/, and undo brings the draft back.
 
     Example: truekeep review reject proxy-port-3f9a --reason 'was only true for a day'
     """
     opened = open_workspace(ctx, workspace)
-    done = [opened.reject(wanted, reason=reason) for wanted in drafts]
-    if as_json:
-        print_json("review-reject", {"rejected": [_draft_json(draft) for draft in done]})
-        return
-    for draft in done:
-        click.echo(f"{coloured('rejected')} {draft.id}" + (f"; original: {draft.original}" if draft.original else ""))
+
+    def act(wanted: str) -> dict[str, Any]:
+        draft = opened.reject(wanted, reason=reason)
+        if not as_json:
+            click.echo(
+                f"{coloured('rejected')} {draft.id}" + (f"; original: {draft.original}" if draft.original else "")
+            )
+        return _draft_json(draft)
+
+    return _for_each(drafts, act, "rejected", as_json=as_json)
 
 
 @review.command()
@@ -235,16 +263,21 @@ def retry(ctx: click.Context, draft: str | None, as_json: bool, workspace: str |
             "review-retry",
             {
                 "drafts": [
-                    {"draft": found.id, "filed": bool(filing), "target": filing.target if filing else ""}
+                    {
+                        "draft": found.id,
+                        "filed": filing.outcome != "review",
+                        "target": filing.target,
+                        "reasons": [shown_finding(finding) for finding in filing.blocking],
+                    }
                     for found, filing in results
                 ]
             },
         )
         return
     for found, filing in results:
-        word, place = (filing.outcome, filing.target) if filing else ("review", "still waits")
-        click.echo(f"{coloured(word, width=9)} {found.id} -> {place}")
-    click.echo(f"{sum(bool(filing) for _, filing in results)} of {len(results)} filed")
+        click.echo(f"{coloured(filing.outcome, width=9)} {found.id} -> {filing.target or 'still waits'}")
+        print_findings(filing.blocking, indent="          ")
+    click.echo(f"{sum(filing.outcome != 'review' for _, filing in results)} of {len(results)} filed")
 
 
 @review.command()
@@ -270,15 +303,15 @@ def prune(
         shown = {
             "dry_run": dry_run,
             "drafts": [draft.id for draft in drafts],
-            "processed": [printable(f) for f in files],
+            "processed": [withhold(printable(f)) for f in files],
         }
         print_json("review-prune", shown)
         return
-    for draft in drafts:
-        click.echo(f"{coloured('expired')} {draft.id} ({shown_age(_age_of(draft))})")
-    for file in files:
-        click.echo(f"removed {printable(file)}")
     verb = "would be removed" if dry_run else "removed"
+    for draft in drafts:
+        click.echo(f"draft {draft.id} ({shown_age(_age_of(draft))}) {verb}")
+    for file in files:
+        click.echo(f"{withhold(printable(file))} {verb}")
     click.echo(f"{len(drafts)} draft(s) and {len(files)} processed file(s) {verb}")
 
 

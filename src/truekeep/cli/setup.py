@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, print_json
+from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.workspace import Workspace
 
 
@@ -16,8 +16,11 @@ from truekeep.workspace import Workspace
     "--repo", "repositories", multiple=True, metavar="PATTERN", help="A repository to scan, or a pattern for many."
 )
 @json_option
+@workspace_option
 @click.pass_context
-def init(ctx: click.Context, path: str | None, repositories: tuple[str, ...], as_json: bool) -> None:
+def init(
+    ctx: click.Context, path: str | None, repositories: tuple[str, ...], as_json: bool, workspace: str | None
+) -> None:
     """Make a workspace, or adopt an existing one.
 
     An existing folder of Markdown memory is adopted as it is: only .truekeep/ is added. This machine becomes the
@@ -25,7 +28,7 @@ def init(ctx: click.Context, path: str | None, repositories: tuple[str, ...], as
 
     Example: truekeep init ~/.openclaw/workspace --repo '~/repos/*'
     """
-    chosen = path or (ctx.obj or {}).get("workspace")
+    chosen = path or workspace or (ctx.obj or {}).get("workspace")
     made = Workspace.init(Path(chosen) if chosen else None, repositories=repositories)
     if as_json:
         print_json(

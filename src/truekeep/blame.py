@@ -1,0 +1,140 @@
+"""Who wrote which line of a file: the ledger's splices replayed, and a person's edits recognised in between.
+
+An owner is an entry's number, BY_HAND for a person (or any program that is not truekeep), or BEFORE for what stood
+there before truekeep first wrote the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from truekeep.ledger import Ledger, after_splices
+from truekeep.model import Splice
+
+BY_HAND = 0
+BEFORE = -1
+MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, what is not common at the ends counts as new
+
+
+def line_owners(ledger: Ledger, path: str, data: bytes) -> list[int]:
+    """The owner of each line of a file as it is now."""
+    runs = _Runs()
+    known: bytes | None = None
+    is_first = True
+    for version in ledger.versions(path):
+        if version.before is None:
+            runs = _Runs()
+        elif version.found is not None:
+            runs = _carried_over(known, runs, version.found, fresh=BEFORE if is_first else BY_HAND)
+        for entry, splice in version.splices:
+            runs.splice(splice, entry)
+        known = after_splices(version, known)
+        is_first = False
+    if is_first:
+        runs = _carried_over(None, runs, data, fresh=BEFORE)
+    elif known != data:
+        runs = _carried_over(known or b"", runs, data, fresh=BY_HAND)
+    return runs.of_lines(data.splitlines(keepends=True))
+
+
+class _Runs:
+    """Runs of bytes with one owner each. A cursor makes splices in neighbouring places cheap."""
+
+    def __init__(self) -> None:
+        self._lengths: list[int] = []
+        self._owners: list[int] = []
+        self._at = 0  # the cursor: a run's place in the lists …
+        self._offset = 0  # … and the offset where it starts
+
+    def add(self, length: int, owner: int) -> None:
+        if self._owners and self._owners[-1] == owner:
+            self._lengths[-1] += length
+        elif length:
+            self._lengths.append(length)
+            self._owners.append(owner)
+
+    def splice(self, splice: Splice, entry: int) -> None:
+        """What it removed goes, what it inserted is the entry's."""
+        self._split(splice.offset)
+        left = len(splice.removed)
+        while left > 0 and self._at < len(self._lengths):
+            length = self._lengths[self._at]
+            if length <= left:
+                del self._lengths[self._at], self._owners[self._at]
+            else:
+                self._lengths[self._at] = length - left
+            left -= length
+        if splice.inserted:
+            self._lengths.insert(self._at, len(splice.inserted))
+            self._owners.insert(self._at, entry)
+
+    def _split(self, offset: int) -> None:
+        """Put the cursor at an offset, with a run beginning there."""
+        while self._at > 0 and (self._offset > offset or self._at >= len(self._lengths)):
+            self._at -= 1
+            self._offset -= self._lengths[self._at]
+        while self._at < len(self._lengths) and self._offset + self._lengths[self._at] <= offset:
+            self._offset += self._lengths[self._at]
+            self._at += 1
+        inside = offset - self._offset
+        if inside > 0 and self._at < len(self._lengths):
+            length = self._lengths[self._at]
+            self._lengths[self._at : self._at + 1] = [inside, length - inside]
+            self._owners.insert(self._at, self._owners[self._at])
+            self._at += 1
+            self._offset += inside
+
+    def of_lines(self, lines: Sequence[bytes]) -> list[int]:
+        """Who wrote most of each line; the later one, when it is even. One pass over both."""
+        found: list[int] = []
+        run = run_start = start = 0
+        for line in lines:
+            stop = start + max(len(line.rstrip(b"\r\n")), 1)
+            while run < len(self._lengths) and run_start + self._lengths[run] <= start:
+                run_start += self._lengths[run]
+                run += 1
+            shares: dict[int, int] = {}
+            position, at = run_start, run
+            while at < len(self._lengths) and position < stop:
+                length, owner = self._lengths[at], self._owners[at]
+                shares[owner] = shares.get(owner, 0) + min(position + length, stop) - max(position, start)
+                position += length
+                at += 1
+            found.append(max(shares, key=lambda owner: (shares[owner], owner)) if shares else BY_HAND)
+            start += len(line)
+        return found
+
+
+def _carried_over(old: bytes | None, runs: _Runs, new: bytes, *, fresh: int) -> _Runs:
+    """Ownership of a version that somebody else made: lines that stayed keep their owner, the others are `fresh`."""
+    after = _Runs()
+    if old is None:
+        after.add(len(new), fresh)
+        return after
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    owners = runs.of_lines(old_lines)
+    head = _common(old_lines, new_lines)
+    tail = _common(old_lines[head:][::-1], new_lines[head:][::-1])
+    old_middle = old_lines[head : len(old_lines) - tail]
+    new_middle = new_lines[head : len(new_lines) - tail]
+    for line, owner in zip(new_lines[:head], owners, strict=False):
+        after.add(len(line), owner)
+    if len(old_middle) * len(new_middle) > MOST_COMPARED:
+        after.add(sum(map(len, new_middle)), fresh)
+    else:
+        matcher = difflib.SequenceMatcher(None, old_middle, new_middle, autojunk=False)
+        for tag, first, _, new_first, new_last in matcher.get_opcodes():
+            for step, line in enumerate(new_middle[new_first:new_last]):
+                after.add(len(line), owners[head + first + step] if tag == "equal" else fresh)
+    for line, owner in zip(new_lines[len(new_lines) - tail :], owners[len(owners) - tail :], strict=True):
+        after.add(len(line), owner)
+    return after
+
+
+def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """How many items two sequences share at their start."""
+    for number, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return number
+    return min(len(one), len(other))
