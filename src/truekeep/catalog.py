@@ -24,9 +24,10 @@ from truekeep.handoff import decode_text
 from truekeep.model import CARDS
 from truekeep.vault import Vault
 
-VERSION = 1
+VERSION = 2
 NEAR = 0.75  # shared word pairs from which two cards say nearly the same
-_BINS, _BAND = 24, 2
+_BINS = 24  # taken two by two
+_MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
 
 _SCHEMA = """
 CREATE TABLE card (
@@ -51,10 +52,10 @@ class Sketch:
 def sketch(card: Card) -> Sketch:
     """A card's sketch. Cards that name different numbers are never near-duplicates: they are a family."""
     words = words_of(card.body)
+    hashes = [zlib.crc32(word.encode()) for word in words]
+    pairs = frozenset([(a * _MIX + b) & 0xFFFF_FFFF for a, b in pairwise(hashes)])
     numbers = sorted({word for word in words if not word.isalpha()})
-    crc = zlib.crc32
-    pairs = frozenset([crc(f"{a} {b}".encode()) for a, b in pairwise(words)])
-    family = crc(" ".join(numbers).encode())
+    family = zlib.crc32(" ".join(numbers).encode())
     return Sketch(topic_key(card.topic), pairs, _bands(pairs, family) if len(pairs) >= 8 else ())
 
 
@@ -73,11 +74,12 @@ def _bands(pairs: frozenset[int], family: int) -> tuple[int, ...]:
         if least is not None:
             last = least
         dense.append(last)
-    keys = set()
-    for start in range(0, _BINS, _BAND):
-        packed = array("Q", [family, start, *dense[start : start + _BAND]]).tobytes()
-        keys.add(zlib.crc32(packed) << 31 | zlib.adler32(packed) >> 1)
-    return tuple(keys)
+    return tuple(
+        {
+            ((dense[start] << 32 | dense[start + 1]) * _MIX + family * (start + 1)) & 0x7FFF_FFFF_FFFF_FFFF
+            for start in range(0, _BINS, 2)
+        }
+    )
 
 
 def likeness(one: Sketch, other: Sketch) -> float:

@@ -63,6 +63,8 @@ class Frontmatter:
         field = self.find(key)
         if field is None:
             return ""
+        if field.value and field.value[0] not in "|>[{" and field.raw.count("\n") == 1:
+            return _unquote(field.value)
         more = [bare for line in field.raw.split("\n")[1:] if (bare := line.strip()) and bare[0] != "#"]
         if field.value[:1] in ("|", ">"):
             return " ".join(more)

@@ -211,6 +211,8 @@ def _single(sections: dict[str, Section], name: str) -> str | None:
 
 def _bare(line: str) -> str:
     """A value without the bullet, backticks, quotes or stars that models put around it."""
+    if line[:1].isalnum() and line[-1:].isalnum():
+        return line
     if line.startswith(("- ", "* ")):
         line = line[2:].strip()
     for marks in ("**", "`", '"', "'"):

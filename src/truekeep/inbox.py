@@ -22,7 +22,6 @@ from typing import NamedTuple
 from truekeep import disk
 from truekeep.disk import BeingWritten, ChangedSince, Stamp, UnsafePath
 from truekeep.errors import BadInput
-from truekeep.handoff import is_conflict_copy
 
 PROCESSED = "processed"
 _OPEN_AT_ONCE = 8
@@ -141,6 +140,10 @@ class Inboxes:
                 continue
             except OSError as error:
                 self.problems.append(Skipped(inbox=inbox, name="", why=error.strerror or str(error)))
+        if not names:
+            return names
+        from truekeep.handoff import is_conflict_copy
+
         # A conflict copy comes after its original, so that of two equal ones the original is filed.
         names.sort(key=lambda item: (is_conflict_copy(item[0]), item[0], str(item[1].root), item[1].folder))
         return names

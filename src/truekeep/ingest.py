@@ -320,6 +320,7 @@ class _Judged:
     failure: str = ""
     target: str = ""
     difference: tuple[str, ...] = ()
+    _shown: str = ""
 
     def needs(self, path: str) -> bool:
         """Whether this letter's filing writes a file."""
@@ -331,9 +332,10 @@ class _Judged:
     @property
     def shown_name(self) -> str:
         """The file's name as it may be written down: never a terminal code, never a credential."""
-        if find_secrets(self.letter.name):
-            return f"handoff-{self.letter.digest.hex()[:10]}.md"
-        return printable(self.letter.name)
+        if not self._shown:
+            is_secret = bool(find_secrets(self.letter.name))
+            self._shown = f"handoff-{self.letter.digest.hex()[:10]}.md" if is_secret else printable(self.letter.name)
+        return self._shown
 
 
 def _note(item: _Judged, filing: Filing) -> str:
