@@ -384,10 +384,12 @@ class Instruction:
 def find_instructions(text: str) -> tuple[Instruction, ...]:
     """Every phrase that tries to steer the reader, at most one of a kind per line, in the order of the lines."""
     shown = text.encode("utf-8", "replace")
-    if is_plain(text) and _anything().search(_lower(shown)) is None:
+    # Emphasis inside a word (ig**no**re) hides it from a matcher and not from a reader.
+    unmarked = [shown.translate(None, b"*")] if b"*" in shown else []
+    if is_plain(text) and all(_anything().search(_lower(view)) is None for view in (shown, *unmarked)):
         return ()
     found: dict[tuple[int, str], Instruction] = {}
-    for view in _iter_views(text, shown):
+    for view in (*_iter_views(text, shown), *unmarked):
         lowered = _lower(view)
         if _anything().search(lowered) is None:
             continue
