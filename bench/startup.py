@@ -11,6 +11,7 @@ from truekeep.workspace import Workspace
 
 ROUNDS = 15
 SHOWN = 16
+SCRIPT = "from truekeep.cli import main; main()"  # what the installed console script does
 
 
 def main() -> None:
@@ -20,8 +21,8 @@ def main() -> None:
         programs = {
             "python -c pass": ["-c", "pass"],
             "python -c 'import click'": ["-c", "import click"],
-            "truekeep --help": ["-m", "truekeep", "--help"],
-            "truekeep ingest, nothing to do": ["-m", "truekeep", "-w", str(workspace), "ingest"],
+            "truekeep --help": ["-c", SCRIPT, "--help"],
+            "truekeep ingest, nothing to do": ["-c", SCRIPT, "-w", str(workspace), "ingest"],
         }
         times: dict[str, list[float]] = {name: [] for name in programs}
         for _ in range(ROUNDS):

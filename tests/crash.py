@@ -117,7 +117,7 @@ def _damaged(place: Place) -> None:
 
 def _ingest_plainly(workspace: Workspace) -> object:
     """As on a system that cannot exchange two files."""
-    disk._rename_call, disk._rename_known = None, True
+    disk._calls["renameat2"] = None
     return workspace.ingest()
 
 

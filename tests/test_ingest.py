@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
-from truekeep.errors import BadSetup, NotCanonical
+from truekeep import disk
+from truekeep.errors import BadSetup, NotCanonical, StorageFailed
 from truekeep.repo import parse_remote
 from truekeep.workspace import Workspace
 
@@ -286,3 +288,21 @@ def test_a_hostile_review_folder_does_not_stop_init(tmp_path: Path) -> None:
     (drafts / "l.md").symlink_to("nowhere")
     (drafts / "x.md").write_text("---\ndraft: x\nsha256: " + "z" * 64 + "\n---\n")
     assert Workspace.init(tmp_path / "old").is_adopted
+
+
+def test_a_sync_of_many_files_that_fails_stores_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        content = a_card(topic=f"Topic {number}", body=f"Fact {number} about thing number {number}")
+        place.leave(a_handoff(card=f"c{number}.md", content=content), f"2026-11-14-09{number:02}-c.md")
+    before = tree(place.workspace)
+
+    def fails(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "syncfs")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "can_sync_together", lambda: True)
+        patch.setattr(disk, "sync_together", fails)
+        with pytest.raises(StorageFailed):
+            place.ingest()
+    assert tree(place.workspace) == before
+    assert place.ingest().count("promoted") == 40

@@ -20,6 +20,7 @@ from truekeep.model import INDEX, Splice
 from truekeep.pointers import Pointers
 
 FILE_LIMIT = 64 * 1024 * 1024
+MANY = 32  # from here on, one sync of the file system is cheaper than one for each file
 MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, a change is one splice
 
 
@@ -116,13 +117,16 @@ class Vault:
         """
         stamps: dict[str, Stamp] = {}
         prepared: list[tuple[int, str]] = []
+        together = len(changes) >= MANY and disk.can_sync_together()
         try:
             for change in changes:
                 if change.data is not None:
                     folder, name = self._place(change.path)
                     prepared.append((folder, name))
                     mode = change.before.stamp.mode if change.before else None
-                    stamps[change.path] = disk.write_beside(folder, name, change.data, mode=mode)
+                    stamps[change.path] = disk.write_beside(folder, name, change.data, mode=mode, sync=not together)
+            if together:
+                disk.sync_together({folder for folder, _ in prepared})
         except OSError as error:
             for folder, name in prepared:
                 disk.discard(folder, name)
