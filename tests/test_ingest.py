@@ -306,3 +306,29 @@ def test_a_sync_of_many_files_that_fails_stores_nothing(place: Place, monkeypatc
             place.ingest()
     assert tree(place.workspace) == before
     assert place.ingest().count("promoted") == 40
+
+
+def test_a_damaged_catalogue_never_costs_the_ledger(place: Place) -> None:
+    """Its damage may show only in the middle of a run; it is derived, and the ledger is not to blame."""
+    for number in range(60):
+        content = a_card(topic=f"Topic {number}", body=f"Fact {number} about the thing with the number {number} in it")
+        place.leave(a_handoff(card=f"c{number}.md", content=content), f"2026-11-14-09{number:02}-c.md")
+    place.ingest()
+    path = place.workspace / ".truekeep" / "catalog.sqlite"
+    data = bytearray(path.read_bytes())
+    assert len(data) > 5 * 4096
+    data[3 * 4096 :] = b"\x5a" * (len(data) - 3 * 4096)
+    path.write_bytes(bytes(data))
+    place.leave(a_handoff(), "2026-11-15-0900-x.md")
+    assert place.ingest().count("promoted") == 1
+    assert not list((place.workspace / ".truekeep").glob("*.damaged-*"))
+
+
+def test_a_new_ledger_does_not_learn_a_secret_from_a_name(place: Place) -> None:
+    token = "ghp_" + "a8Kd03mZq91LxPw47Tn2Yc6RvBe5Hs" + "J0uG4f"
+    place.leave(a_handoff(), f"{token}.md", inbox=place.inbox / "processed")
+    for path in (place.workspace / ".truekeep").glob("ledger.sqlite*"):
+        path.unlink()
+    place.ingest()
+    state = place.workspace / ".truekeep"
+    assert not any(token.encode() in path.read_bytes() for path in state.rglob("*") if path.is_file())

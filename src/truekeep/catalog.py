@@ -126,20 +126,15 @@ class Catalog:
         if staged is not None and staged != name:
             return staged
         query = "SELECT name FROM card WHERE folded = ? AND name != ?"
-        for (other,) in self._open().execute(query, (folded, name)):
-            return str(other)
-        return None
+        return next((str(other) for (other,) in self._ask(query, (folded, name))), None)
 
     def find_same_topic(self, topic: str, name: str) -> str | None:
         """Another card with the same topic."""
         staged = self._staged_topics.get(topic)
         if staged is not None and staged != name:
             return staged
-        for (other,) in self._open().execute(
-            "SELECT name FROM card WHERE topic = ? AND name != ? LIMIT 1", (topic, name)
-        ):
-            return str(other)
-        return None
+        query = "SELECT name FROM card WHERE topic = ? AND name != ? LIMIT 1"
+        return next((str(other) for (other,) in self._ask(query, (topic, name))), None)
 
     def find_near(self, candidate: Sketch, name: str) -> str | None:
         """Another card that says nearly the same."""
@@ -151,11 +146,26 @@ class Catalog:
                 return staged
         marks = ",".join("?" * len(candidate.bands))
         query = f"SELECT DISTINCT name FROM band WHERE key IN ({marks}) AND name != ? LIMIT 20"  # noqa: S608
-        for (other,) in self._open().execute(query, (*candidate.bands, name)).fetchall():
+        for (other,) in self._ask(query, (*candidate.bands, name)):
             found = self._read(str(other))
             if found is not None and likeness(candidate, found) >= NEAR:
                 return str(other)
         return None
+
+    def _ask(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        """The rows of a query. A file whose damage shows only now is made again, as at opening."""
+        try:
+            return self._open().execute(query, values).fetchall()
+        except (apsw.NotADBError, apsw.CorruptError):
+            self._discard()
+            return self._open().execute(query, values).fetchall()
+
+    def _discard(self) -> None:
+        """Derived: a damaged or foreign file is simply made again."""
+        self.close()
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                os.unlink(self._path + suffix)
 
     def stage(self, name: str, card_sketch: Sketch) -> None:
         """Note a card that is about to be written, so that the next handoff of the same batch sees it."""
@@ -231,11 +241,7 @@ class Catalog:
             self._db = self._connect(self._path)
             self._refresh()
         except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.SchemaChangeError):
-            # Derived: a damaged or foreign file is simply made again.
-            self.close()
-            for suffix in ("", "-wal", "-shm", "-journal"):
-                with suppress(OSError):
-                    os.unlink(self._path + suffix)
+            self._discard()
             self._db = self._rebuilt()
         except apsw.Error:
             self.close()

@@ -223,10 +223,12 @@ class Workspace:
 
     def _known_handoffs(self) -> Iterator[Record]:
         """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
+        from truekeep.hidden import printable
         from truekeep.inbox import digest_in, iter_processed
         from truekeep.ledger import Record
         from truekeep.model import Origin
         from truekeep.review import iter_drafts
+        from truekeep.secrets import withhold
 
         at = _utc(self._now())
         for draft in iter_drafts(self._the_vault()):
@@ -250,7 +252,11 @@ class Workspace:
             for folder, item in iter_processed(inbox):
                 digest = digest_in(folder, item.name, limit=self.config.limits.handoff_bytes)
                 origin = Origin(
-                    writer=inbox.writer, machine="", repository="", inbox=str(inbox.path), name=ascii(item.name)
+                    writer=inbox.writer,
+                    machine="",
+                    repository="",
+                    inbox=withhold(printable(str(inbox.path))),
+                    name=withhold(printable(item.name)),
                 )
                 yield Record(digest=digest, origin=origin, title="", received_at=at, outcome="seen", target="")
 
