@@ -32,6 +32,34 @@ class Limits(NamedTuple):
     processed_days: int = 30
 
 
+EMBEDDERS = (
+    "static",
+    "auto",
+    "none",
+    "transformer",
+    "openai-compatible",
+    "ollama",
+    "openai",
+    "gemini",
+    "voyage",
+    "mistral",
+)
+
+
+class Recall(NamedTuple):
+    """What recall covers, and who turns texts into vectors."""
+
+    embedder: str = "static"
+    model: str = ""
+    base_url: str = ""
+    key_env: str = ""
+    dimensions: int = 0
+    extra_paths: tuple[str, ...] = ()
+    transcripts: bool = True
+    transcript_days: int = 30
+    lend: bool = True
+
+
 class Config(NamedTuple):
     """What a workspace is told to do."""
 
@@ -39,6 +67,7 @@ class Config(NamedTuple):
     writers: Mapping[str, str] = WRITERS
     policy: Mapping[str, Policy] = MappingProxyType({})
     limits: Limits = Limits()
+    recall: Recall = Recall()
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -68,6 +97,18 @@ repositories = [{repositories}]
 # document_bytes = 65536
 # review_days = 30          # `review prune` without --older-than
 # processed_days = 30
+
+[recall]
+# embedder = "static"       # static | none | transformer | openai-compatible | ollama | openai | gemini | voyage |
+#                           # mistral | auto; only static, none and transformer keep every text on this machine
+# model = ""                # the model's name, or the folder of a transformer
+# base_url = ""             # for openai-compatible and ollama
+# key_env = ""              # the environment variable that holds the key, if it is not the usual one
+# dimensions = 0            # shorter vectors, where the service offers them
+# extra_paths = []          # more Markdown to search, such as "~/notes"
+# transcripts = true        # search the harnesses' own session files, when asked to
+# transcript_days = 30
+# lend = true               # take vectors from OpenClaw's database where it has them for the same model
 """
 
 
@@ -85,12 +126,13 @@ def parse_config(text: str, *, where: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
     problems: list[str] = []
-    _unknown(data, ("repositories", "writers", "policy", "limits"), "", problems)
+    _unknown(data, ("repositories", "writers", "policy", "limits", "recall"), "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
         policy=_policy(data.get("policy", {}), problems),
         limits=_limits(data.get("limits", {}), problems),
+        recall=_recall(data.get("recall", {}), problems),
     )
     if problems:
         raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
@@ -166,3 +208,31 @@ def _limits(value: Any, problems: list[str]) -> Limits:
         else:
             chosen[key] = number
     return Limits(**chosen)
+
+
+def _recall(value: Any, problems: list[str]) -> Recall:
+    table = _table(value, "recall", problems)
+    defaults = Recall()
+    _unknown(table, Recall._fields, "recall.", problems)
+    chosen: dict[str, Any] = {}
+    for key in Recall._fields:
+        if key not in table:
+            continue
+        default, given = getattr(defaults, key), table[key]
+        if key == "embedder" and given not in EMBEDDERS:
+            problems.append(f"recall.embedder must be one of {', '.join(EMBEDDERS)}")
+        elif isinstance(default, tuple):
+            if not isinstance(given, list) or not all(isinstance(item, str) and item for item in given):
+                problems.append(f"recall.{key} must be a list of paths")
+            else:
+                chosen[key] = tuple(given)
+        elif type(given) is not type(default):
+            problems.append(f"recall.{key} must be {_KINDS[type(default)]}")
+        elif isinstance(given, int) and not 0 <= given <= 100_000:
+            problems.append(f"recall.{key} must be a whole number from 0 to 100000")
+        else:
+            chosen[key] = given
+    return Recall(**chosen)
+
+
+_KINDS = {str: "a text", bool: "true or false", int: "a whole number"}

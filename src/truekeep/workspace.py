@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
 from truekeep.disk import UnsafePath
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     from truekeep.card import Card
     from truekeep.catalog import Catalog
     from truekeep.draft import Draft
+    from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
     from truekeep.history import History, Line
     from truekeep.inbox import Inbox
     from truekeep.ledger import Entry, Ledger, Record
+    from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.vault import Vault
+
+RANKINGS = ("truekeep", "openclaw")
 
 
 def default_path() -> Path:
@@ -66,6 +70,7 @@ class Workspace:
         self._vault: Vault | None = None
         self._ledger: Ledger | None = None
         self._catalog: Catalog | None = None
+        self._recall: Recall | None = None
         self.notices: list[str] = []
         self._is_writing = False
 
@@ -115,10 +120,10 @@ class Workspace:
         return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
 
     def close(self) -> None:
-        for room in (self._catalog, self._ledger, self._vault):
+        for room in (self._recall, self._catalog, self._ledger, self._vault):
             if room is not None:
                 room.close()
-        self._catalog = self._ledger = self._vault = None
+        self._recall = self._catalog = self._ledger = self._vault = None
 
     def __enter__(self) -> Workspace:
         return self
@@ -277,6 +282,13 @@ class Workspace:
         from truekeep.history import History
 
         return History(self._books(), actor=_person(), now=self._now())
+
+    def _the_recall(self) -> Recall:
+        from truekeep.recall import Recall
+
+        if self._recall is None:
+            self._recall = Recall(str(self.path), str(self.path / STATE), self.config.recall, now=self._now)
+        return self._recall
 
     # The verbs.
 
@@ -551,6 +563,78 @@ class Workspace:
         """Put back what an entry changed, unless a person has edited since."""
         with self._writing("undo"):
             return self._history().undo(number)
+
+    def index(
+        self, *, rebuild: bool = False, tell: Callable[[str, int, int], None] = lambda *_: None, wait: float = 10.0
+    ) -> Indexed:
+        """Bring the search index up to date with the files."""
+        return self._the_recall().index(rebuild=rebuild, tell=tell, wait=wait)
+
+    def watch(self, tell: Callable[[Indexed], None], *, stop: Any = None) -> None:
+        """Keep the search index up to date until stopped."""
+        self._the_recall().watch(tell, stop=stop)
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 6,
+        stores: Sequence[str] = (),
+        since: date | None = None,
+        repository: str = "",
+        ranking: str = "truekeep",
+        mmr: float | None = None,
+        half_life: float | None = None,
+    ) -> Answer:
+        """Find memories by words and by meaning. Nothing is changed but the index."""
+        from truekeep.index.search import Filter
+        from truekeep.index.sources import STORES
+
+        if unknown := set(stores) - set(STORES):
+            raise BadInput(f"there is no store {sorted(unknown)[0]!r}", hint=f"stores: {', '.join(STORES)}")
+        if ranking not in RANKINGS:
+            raise BadInput(f"there is no ranking {ranking!r}", hint=f"rankings: {', '.join(RANKINGS)}")
+        if not 1 <= limit <= 1000:
+            raise BadInput(f"{limit} hits cannot be asked for", hint="from 1 to 1000")
+        chosen = Filter(stores=tuple(stores), since=since.isoformat() if since else "", repository=repository)
+        return self._the_recall().search(
+            query, limit=limit, filter=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
+        )
+
+    def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:
+        """Some lines of a memory file, by its path or by a citation such as memory/cards/a.md#L5-L9."""
+        from truekeep.excerpt import LINES, parse_citation, read_excerpt
+
+        path, cited, count = parse_citation(path)
+        first, lines = first or cited or 1, lines or count or LINES
+        today = self._now().date()
+        if path.startswith("transcripts/"):
+            return self._the_recall().read_transcript(path, first=first, lines=lines, today=today)
+        extra = self.config.recall.extra_paths
+        return read_excerpt(str(self.path), path, first=first, lines=lines, extra=extra, today=today)
+
+    def today(self) -> date:
+        return self._now().date()
+
+    def recall_status(self) -> Status:
+        """How the search index stands."""
+        return self._the_recall().status()
+
+    def leave_handoff(self, text: str, *, writer: str, name: str = "") -> tuple[Path, Filing]:
+        """Judge a handoff as ingest will, and leave it in the workspace's own inbox of a writer."""
+        from truekeep.errors import InvalidHandoff
+        from truekeep.handoff import handoff_name, parse_handoff
+        from truekeep.inbox import Inbox, deliver
+
+        writers = self.config.writers
+        if writer not in writers:
+            raise BadInput(f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}")
+        raw = text.encode("utf-8", "surrogateescape")
+        name = handoff_name(name or parse_handoff(text).title, self._now())
+        (filing,) = self.lint([(raw, name, self.path)])
+        if filing.outcome in ("review", "refused"):
+            raise InvalidHandoff("this handoff would not be filed, so it was not written", filing.blocking)
+        return deliver(Inbox(root=self.path, folder=writers[writer], writer=writer), name, raw), filing
 
     def relative(self, path: str) -> str:
         """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""

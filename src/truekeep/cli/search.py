@@ -1,0 +1,246 @@
+"""`truekeep index`, `truekeep search`, `truekeep get`: recall from the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.excerpt import Excerpt
+    from truekeep.index.search import Hit
+    from truekeep.recall import Answer, Indexed
+
+_STORES = ("cards", "documents", "logs", "transcripts")
+_BAR = 24
+
+
+@click.command()
+@click.option("--rebuild", is_flag=True, help="Index everything anew; the old index answers until then.")
+@click.option("--watch", is_flag=True, help="Stay, and follow edits as they happen.")
+@json_option
+@workspace_option
+@click.pass_context
+def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspace: str | None) -> None:
+    """Bring the search index up to date.
+
+    Search does this by itself for what changed lately; index does all of it, with transcripts, and is what a timer runs.
+
+    Example: truekeep index --watch
+    """
+    opened = open_workspace(ctx, workspace)
+    if watch:
+        _watch(opened, as_json=as_json)
+        return
+    done = opened.index(rebuild=rebuild, tell=_progress(as_json))
+    _show_indexed(done, as_json=as_json)
+
+
+def _watch(opened: Any, *, as_json: bool) -> None:
+    import signal
+    import threading
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    def tell(done: Indexed) -> None:
+        _show_indexed(done, as_json=as_json)
+        sys.stdout.flush()
+
+    opened.watch(tell, stop=stop)
+
+
+def _progress(as_json: bool) -> Callable[[str, int, int], None]:
+    """A line that counts, for a person at a terminal; nothing for anyone else."""
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def tell(what: str, at: int, total: int) -> None:
+        filled = _BAR * at // max(1, total)
+        end = "\r\x1b[K" if at >= total else ""
+        click.echo(f"\r{what:11} {'█' * filled}{'░' * (_BAR - filled)} {at}/{total}{end}", nl=False, err=True)
+
+    return tell
+
+
+def _show_indexed(done: Indexed, *, as_json: bool) -> None:
+    if as_json:
+        print_json("index", done._asdict())
+        return
+    changed = f"{done.changed} changed" if done.changed else "nothing changed"
+    removed = f", {done.removed} gone" if done.removed else ""
+    rebuilt = f", rebuilt because {done.rebuilt}" if done.rebuilt and done.rebuilt != "asked for" else ""
+    meaning = f"meaning by {done.provider} {done.model}".rstrip() if done.provider != "none" else "words only"
+    sessions = f" and {done.transcripts} transcripts" if done.transcripts else ""
+    click.echo(
+        f"{click.style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: {changed}{removed}{rebuilt}"
+        f" ({done.seconds:.1f} s; {meaning})"
+    )
+    for note in done.notes:
+        click.echo(click.style(f"  {printable(note)}", fg="yellow"), err=True)
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=6, show_default=True, help="How many hits.")
+@click.option("--store", "stores", multiple=True, type=click.Choice(_STORES), help="Only this store; may be repeated.")
+@click.option("--since", metavar="DAY", help="Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
+@click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
+@click.option("--explain", is_flag=True, help="Say why each hit is here.")
+@click.option("--ranking", type=click.Choice(("truekeep", "openclaw")), default="truekeep", show_default=True)
+@click.option("--mmr", type=click.FloatRange(0, 1), help="With openclaw: rerank for diversity; its own value is 0.7.")
+@click.option(
+    "--half-life", type=click.FloatRange(min=0.1), metavar="DAYS", help="With openclaw: decay logs; its own is 30."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def search(
+    ctx: click.Context, /, query: tuple[str, ...], explain: bool, as_json: bool, workspace: str | None, **given: Any
+) -> None:
+    """Find memories by words and by meaning.
+
+    A question, an identifier, an error message, a path: any of them will do. What changed a moment ago is in. Every hit says
+    how old it is; transcripts are left out unless asked for, or unless nothing else matches.
+
+    Example: truekeep search "which port does staging answer on" -n 3 --explain
+    """
+    opened = open_workspace(ctx, workspace)
+    since = _day(given.pop("since"), opened.today())
+    answer = opened.search(" ".join(query), since=since, **given)
+    if as_json:
+        print_json("search", shown_answer(answer))
+        return
+    _show_answer(answer, explain=explain)
+
+
+def _day(text: str | None, today: date) -> date | None:
+    if not text:
+        return None
+    from datetime import timedelta
+
+    units = {"d": 1, "w": 7, "m": 30, "y": 365}
+    try:
+        if text[-1] in units and text[:-1].isdigit():
+            return today - timedelta(days=int(text[:-1]) * units[text[-1]])
+        return date.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        raise BadInput(f"--since {text!r} is not a day", hint="2026-03-01, or 30d, 8w, 6m, 1y") from error
+
+
+def shown_answer(answer: Answer) -> dict[str, Any]:
+    """An answer as data, for scripts and for MCP."""
+    return {
+        "query": answer.query,
+        "mode": answer.mode,
+        "provider": answer.provider,
+        "model": answer.model,
+        "ranking": answer.ranking,
+        "notes": list(answer.notes),
+        "corrections": [{"typed": typed, "known": known} for typed, known in answer.corrections],
+        "waiting": answer.waiting,
+        "hits": [shown_hit(hit) for hit in answer.hits],
+    }
+
+
+def shown_hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "path": hit.path,
+        "first": hit.first,
+        "last": hit.last,
+        "citation": hit.citation,
+        "text": hit.text,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "store": hit.store,
+        "day": hit.day,
+        "age_days": hit.age_days,
+        "heading": hit.heading,
+        "repository": hit.repository,
+        "matched": list(hit.matched),
+        "also": list(hit.also),
+    }
+
+
+def shown_age(age_days: int | None) -> str:
+    if age_days is None:
+        return "age unknown"
+    if age_days < 0:
+        return "dated in the future"
+    if age_days < 2:
+        return ("today", "yesterday")[age_days]
+    if age_days < 60:
+        return f"{age_days} days old"
+    return f"{age_days // 30} months old" if age_days < 730 else f"{age_days // 365} years old"
+
+
+def _show_answer(answer: Answer, *, explain: bool) -> None:
+    if not answer.hits:
+        click.echo("nothing in memory matches")
+    for number, hit in enumerate(answer.hits, 1):
+        age = shown_age(hit.age_days)
+        colour = "red" if (hit.age_days or 0) > 365 else "yellow" if (hit.age_days or 0) > 90 else "green"
+        head = f"{number}. {click.style(printable(hit.citation), bold=True)}  {hit.store}  {click.style(age, fg=colour)}  {hit.score:.2f}"
+        click.echo(head)
+        if hit.heading:
+            click.echo(click.style(f"   {printable(clip(hit.heading, 100))}", fg="cyan"))
+        shown = [line for line in hit.text.split("\n") if line.strip()]
+        for line in shown[:8]:
+            click.echo(f"   {printable(clip(line, 160))}")
+        if len(shown) > 8:
+            click.echo(
+                click.style(f"   … {len(shown) - 8} more lines: truekeep get {printable(hit.citation)}", dim=True)
+            )
+        if hit.also:
+            click.echo(click.style(f"   the same in {', '.join(map(printable, hit.also))}", dim=True))
+        if explain:
+            parts = "  ".join(
+                f"{name} {value:+.2f}" for name, value in sorted(hit.parts.items(), key=lambda item: -abs(item[1]))
+            )
+            click.echo(click.style(f"   why: {parts}", dim=True))
+            if hit.matched:
+                click.echo(click.style(f"   matched: {printable(', '.join(hit.matched[:12]))}", dim=True))
+    for typed, known in answer.corrections:
+        click.echo(
+            click.style(f"no memory has {printable(typed)!r}; looked for {printable(known)!r}", fg="yellow"), err=True
+        )
+    for note in answer.notes:
+        click.echo(click.style(printable(note), fg="yellow"), err=True)
+
+
+@click.command()
+@click.argument("path")
+@click.option("--from", "first", type=click.IntRange(min=1), metavar="N", help="The first line. [default: 1]")
+@click.option("--lines", type=click.IntRange(1, 100_000), metavar="N", help="How many lines. [default: 120]")
+@json_option
+@workspace_option
+@click.pass_context
+def get(
+    ctx: click.Context, path: str, first: int | None, lines: int | None, as_json: bool, workspace: str | None
+) -> None:
+    """Read a memory file, or the lines that a search cited.
+
+    Example: truekeep get memory/cards/staging-proxy.md#L5-L9
+    """
+    excerpt = open_workspace(ctx, workspace).get(path, first=first, lines=lines)
+    if as_json:
+        print_json("get", shown_excerpt(excerpt))
+        return
+    for line in excerpt.text.split("\n"):
+        click.echo(printable(line))
+    tail = f"{printable(excerpt.path)} · {excerpt.store} · {shown_age(excerpt.age_days)}"
+    if excerpt.next:
+        tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"
+    click.echo(click.style(f"[{tail}]", dim=True), err=True)
+
+
+def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:
+    return {**excerpt._asdict(), "next": excerpt.next}

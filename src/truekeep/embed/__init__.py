@@ -1,0 +1,123 @@
+"""Embedders: text → vectors. One small protocol, several implementations, each a module that is loaded when chosen.
+
+An embedder may be wrong in every way (hang, NaN, half a batch, another model under the same name); what it returns is
+checked here, once, before anyone stores or compares it. Nothing in this folder reads memory or writes the index.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from truekeep.config import Recall
+
+    Vector = array[float]  # array("f"), of unit length
+else:
+    Vector = array
+
+
+def load_numpy() -> Any:
+    """numpy, with one thread: more of them cost start-up and processor time, and a batch is too small to gain."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import numpy
+
+    return numpy
+
+
+class EmbedderFailed(Exception):
+    """An embedder cannot answer: said in the result, never fatal, because words still answer."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length, always the same ones for the same text."""
+
+    provider: str  # static, transformer, openai, ollama, ...
+    model: str
+    key: str  # whatever else decides the vectors: endpoint, dimensions, a digest of the weights; never a credential
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
+        """One vector for each text, in order. Raises EmbedderFailed."""
+        ...
+
+
+def checked(vectors: Sequence[Sequence[float]], count: int, *, who: str) -> list[Vector]:
+    """Unit vectors, or EmbedderFailed: as many as asked for, all of one size, every number finite.
+
+    A vector of nothing but zeros stays one: that is how an embedder says that a text holds nothing it knows.
+    """
+    if len(vectors) != count:
+        raise EmbedderFailed(f"{who} returned {len(vectors)} vectors for {count} texts")
+    unit: list[Vector] = []
+    for values in vectors:
+        try:
+            vector = array("f", values)
+        except (TypeError, ValueError, OverflowError) as error:  # whatever JSON can hold may arrive here
+            raise EmbedderFailed(f"{who} returned something that is not a vector") from error
+        if not vector or (unit and len(vector) != len(unit[0])):
+            raise EmbedderFailed(f"{who} returned vectors of different sizes")
+        length = math.hypot(*vector)
+        if not math.isfinite(length):
+            raise EmbedderFailed(f"{who} returned a vector that is not finite")
+        unit.append(array("f", [value / length for value in vector]) if length else vector)
+    return unit
+
+
+class Versioned:
+    """An embedder whose model may change under the same name; each time it does, its key does too."""
+
+    def __init__(self, embedder: Embedder, epoch: int) -> None:
+        self._embedder = embedder
+        self.provider = embedder.provider
+        self.model = embedder.model
+        self.key = f"{embedder.key} #{epoch}" if epoch else embedder.key
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
+        return self._embedder.embed(texts, is_query=is_query)
+
+
+def choose(settings: Recall, environ: Mapping[str, str]) -> str:
+    """Which embedder the settings mean. `auto` takes what is local first, then the services in the document's order."""
+    if settings.embedder != "auto":
+        return settings.embedder
+    if settings.model and os.path.isdir(os.path.expanduser(settings.model)):
+        return "transformer"
+    if settings.base_url:
+        return "openai-compatible" if settings.model else "ollama"
+    from truekeep.embed.remote import has_key
+
+    return next((name for name in ("openai", "gemini", "voyage", "mistral") if has_key(name, environ)), "static")
+
+
+def make_embedder(provider: str, settings: Recall, environ: Mapping[str, str], *, lexicon: str = "") -> Embedder | None:
+    """The embedder of that name; None when there shall be none. Raises EmbedderFailed when it cannot be had."""
+    if provider == "none":
+        return None
+    if provider == "static":
+        from truekeep.embed.static import Static
+
+        return Static(lexicon=lexicon)
+    if provider in ("transformer", "fastembed"):
+        from truekeep.embed.transformer import make_transformer
+
+        if not settings.model:
+            raise EmbedderFailed("recall.model is empty", hint="name the folder of the model in config.toml")
+        return make_transformer(os.path.expanduser(settings.model))
+    from truekeep.embed.remote import make_remote
+
+    return make_remote(
+        provider,
+        model=settings.model,
+        base_url=settings.base_url,
+        key_env=settings.key_env,
+        dimensions=settings.dimensions or None,
+        environ=environ,
+    )

@@ -1,0 +1,316 @@
+"""The embedded embedder: static word vectors that come inside a package, so that meaning needs no key and no download.
+
+The vectors are those of wordllama (32,000 word pieces, 256 numbers each), read straight from its files. A text's vector
+is the sum over its distinct words; a word that is no piece itself is the sum of its pieces. Because nothing depends on
+word order, indexing a text costs little more than finding its words.
+
+Beside whole texts it compares single words: `neighbours` finds the known words nearest to a question's words, which is
+how a question about a "database" finds a line about "sqlite". What that needs is kept in one small file, the lexicon,
+made on first use and safe to delete.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from truekeep.embed import EmbedderFailed, Vector, load_numpy
+from truekeep.words import WORD, fold_words
+
+if TYPE_CHECKING:
+    import mmap
+
+DIMENSIONS = 256
+NEAR = 0.35  # cosine below which two words have nothing to do with each other
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_FORMAT = b"truekeep lexicon 1\n"
+_SCALE = 406.0  # a unit vector's numbers as 8 bits: five standard deviations fit
+_MOST_WORDS = 60_000  # word vectors kept while indexing; 60 MB
+_TOGETHER = 64  # texts summed up in one go
+_FEW = 12  # texts that are cheaper to sum up in Python than to load numpy for
+_LONGEST_WORD = 64
+_BLANK = "▁"
+
+
+class Static:
+    """Static vectors from the package's own files."""
+
+    provider = "static"
+    model = "wordllama-l2-supercat-256"
+
+    def __init__(self, folder: str | None = None, *, lexicon: str = "") -> None:
+        """The package's folder, found by itself unless named, and where the lexicon is kept (in memory if nowhere)."""
+        self._folder = folder or _package_folder()
+        self._weights_path = os.path.join(self._folder, _WEIGHTS)
+        self._lexicon_path = lexicon
+        try:
+            info = os.stat(self._weights_path)
+        except OSError as error:
+            raise EmbedderFailed(
+                "the static vectors are missing", hint="pip install --force-reinstall wordllama"
+            ) from error
+        self.key = f"{info.st_size}-words-1"
+        self._weights: mmap.mmap | None = None
+        self._offset = 0
+        self._pieces: dict[str, int] = {}
+        self._known: tuple[str, ...] = ()
+        self._known_vectors: memoryview = memoryview(b"")
+        self._rows: dict[str, int] = {}
+        self._table: Any = None
+
+    # Texts.
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:  # noqa: ARG002
+        if not texts:
+            return []
+        self._open()
+        if len(texts) <= _FEW:
+            return [self._sum_up(sorted(_words(text))) for text in texts]
+        table = self.embed_table(texts)
+        vectors = []
+        for row in table:
+            vector = array("f")
+            vector.frombytes(row.tobytes())
+            vectors.append(vector)
+        return vectors
+
+    def embed_table(self, texts: Sequence[str]) -> Any:
+        """The vectors of many texts as one numpy table, without the detour over Python's numbers."""
+        np = load_numpy()
+
+        self._open()
+        sums = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(texts), _TOGETHER):
+            part = texts[start : start + _TOGETHER]
+            sums[start : start + len(part)] = self._sum_table(part)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        lengths[lengths == 0] = 1
+        return sums / lengths
+
+    def _sum_table(self, texts: Sequence[str]) -> Any:
+        """Which text has which word, as a table of ones, times the vectors of the words."""
+        np = load_numpy()
+
+        if len(self._rows) > _MOST_WORDS:
+            self._rows.clear()
+        rows = self._rows
+        indices: list[int] = []
+        counts: list[int] = []
+        for text in texts:
+            words = _words(text)
+            counts.append(len(words))
+            try:
+                indices += [rows[word] for word in words]
+            except KeyError:
+                self._learn(words)
+                indices += [rows[word] for word in words]
+        used, columns = np.unique(np.array(indices, dtype=np.int64), return_inverse=True)
+        ones = np.zeros((len(texts), len(used)), dtype=np.float32)
+        ones[np.repeat(np.arange(len(texts)), counts), columns] = 1
+        return ones @ self._table[used] if len(used) else 0
+
+    def _learn(self, words: Iterable[str]) -> None:
+        """Add words to the table of word vectors; its first row is nothing."""
+        np = load_numpy()
+
+        if self._table is None:
+            self._table = np.zeros((4096, DIMENSIONS), dtype=np.float32)
+        if not self._rows:
+            self._rows[""] = 0
+        weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        for word in words:
+            if word in self._rows:
+                continue
+            row = len(self._rows)
+            if row == len(self._table):
+                self._table = np.concatenate((self._table, np.zeros_like(self._table)))
+            self._table[row] = weights[list(self.pieces_of(word))].astype(np.float32).sum(axis=0)
+            self._rows[word] = row
+
+    def _sum_up(self, words: Iterable[str]) -> Vector:
+        sums = [0.0] * DIMENSIONS
+        for word in words:
+            for piece in self.pieces_of(word):
+                sums = [a + b for a, b in zip(sums, self._piece(piece), strict=True)]
+        return _unit(sums)
+
+    # Words.
+
+    def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], dict[str, float]]:
+        """For each word the known words near it in meaning, with their cosine; and how near known words are to a question."""
+        self._open()
+        if not self._known:
+            return [{} for _ in words], {}
+        import simsimd
+
+        packed = bytearray(pack(question))
+        for word in words:
+            packed += pack(self._sum_up((word,)))
+        count = len(self._known)
+        asked = memoryview(packed).cast("b", (len(words) + 1, DIMENSIONS))
+        scores = memoryview(simsimd.cdist(asked, self._known_vectors, "dot", dtype="int8", out_dtype="int32"))
+        flat = scores.cast("B").cast("i")
+        known = self._known
+        unit = _SCALE * _SCALE
+        near: list[dict[str, float]] = []
+        for row, word in enumerate(words, 1):
+            line = flat[row * count : (row + 1) * count].tolist()
+            least = int(NEAR * unit)
+            best = [at for at, score in enumerate(line) if score >= least]
+            near.append({known[at]: line[at] / unit for at in best if known[at] != word})
+        line = flat[:count].tolist()
+        least = int(0.1 * unit)
+        return near, {known[at]: score / unit for at, score in enumerate(line) if score >= least}
+
+    def pieces_of(self, word: str) -> tuple[int, ...]:
+        """A word's pieces, as the tokenizer of the vectors cuts it: always join the pair that became a piece first."""
+        return _cut(_BLANK + word[:_LONGEST_WORD], self)
+
+    def find_piece(self, text: str) -> int | None:
+        return self._pieces.get(text)
+
+    # Files.
+
+    def _open(self) -> None:
+        if self._pieces:
+            return
+        import mmap
+
+        try:
+            with open(self._weights_path, "rb") as file:
+                self._weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._offset = 8 + int.from_bytes(self._weights[:8], "little")
+            if len(self._weights) - self._offset != 32_000 * DIMENSIONS * 2:
+                raise EmbedderFailed(f"{self._weights_path} is not what it should be", hint="reinstall wordllama")
+            if not self._read_lexicon():
+                self._make_lexicon()
+        except (OSError, ValueError) as error:
+            raise EmbedderFailed(f"the static vectors cannot be read: {error}", hint="reinstall wordllama") from error
+
+    def _mapped(self) -> mmap.mmap:
+        assert self._weights is not None
+        return self._weights
+
+    def _piece(self, number: int) -> tuple[float, ...]:
+        import struct
+
+        return struct.unpack_from("<256e", self._mapped(), self._offset + number * DIMENSIONS * 2)
+
+    def _read_lexicon(self) -> bool:
+        try:
+            with open(self._lexicon_path, "rb") as file:
+                data = file.read()
+        except OSError:
+            return False
+        head = _FORMAT + self.key.encode() + b"\n"
+        if not data.startswith(head):
+            return False
+        pieces, _, rest = data[len(head) :].partition(b"\0")
+        known, _, vectors = rest.partition(b"\0")
+        self._take(pieces.decode(), known.decode(), vectors)
+        return len(self._pieces) == 32_000 and len(vectors) == len(self._known) * DIMENSIONS
+
+    def _take(self, pieces: str, known: str, vectors: bytes) -> None:
+        self._pieces = {piece: number for number, piece in enumerate(pieces.split("\n"))}
+        self._known = tuple(known.split("\n"))
+        if len(vectors) == len(self._known) * DIMENSIONS:
+            self._known_vectors = memoryview(vectors).cast("b", (len(self._known), DIMENSIONS))
+
+    def _make_lexicon(self) -> None:
+        """Read the tokenizer's vocabulary, and take the pieces that are whole words as the known ones."""
+        import json
+
+        np = load_numpy()
+
+        with open(os.path.join(self._folder, _TOKENIZER), encoding="utf-8") as file:
+            vocabulary: dict[str, int] = json.load(file)["model"]["vocab"]
+        names = [""] * len(vocabulary)
+        for piece, number in vocabulary.items():
+            names[number] = piece.replace("\n", " ").replace("\0", " ")  # never a part of a word
+        known: dict[str, int] = {}
+        for number, piece in enumerate(names):
+            word = piece[1:]
+            if piece.startswith(_BLANK) and len(word) > 1 and word.isalpha():
+                folded = word.lower()
+                if folded not in known or word == folded:
+                    known[folded] = number
+        weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        chosen = weights[list(known.values())].astype(np.float32)
+        chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
+        vectors = np.clip(np.rint(chosen * _SCALE), -127, 127).astype(np.int8).tobytes()
+        pieces_text, known_text = "\n".join(names), "\n".join(known)
+        self._take(pieces_text, known_text, vectors)
+        if self._lexicon_path:
+            head = _FORMAT + self.key.encode() + b"\n"
+            _write(self._lexicon_path, head + pieces_text.encode() + b"\0" + known_text.encode() + b"\0" + vectors)
+
+
+def pack(vector: Sequence[float]) -> bytes:
+    """A unit vector in 8 bits a number."""
+    scale = _SCALE
+    return bytes([(127 if (v := round(x * scale)) > 127 else -127 if v < -127 else v) & 0xFF for x in vector])
+
+
+def _words(text: str) -> set[str]:
+    return fold_words(text) or set(WORD.findall(text.lower()))
+
+
+def _unit(sums: list[float]) -> Vector:
+    length = sum(value * value for value in sums) ** 0.5
+    return array("f", [value / length for value in sums] if length else sums)
+
+
+@lru_cache(maxsize=65_536)
+def _cut(word: str, static: Static) -> tuple[int, ...]:
+    parts = list(word)
+    while len(parts) > 1:
+        best: tuple[int, int] | None = None
+        for at in range(len(parts) - 1):
+            number = static.find_piece(parts[at] + parts[at + 1])
+            if number is not None and (best is None or number < best[0]):
+                best = (number, at)
+        if best is None:
+            break
+        at = best[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    pieces: list[int] = []
+    for part in parts:
+        number = static.find_piece(part)
+        if number is not None:
+            pieces.append(number)
+        else:  # a character that is no piece: its bytes are
+            pieces += [
+                found
+                for byte in part.encode("utf-8", "replace")
+                if (found := static.find_piece(f"<0x{byte:02X}>")) is not None
+            ]
+    return tuple(pieces)
+
+
+def _package_folder() -> str:
+    try:
+        spec = find_spec("wordllama")  # finds the folder without running the package
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbedderFailed("the static vectors are not installed", hint="pip install wordllama")
+    return spec.submodule_search_locations[0]
+
+
+def _write(path: str, data: bytes) -> None:
+    """Derived: a disk that cannot be written costs only time."""
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except OSError:
+        from contextlib import suppress
+
+        with suppress(OSError):
+            os.unlink(beside)

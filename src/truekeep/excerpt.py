@@ -1,0 +1,168 @@
+"""A memory file, or some of its lines, for a reader: how old it is, and how to go on where it was cut.
+
+Only what recall covers can be read here: Markdown memory and configured extra paths, through no link. A transcript is
+shown as its dialogue, under the line numbers of the session file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep.errors import BadInput, NotFound
+from truekeep.index.passages import describe
+from truekeep.index.refresh import decode, read_source
+from truekeep.index.sources import Source, store_of, sweep
+
+LINES = 120
+CHARACTERS = 12_000
+_CITATION = re.compile(r"(.+?)#L(\d{1,9})(?:-L?(\d{1,9}))?\Z")
+
+
+class Excerpt(NamedTuple):
+    """Some lines of a memory file."""
+
+    path: str
+    first: int
+    last: int
+    total: int
+    text: str
+    store: str
+    day: str
+    age_days: int | None
+    repository: str
+
+    @property
+    def next(self) -> int | None:
+        """Where to go on, if anything is left."""
+        return self.last + 1 if self.last < self.total else None
+
+
+class NotMemory(BadInput):
+    """The path is outside what recall may read."""
+
+    code = "not-memory"
+
+
+def parse_citation(wanted: str) -> tuple[str, int | None, int | None]:
+    """A path as it is cited, `path#L5-L9`: the path, its first line, how many."""
+    match = _CITATION.match(wanted)
+    if match is None:
+        return wanted, None, None
+    first = int(match[2])
+    return match[1], first, max(1, int(match[3]) - first + 1) if match[3] else 1
+
+
+def read_excerpt(
+    root: str, wanted: str, *, first: int = 1, lines: int = LINES, extra: Sequence[str] = (), today: date
+) -> Excerpt:
+    """Lines of a memory file, as many as asked for and fit."""
+    source = find_source(root, wanted, extra)
+    try:
+        data, info = read_source(source.location)
+    except FileNotFoundError as error:
+        raise NotFound(f"{wanted} is gone", hint="`truekeep search` finds where it went") from error
+    except OSError as error:
+        raise BadInput(f"{wanted}: {error.strerror}", hint="it must be a plain readable file") from error
+    text = decode(data)
+    about = describe(source.path, text)
+    day = about.day or date.fromtimestamp(info.st_mtime).isoformat()
+    everything = text.split("\n")
+    if everything and everything[-1] == "":
+        everything.pop()
+    return cut_excerpt(source.path, source.store, everything, first, lines, day, about.repository, today)
+
+
+def cut_excerpt(
+    path: str, store: str, everything: Sequence[str], first: int, lines: int, day: str, repository: str, today: date
+) -> Excerpt:
+    total = len(everything)
+    if first > max(1, total):
+        raise NotFound(f"{path} has {total} lines, so there is no line {first}", hint=f"--from 1 to {max(1, total)}")
+    chosen = list(everything[first - 1 : first - 1 + lines])
+    size = 0
+    for at, line in enumerate(chosen):
+        size += len(line) + 1
+        if size > CHARACTERS and at:
+            del chosen[at:]
+            break
+    if chosen and len(chosen[0]) > CHARACTERS:
+        chosen[0] = chosen[0][:CHARACTERS] + "…"
+    try:
+        age: int | None = (today - date.fromisoformat(day)).days
+    except ValueError:
+        age = None
+    last = first + len(chosen) - 1
+    return Excerpt(
+        path, first, max(first, last) if chosen else 0, total, "\n".join(chosen), store, day, age, repository
+    )
+
+
+def find_source(root: str, wanted: str, extra: Sequence[str]) -> Source:
+    """The memory file of that path. Asked of the sweep, so nothing that it does not see can be read."""
+    path = os.path.normpath(wanted.replace("\x00", ""))
+    if os.path.isabs(path):
+        inside = os.path.relpath(path, root)
+        path = path if inside.startswith("..") else inside
+    path = path.replace(os.sep, "/")
+    names = {path, f"{path}.md", f"memory/cards/{path}", f"memory/cards/{path}.md", f"memory/{path}"}
+    found = {source.path: source for source in sweep(root, extra) if source.path in names}
+    for name in (path, f"{path}.md", f"memory/{path}", f"memory/cards/{path}", f"memory/cards/{path}.md"):
+        if name in found:
+            return found[name]
+    if path.startswith("../") or path == ".." or os.path.isabs(path):
+        raise NotMemory(f"{wanted} is outside the memory", hint="name a memory file, such as memory/cards/NAME.md")
+    full = Path(root, path)
+    if full.exists() or full.is_symlink():
+        raise NotMemory(f"{wanted} is not a memory file that may be read here", hint="Markdown memory, through no link")
+    raise NotFound(f"there is no {wanted} in the memory", hint=_near(path, root, extra))
+
+
+def _near(path: str, root: str, extra: Sequence[str]) -> str:
+    import difflib
+
+    names = [source.path for source in sweep(root, extra)]
+    close = difflib.get_close_matches(path, names, 3, 0.5)
+    return f"did you mean {', '.join(close)}?" if close else "`truekeep search` finds what there is"
+
+
+def read_transcript_excerpt(
+    path: str, location: str, *, first: int, lines: int, environ: Mapping[str, str], today: date
+) -> Excerpt:
+    """The dialogue of a session from a line of its file on."""
+    from truekeep.transcript import iter_dialogue, iter_turns, read_lines
+
+    del environ
+    harness, _, file = location.partition(":")
+    everything = list(iter_dialogue(iter_turns(read_lines(Path(file)), harness)))
+    start = next((at for at, (_, origin) in enumerate(everything) if origin >= first), None)
+    if start is None:
+        raise NotFound(f"{path} says nothing from line {first} on", hint="--from 1")
+    chosen = everything[start : start + lines]
+    size = 0
+    for at, (line, _) in enumerate(chosen):
+        size += len(line) + 1
+        if size > CHARACTERS and at:
+            del chosen[at:]
+            break
+    day = date.fromtimestamp(os.stat(file).st_mtime)
+    last = chosen[-1][1]
+    text = "\n".join(line for line, _ in chosen)
+    total = everything[-1][1]
+    return Excerpt(path, chosen[0][1], last, total, text, "transcripts", day.isoformat(), (today - day).days, "")
+
+
+__all__ = [
+    "CHARACTERS",
+    "LINES",
+    "Excerpt",
+    "NotMemory",
+    "parse_citation",
+    "read_excerpt",
+    "read_transcript_excerpt",
+    "store_of",
+]

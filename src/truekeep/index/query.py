@@ -1,0 +1,172 @@
+"""A question as the index understands it: its words, its identifiers, the days it names, and what to ask FTS5.
+
+Whatever is typed becomes quoted words joined by OR, so no input is an error and no operator is obeyed. Long questions
+are cut to their rarest words; a word that the memory does not know is tried as a misspelling of one that it knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.words import Identifier, Span, cjk_pairs, content_words, find_identifiers, find_spans, stem_key
+
+if TYPE_CHECKING:
+    import apsw
+
+_LONGEST = 4_000  # characters of a question that are looked at
+_MOST_TERMS = 48
+_ENDINGS = (
+    "s",
+    "es",
+    "ed",
+    "d",
+    "er",
+    "ers",
+    "ing",
+    "ings",
+    "ion",
+    "ions",
+    "ation",
+    "ment",
+    "ments",
+    "ly",
+    "e",
+    "y",
+    "ies",
+)
+
+
+class Term(NamedTuple):
+    """One word of a question: what FTS5 is asked, how many chunks have it, how much it tells."""
+
+    word: str
+    match: str
+    count: int
+    weight: float
+
+
+class Query(NamedTuple):
+    """A question, taken apart."""
+
+    text: str
+    terms: tuple[Term, ...]
+    identifiers: tuple[Identifier, ...]
+    spans: tuple[Span, ...]
+    corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
+
+    @property
+    def weight(self) -> float:
+        return sum(term.weight for term in self.terms)
+
+
+def parse_query(text: str, db: apsw.Connection, total: int, *, today: date) -> Query:
+    """Take a question apart and weigh its words by how rare they are in this memory."""
+    text = " ".join(text.replace("\x00", " ").split())[:_LONGEST]
+    identifiers = find_identifiers(text)[:12]
+    words: dict[str, str] = {word: quote(word) for word in content_words(text)}
+    words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(text)})
+    most = max(2_000, min(20_000, total // 20))
+    terms: list[Term] = []
+    corrections: list[tuple[str, str]] = []
+    chosen = list(words.items())
+    if len(chosen) > 4 * _MOST_TERMS:
+        chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
+    for word, match in chosen:
+        count = count_matches(db, match, most)
+        if count == 0 and word.isascii():
+            known = find_known(db, word)
+            if known:
+                corrections.append((word, known))
+                match = f"{quote(known)}"
+                count = count_matches(db, match, most)
+                word = known
+        terms.append(Term(word, match, count, rarity(count, total)))
+    terms.sort(key=lambda term: -term.weight)
+    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, find_spans(text, today), tuple(corrections))
+
+
+def quote(words: str) -> str:
+    return '"' + words.replace('"', " ") + '"'
+
+
+def rarity(count: int, total: int) -> float:
+    """How much a word tells, from how many of all chunks have it."""
+    return math.log(1 + (max(total, 1) - count + 0.5) / (count + 0.5)) if count else math.log(2 + 2 * max(total, 1))
+
+
+def count_matches(db: apsw.Connection, match: str, most: int) -> int:
+    """How many chunks have this, counted no further than needed to know that it is common."""
+    query = "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)"
+    return int(db.execute(query, (match, most)).get)
+
+
+def variants(word: str) -> Iterable[str]:
+    """The forms in which a word may stand in a text."""
+    yield word
+    if not word.isalpha() or len(word) < 3:
+        return
+    stem = stem_key(word)
+    yield stem
+    for ending in _ENDINGS:
+        yield word + ending
+        yield stem + ending
+    if len(stem) > 2:
+        for ending in ("ed", "ing", "er"):
+            yield stem + stem[-1] + ending
+
+
+def phrase_of(identifier: Identifier) -> str:
+    """What finds an identifier whole: its words next to each other; the last may go on, as a commit's digits do."""
+    phrase = quote(" ".join(identifier.words[:24]))
+    last = identifier.words[-1]
+    return phrase + "*" if len(identifier.words) == 1 and len(last) >= 6 and any(c.isdigit() for c in last) else phrase
+
+
+# Misspellings.
+
+
+def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | None:
+    """The word of the memory that an unknown word is most likely a misspelling of."""
+    if not 4 <= len(word) <= 24 or sum(character.isdigit() for character in word) > 1:
+        return None
+    allowed = 1 if len(word) < 8 else 2
+    best: tuple[int, int, str] | None = None
+    tried = {word[0]}
+    for first in (word[0], word[1]):  # the second letter: the first one was left out, or the two were swapped
+        if first in tried and first != word[0]:
+            continue
+        tried.add(first)
+        rows = db.execute(
+            "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
+            (first, first + "\U0010ffff", len(word) - 3, len(word) + allowed, most),
+        )
+        for term, count in rows:
+            # The index keeps stems: compare with as much of the word as the stem covers, too.
+            distance = min(edit_distance(word, term, allowed), edit_distance(stem_key(word), term, allowed))
+            if distance <= allowed and (best is None or (distance, -count) < best[:2]):
+                best = (distance, -count, term)
+    return best[2] if best else None
+
+
+def edit_distance(one: str, other: str, most: int) -> int:
+    """Letters to change, insert, leave out or swap to make one word the other; anything above `most` is far."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    if sum(1 for a, b in zip(one, other, strict=False) if a != b) > 2 * most + 4 and one[:2] != other[:2]:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        previous, before, row = row, row if i == 1 else before, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(previous[j] + 1, row[-1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before = previous
+        if min(row) > most:
+            return most + 1
+    return row[-1]

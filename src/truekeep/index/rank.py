@@ -1,0 +1,273 @@
+"""Which chunks answer a question, and which of their lines: pure arithmetic over what the two searches found.
+
+Ours: three views of every candidate, each brought to the same scale and added: the words it shares with the question
+(BM25), how near it is in meaning as a whole (cosine), and for every word of the question the nearest word it has (soft
+match). What a reader would also weigh is added on top and kept small: an identifier that stands there exactly, the day
+the question names, the authority of the store, age. Then the lines of the best chunks are scored on their own, and what
+is returned are the lines around the best ones. The weights were chosen by measurement (docs/decisions.md, bench/).
+
+The other ranking, `openclaw`, is the founding document's formula with its defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from truekeep.index.query import Query, variants
+from truekeep.words import WORD
+
+
+class Weights(NamedTuple):
+    """How much each view counts."""
+
+    words: float = 0.6
+    meaning: float = 0.25
+    soft: float = 0.15
+    exact: float = 0.8
+    span: float = 0.6
+    cards: float = 0.12
+    documents: float = 0.06
+    age: float = 0.10  # for each doubling of an age counted in quarters of a year
+    line: float = 0.5
+    line_meaning: float = 0.2
+    title: float = 0.5
+    again: float = 0.5  # taken off for every passage that a file already has among the chosen
+
+
+WEIGHTS = Weights()
+
+
+class Candidate(NamedTuple):
+    """A chunk that one of the searches found."""
+
+    id: int
+    path: str
+    store: str
+    day: str
+    repository: str
+    title: str
+    heading: str
+    first: int
+    last: int
+    text: str
+    words: float  # BM25, more is better; 0 when no word is shared
+    cosine: float | None
+    age_days: int | None
+    origin: str = ""
+    lines: bytes | None = None
+
+
+class Scored(NamedTuple):
+    """A candidate with its score and what it is made of."""
+
+    candidate: Candidate
+    score: float
+    parts: Mapping[str, float]
+
+
+class Matcher:
+    """For every word of a text: which words of the question it matches, and how well."""
+
+    def __init__(
+        self, query: Query, neighbours: Sequence[Mapping[str, float]], near: Mapping[str, float] | None = None
+    ):
+        self._terms = query.terms
+        self.matches: dict[str, list[tuple[int, float]]] = {}
+        for number, term in enumerate(query.terms):
+            own = set(variants(term.word))
+            for word in own:
+                self.matches.setdefault(word, []).append((number, 1.0))
+            for word, cosine in neighbours[number].items() if number < len(neighbours) else ():
+                if word not in own:
+                    self.matches.setdefault(word, []).append((number, cosine))
+        self._keys = frozenset(self.matches)
+        self._pairs = [number for number, term in enumerate(query.terms) if not term.word.isascii()]
+        self._near = near or {}
+        total = query.weight or 1.0
+        self._weights = [term.weight / total for term in query.terms]
+
+    def soft(self, text: str) -> float:
+        """How much of the question a text covers, from 0 to 1: each word by its best match, rare words more."""
+        lowered = text.lower()
+        best: dict[int, float] = {}
+        for word in self.words_in(lowered):
+            for number, cosine in self.matches[word]:
+                if cosine > best.get(number, 0.0):
+                    best[number] = cosine
+        for number in self._pairs:
+            if self._terms[number].word in lowered:
+                best[number] = 1.0
+        weights = self._weights
+        return sum(weights[number] * cosine for number, cosine in best.items())
+
+    def words_in(self, lowered: str) -> frozenset[str]:
+        """The words of a text that match something."""
+        return self._keys.intersection(WORD.findall(lowered))
+
+    def meaning(self, text: str) -> float:
+        """About how near a short text is to the question, from the nearness of its known words."""
+        near = self._near
+        found = [near[word] for word in set(WORD.findall(text.lower())) if word in near]
+        return sum(found) / len(found) ** 0.5 if found else 0.0
+
+
+def standardise(values: Sequence[float]) -> list[float]:
+    """Values as distances from their mean, in standard deviations: what the legs have in common."""
+    if not values:
+        return []
+    mean = sum(values) / len(values)
+    deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+    return [(value - mean) / deviation if deviation > 1e-9 else 0.0 for value in values]
+
+
+def rank(query: Query, candidates: Sequence[Candidate], matcher: Matcher, weights: Weights = WEIGHTS) -> list[Scored]:
+    """All candidates, best first."""
+    has_meaning = any(candidate.cosine is not None for candidate in candidates)
+    words = standardise([candidate.words for candidate in candidates])
+    soft_raw = [
+        max(matcher.soft(candidate.text), weights.title * matcher.soft(f"{candidate.title} {candidate.heading}"))
+        for candidate in candidates
+    ]
+    soft = standardise(soft_raw)
+    meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
+    scored: list[Scored] = []
+    for at, candidate in enumerate(candidates):
+        parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
+        if meaning is not None:
+            parts["meaning"] = weights.meaning * meaning[at]
+        exact = exactness(query, candidate)
+        if exact:
+            parts["exact"] = weights.exact * exact
+        if (
+            query.spans
+            and candidate.day
+            and any(span.first.isoformat() <= candidate.day <= span.last.isoformat() for span in query.spans)
+        ):
+            parts["day"] = weights.span
+        authority = {"cards": weights.cards, "documents": weights.documents}.get(candidate.store, 0.0)
+        if authority:
+            parts["store"] = authority
+        if candidate.age_days and candidate.age_days > 0:
+            parts["age"] = -weights.age * math.log2(1 + candidate.age_days / 91)
+        scored.append(Scored(candidate, sum(parts.values()), parts))
+    scored.sort(key=lambda item: (-item.score, item.candidate.path, item.candidate.first))
+    return scored
+
+
+def exactness(query: Query, candidate: Candidate) -> float:
+    """The share of the question's identifiers that stand in a chunk, or its path, letter for letter."""
+    if not query.identifiers:
+        return 0.0
+    text = candidate.text.lower()
+    found = 0.0
+    for identifier in query.identifiers:
+        wanted = identifier.text.lower()
+        if wanted in text or wanted in candidate.path.lower():
+            found += 1.0
+        elif len(identifier.words) > 1 and " ".join(identifier.words) in " ".join(WORD.findall(text)):
+            found += 0.6
+    return found / len(query.identifiers)
+
+
+# Lines.
+
+
+class Passage(NamedTuple):
+    """The lines of a chunk that answer best."""
+
+    scored: Scored
+    first: int
+    last: int
+    text: str
+    score: float
+
+
+SIZES = (1600, 1000, 800)  # characters of the first passage, the second, and all others
+
+
+def choose_passages(
+    query: Query,
+    ranked: Sequence[Scored],
+    matcher: Matcher,
+    count: int,
+    *,
+    sizes: Sequence[int] = SIZES,
+    weights: Weights = WEIGHTS,
+) -> list[Passage]:
+    """The best lines of the best chunks, with as much around them as helps, best first and none twice."""
+    lines: list[tuple[float, int, int]] = []  # score, which chunk, which line of it
+    texts: list[list[str]] = []
+    raw: list[float] = []
+    for number, item in enumerate(ranked):
+        texts.append(item.candidate.text.split("\n"))
+        for at, line in enumerate(texts[number]):
+            if line and not line.isspace():
+                value = matcher.soft(line) * (1 - weights.line_meaning) + weights.line_meaning * matcher.meaning(line)
+                for identifier in query.identifiers:
+                    if identifier.text.lower() in line.lower():
+                        value += 0.5
+                raw.append(value)
+                lines.append((0.0, number, at))
+    levelled = standardise(raw)
+    scores: dict[tuple[int, int], float] = {}
+    for (_, number, at), level in zip(lines, levelled, strict=True):
+        scores[number, at] = weights.line * level + ranked[number].score
+    taken: set[tuple[str, int]] = set()
+    chosen: list[Passage] = []
+    had: dict[str, int] = {}  # how many passages a file has already
+    waiting = [(-score, number, at, 0) for (number, at), score in scores.items()]
+    heapify(waiting)
+    while waiting:
+        less, number, at, seen = heappop(waiting)
+        candidate = ranked[number].candidate
+        if (candidate.path, candidate.first + at) in taken:
+            continue
+        if had.get(candidate.path, 0) > seen and weights.again:
+            now = had[candidate.path]
+            heappush(waiting, (less + weights.again * (now - seen), number, at, now))
+            continue
+        score = -less
+        had[candidate.path] = had.get(candidate.path, 0) + 1
+        room = sizes[min(len(chosen), len(sizes) - 1)]
+        low, high = _grow(texts[number], scores, number, at, room, candidate, taken)
+        for line_at in range(low, high + 1):
+            taken.add((candidate.path, candidate.first + line_at))
+        text = "\n".join(texts[number][low : high + 1])
+        # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
+        first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
+        chosen.append(Passage(ranked[number], first, last, text, score))
+        if len(chosen) >= count:
+            break
+    return chosen
+
+
+def _grow(
+    lines: Sequence[str],
+    scores: Mapping[tuple[int, int], float],
+    number: int,
+    at: int,
+    room: int,
+    candidate: Candidate,
+    taken: set[tuple[str, int]],
+) -> tuple[int, int]:
+    """From one line on, take the better neighbour again and again while there is room."""
+    low = high = at
+    size = len(lines[at])
+    while True:
+        up = low - 1 if low > 0 and (candidate.path, candidate.first + low - 1) not in taken else None
+        down = high + 1 if high + 1 < len(lines) and (candidate.path, candidate.first + high + 1) not in taken else None
+        if up is None and down is None:
+            return low, high
+        up_score = scores.get((number, up), -9.0) if up is not None else -99.0
+        down_score = scores.get((number, down), -9.0) if down is not None else -99.0
+        chosen = up if up is not None and up_score > down_score else down
+        if chosen is None:
+            chosen = up
+        assert chosen is not None
+        if size + len(lines[chosen]) + 1 > room:
+            return low, high
+        size += len(lines[chosen]) + 1
+        low, high = min(low, chosen), max(high, chosen)

@@ -1,0 +1,425 @@
+"""Bring the index up to date with the files: sweep, compare, read what changed, write it in batches.
+
+Whether a file changed is decided by its digest; size, times and inode only save the reading. A file that was changed
+within the last moments before it was read could change again without its times moving, so it is looked at once more.
+Words go in first and always; a chunk whose vector could not be had waits in `unembedded` and is found by words until
+then.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.embed import Embedder, EmbedderFailed, Vector, load_numpy
+from truekeep.index import passages
+from truekeep.index.chunks import Chunk, split_chunks, strip_notes
+from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta, transaction, write_meta
+from truekeep.index.sources import Source
+from truekeep.index.vectors import clear_vectors, store_vectors
+from truekeep.words import hump_words, spaced
+
+if TYPE_CHECKING:
+    import apsw
+
+FILE_LIMIT = 8_000_000  # bytes of one file that are indexed
+_BATCH_BYTES = 1_500_000
+_BATCH_FILES = 400
+_SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
+_EMBED_BATCH = 256
+
+
+class Changes(NamedTuple):
+    """What a sweep found to be different from the index."""
+
+    changed: list[Source]
+    gone: list[int]  # file ids
+    total: int
+    known: dict[str, int]  # file ids of changed files that are in the index in an older state
+
+
+class Refreshed(NamedTuple):
+    """What a refresh did."""
+
+    files: int = 0
+    chunks: int = 0
+    removed: int = 0
+    unread: tuple[str, ...] = ()  # files that could not be read, with the reason
+    left: int = 0  # changed files that there was no time for
+    embedded: int = 0
+    unembedded: int = 0
+    failure: str = ""  # why there are no vectors
+
+
+class Prepared(NamedTuple):
+    """A file, read and cut up."""
+
+    source: Source
+    digest: bytes
+    is_settled: bool
+    about: passages.About
+    chunks: list[Chunk]
+    lines: list[list[int]] | None = None  # of a transcript: original lines, for each chunk
+
+
+def compare(db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool = False) -> Changes:
+    """Which of the files seen are not in the index as they are, and which of the index's files are gone."""
+    where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
+    rows = db.execute(
+        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled FROM files WHERE store {where}"  # noqa: S608
+    )
+    noted = {row[0]: row[1:] for row in rows}
+    changed: list[Source] = []
+    known: dict[str, int] = {}
+    total = 0
+    for source in sources:
+        total += 1
+        row = noted.pop(source.path, None)
+        if row is None or row[1:] != (source.size, source.mtime_ns, source.ctime_ns, source.inode, 1):
+            changed.append(source)
+            if row is not None:
+                known[source.path] = row[0]
+    return Changes(changed, [row[0] for row in noted.values()], total, known)
+
+
+def refresh(
+    db: apsw.Connection,
+    changes: Changes,
+    embedder: Embedder | None,
+    *,
+    until: float | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
+    read: Callable[[Source], Prepared] | None = None,
+) -> Refreshed:
+    """Take over changes, newest files first, until there is no time left; every batch is whole."""
+    read = read or prepare
+    files = chunks = embedded = 0
+    unread: list[str] = []
+    failure = ""
+    if changes.gone:
+        with transaction(db):
+            generation = _next_generation(db)
+            for file_id in changes.gone:
+                _drop_file(db, file_id, generation)
+    waiting = changes.changed
+    if until is not None:
+        waiting = sorted(waiting, key=lambda source: -source.mtime_ns)
+    done = 0
+    for batch in _batches(waiting):
+        if until is not None and done and time.monotonic() >= until:
+            break
+        prepared: list[Prepared] = []
+        for source in batch:
+            try:
+                prepared.append(read(source))
+            except FileNotFoundError:
+                continue  # it vanished; the next sweep notices
+            except OSError as error:
+                unread.append(f"{source.path}: {error.strerror or error}")
+        fresh = _unchanged_apart(db, prepared, changes.known)
+        vectors = None
+        if embedder is not None and not failure and fresh:
+            try:
+                vectors = _embed(
+                    db,
+                    embedder,
+                    [_embedded_text(embedder, item, at) for item in fresh for at in range(len(item.chunks))],
+                )
+            except EmbedderFailed as error:
+                failure = error.message
+        with transaction(db):
+            ids = _write(db, fresh, changes.known)
+            if vectors is not None and ids:
+                store_vectors(db, ids, vectors, _next_generation(db))
+                embedded += len(ids)
+            elif ids:
+                db.executemany("INSERT OR IGNORE INTO unembedded VALUES (?)", ((chunk_id,) for chunk_id in ids))
+        files += len(fresh)
+        chunks += len(ids)
+        done += len(batch)
+        tell(done, len(waiting))
+    return Refreshed(
+        files=files,
+        chunks=chunks,
+        removed=len(changes.gone),
+        unread=tuple(unread),
+        left=len(waiting) - done,
+        embedded=embedded,
+        failure=failure,
+    )
+
+
+def embed_waiting(
+    db: apsw.Connection,
+    embedder: Embedder,
+    *,
+    until: float | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> tuple[int, str]:
+    """Give vectors to the chunks that wait for one. Returns how many got one, and why it stopped if it did."""
+    total = db.execute("SELECT count(*) FROM unembedded").get
+    done = 0
+    while until is None or time.monotonic() < until:
+        rows = db.execute(
+            "SELECT chunk_id, heading, text, title FROM unembedded JOIN chunks ON chunks.id = chunk_id"
+            " JOIN files ON files.id = file_id LIMIT ?",
+            (_EMBED_BATCH,),
+        ).fetchall()
+        if not rows:
+            break
+        try:
+            vectors = _embed(
+                db, embedder, [_text_for(embedder, title, heading, text) for _, heading, text, title in rows]
+            )
+        except EmbedderFailed as error:
+            return done, error.message
+        ids = [row[0] for row in rows]
+        with transaction(db):
+            alive = {row[0] for row in db.execute("SELECT chunk_id FROM unembedded")}
+            kept = [at for at, chunk_id in enumerate(ids) if chunk_id in alive]
+            store_vectors(db, [ids[at] for at in kept], vectors[kept], _next_generation(db))
+            db.executemany("DELETE FROM unembedded WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
+        done += len(rows)
+        tell(done, total)
+    return done, ""
+
+
+# Reading.
+
+
+def prepare(source: Source) -> Prepared:
+    """Read a file whole and cut it up. What is not UTF-8 is read as far as it can be."""
+    data, info = read_source(source.location)
+    source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
+    text = strip_notes(decode(data[:FILE_LIMIT]))
+    about = passages.describe(source.path, text)
+    settled = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > _SETTLED_NS
+    chunks = split_chunks(text, by_entry=passages.is_by_entry(source.path))
+    return Prepared(source, hashlib.sha256(data).digest(), settled, about, chunks)
+
+
+def decode(data: bytes) -> str:
+    """A file's text: a byte order mark and NULs are no content, other line ends are lines too."""
+    text = data.decode("utf-8", "replace")
+    if "\x00" in text:
+        text = text.replace("\x00", " ")
+    return text.removeprefix("\ufeff")
+
+
+def read_source(location: str) -> tuple[bytes, os.stat_result]:
+    """The first bytes of a regular file, through no link, and the stat that goes with exactly these bytes."""
+    for attempt in range(3):
+        descriptor = os.open(location, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            data = b""
+            while len(data) < FILE_LIMIT and (more := os.read(descriptor, FILE_LIMIT - len(data))):
+                data += more
+            after = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) or attempt == 2:
+            return data, after
+    raise AssertionError("unreachable")
+
+
+def _batches(sources: Sequence[Source]) -> Iterator[list[Source]]:
+    batch: list[Source] = []
+    size = 0
+    for source in sources:
+        batch.append(source)
+        size += min(source.size, FILE_LIMIT)
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+# Vectors.
+
+
+def _embedded_text(embedder: Embedder, item: Prepared, at: int) -> str:
+    chunk = item.chunks[at]
+    return _text_for(embedder, item.about.title, passages.heading_at(item.about, chunk.first), chunk.text)
+
+
+def _text_for(embedder: Embedder, title: str, heading: str, text: str) -> str:
+    """What is embedded. For a model elsewhere it is the chunk alone: then OpenClaw's vectors fit, and no secret leaves."""
+    if embedder.provider == "static":
+        return f"{title}\n{heading}\n{text}"
+    return text
+
+
+def _embed(db: apsw.Connection, embedder: Embedder, texts: list[str]) -> Any:
+    np = load_numpy()
+
+    table = getattr(embedder, "embed_table", None)
+    if table is not None:
+        return table(texts) if texts else np.zeros((0, 1), dtype=np.float32)
+    vectors = embed_cached(db, embedder, texts)
+    return np.array([np.frombuffer(vector, dtype=np.float32) for vector in vectors])
+
+
+def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """Vectors through the cache: what was embedded once by the same model is not paid for again."""
+    from array import array
+
+    digests = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts]
+    name = (embedder.provider, embedder.model, embedder.key)
+    found: dict[bytes, Vector] = {}
+    for digest in dict.fromkeys(digests):
+        row = db.execute(
+            "SELECT embedding FROM embedding_cache WHERE provider = ? AND model = ? AND key = ? AND digest = ?",
+            (*name, digest),
+        ).fetchone()
+        if row is not None and len(row[0]) % 4 == 0:
+            found[digest] = array("f", row[0])
+    missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in found}
+    now = int(time.time())
+    for start in range(0, len(missing), _EMBED_BATCH):
+        part = list(missing)[start : start + _EMBED_BATCH]
+        vectors = embedder.embed([_outgoing(embedder, missing[digest]) for digest in part])
+        sizes = {len(vector) for vector in (*found.values(), *vectors)}
+        if len(vectors) != len(part) or len(sizes) > 1:
+            raise EmbedderFailed(f"{embedder.provider} {embedder.model} returned vectors of another size than before")
+        found.update(zip(part, vectors, strict=True))
+        with transaction(db):
+            db.executemany(
+                "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?, ?, ?)",
+                ((*name, digest, found[digest].tobytes(), now) for digest in part),
+            )
+    return [found[digest] for digest in digests]
+
+
+def _outgoing(embedder: Embedder, text: str) -> str:
+    """A text as it leaves this machine, or goes to another program: without what looks like a credential."""
+    if embedder.provider in ("static", "transformer"):
+        return text
+    from truekeep.secrets import mask_secrets
+
+    return mask_secrets(text)
+
+
+# Writing.
+
+
+def _unchanged_apart(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int]) -> list[Prepared]:
+    """The files whose content is new; of the others only the stat is noted."""
+    fresh: list[Prepared] = []
+    same: list[tuple[int, int, int, int, int, str]] = []
+    for item in prepared:
+        source = item.source
+        if source.path in known and _digest_in(db, source.path) == item.digest:
+            same.append((source.size, source.mtime_ns, source.ctime_ns, source.inode, item.is_settled, source.path))
+        else:
+            fresh.append(item)
+    if same:
+        with transaction(db):
+            db.executemany(
+                "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, is_settled = ? WHERE path = ?", same
+            )
+    return fresh
+
+
+def _digest_in(db: apsw.Connection, path: str) -> bytes | None:
+    row = db.execute("SELECT digest FROM files WHERE path = ?", (path,)).fetchone()
+    return row[0] if row else None
+
+
+def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int]) -> list[int]:
+    """Write files and their chunks, replacing what was there. Returns the chunk ids, in order."""
+    replaced = [known[item.source.path] for item in prepared if item.source.path in known]
+    if replaced:
+        generation = _next_generation(db)
+        for file_id in replaced:
+            _drop_file(db, file_id, generation)
+    file_id = db.execute("SELECT coalesce(max(id), 0) FROM files").get
+    ids: dict[bool, Iterator[int]] = {}
+    for transcripts in (False, True):
+        count = sum(len(item.chunks) for item in prepared if (item.source.store == "transcripts") is transcripts)
+        ids[transcripts] = iter(_new_ids(db, count, transcripts=transcripts) if count else ())
+    files, chunks, words = [], [], []
+    for item in prepared:
+        file_id += 1
+        source, about = item.source, item.about
+        files.append(
+            (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns, source.inode,
+             item.is_settled, about.day, about.repository, about.title, source.location)
+        )  # fmt: skip
+        mine = ids[source.store == "transcripts"]
+        for at, chunk in enumerate(item.chunks):
+            chunk_id = next(mine)
+            text = chunk.text
+            heading = passages.heading_at(about, chunk.first) if about.headings else ""
+            digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+            lines = None if item.lines is None else _pack_lines(item.lines[at])
+            chunks.append((chunk_id, file_id, chunk.first, chunk.last, digest, heading, text, lines))
+            words.append((chunk_id, spaced(f"{about.title} {heading}"), spaced(text), hump_words(text)))
+    db.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", files)
+    db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", chunks)
+    db.executemany("INSERT INTO chunks_fts (rowid, title, text, parts) VALUES (?, ?, ?, ?)", words)
+    return [chunk[0] for chunk in chunks]
+
+
+def _new_ids(db: apsw.Connection, count: int, *, transcripts: bool) -> list[int]:
+    """Ids for new chunks: those that became free first, so that the vectors stay close together."""
+    low, high = (TRANSCRIPTS_FROM, 1 << 62) if transcripts else (0, TRANSCRIPTS_FROM)
+    free = [
+        row[0]
+        for row in db.execute(
+            "SELECT id FROM free_chunks WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (low, high, count)
+        )
+    ]
+    db.executemany("DELETE FROM free_chunks WHERE id = ?", ((chunk_id,) for chunk_id in free))
+    if len(free) < count:
+        highest = db.execute(
+            "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
+            " (SELECT coalesce(max(id), ?1) FROM free_chunks WHERE id > ?1 AND id <= ?2))",
+            (low, high),
+        ).get
+        free += range(highest + 1, highest + 1 + count - len(free))
+    return free
+
+
+def _drop_file(db: apsw.Connection, file_id: int, generation: int) -> None:
+    ids = [row[0] for row in db.execute("SELECT id FROM chunks WHERE file_id = ?", (file_id,))]
+    for statement in (
+        "DELETE FROM chunks_fts WHERE rowid = ?",
+        "DELETE FROM unembedded WHERE chunk_id = ?",
+        "INSERT OR IGNORE INTO free_chunks VALUES (?)",
+    ):
+        db.executemany(statement, ((chunk_id,) for chunk_id in ids))
+    clear_vectors(db, ids, generation)
+    db.execute("DELETE FROM chunks WHERE file_id = ?", (file_id,))
+    db.execute("DELETE FROM files WHERE id = ?", (file_id,))
+
+
+def _next_generation(db: apsw.Connection) -> int:
+    generation = int(read_meta(db, "generation", 0)) + 1
+    write_meta(db, "generation", generation)
+    return generation
+
+
+def _pack_lines(lines: Sequence[int]) -> bytes:
+    from array import array
+
+    return array("I", lines).tobytes()
+
+
+def remove_stale_cache(db: apsw.Connection, *, keep: int = 50_000) -> None:
+    """Keep the cache from growing for ever: the longest unused go first."""
+    with suppress(Exception), transaction(db):
+        db.execute(
+            "DELETE FROM embedding_cache WHERE (provider, model, key, digest) IN (SELECT provider, model, key, digest"
+            " FROM embedding_cache ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
+            (keep,),
+        )

@@ -1,0 +1,420 @@
+"""Answer a question from the index: two searches, one ranking, hits that say how old they are and why they are here.
+
+Words come from FTS5, meaning from the vectors; either alone is enough. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.embed import Embedder, EmbedderFailed, Vector
+from truekeep.index import rank as ranking
+from truekeep.index.query import Query, parse_query, phrase_of, quote
+from truekeep.index.rank import Candidate, Matcher, Passage, Scored, choose_passages
+from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta
+from truekeep.index.vectors import Shelf, cosines
+
+if TYPE_CHECKING:
+    import apsw
+
+_EACH = 50  # candidates that each search brings
+_READ = 20  # chunks whose lines are looked at
+_ROWS = 30_000  # rows that the word search may score before common words are left out
+_SAME = 0.8  # shared words from which two passages say the same
+
+
+class Filter(NamedTuple):
+    """What may be returned."""
+
+    stores: tuple[str, ...] = ()  # none: everything but transcripts
+    since: str = ""
+    repository: str = ""
+
+    @property
+    def transcripts(self) -> bool:
+        return "transcripts" in self.stores
+
+    @property
+    def is_plain(self) -> bool:
+        return not self.stores and not self.since and not self.repository
+
+
+class Hit(NamedTuple):
+    """One piece of memory that answers: where it stands, what it says, how old it is, and why it is here."""
+
+    path: str
+    first: int
+    last: int
+    text: str
+    score: float
+    parts: Mapping[str, float]
+    store: str
+    day: str
+    age_days: int | None
+    heading: str
+    title: str
+    repository: str
+    matched: tuple[str, ...]
+    also: tuple[str, ...] = ()  # citations of hits that say the same and were folded into this one
+    origin: str = ""
+
+    @property
+    def citation(self) -> str:
+        return cite(self.path, self.first, self.last)
+
+
+class Found(NamedTuple):
+    """What a search of the index came to."""
+
+    hits: tuple[Hit, ...]
+    mode: str  # hybrid, words
+    query: Query
+    failure: str = ""  # why meaning could not be asked
+
+
+def cite(path: str, first: int, last: int) -> str:
+    return f"{path}#L{first}" if first == last else f"{path}#L{first}-L{last}"
+
+
+class Searcher:
+    """Answers from one open index; keeps the vectors in memory between questions."""
+
+    def __init__(self, db: apsw.Connection, embedder: Embedder | None) -> None:
+        self.db = db
+        self.embedder = embedder
+        self._shelves: dict[bool, Shelf] = {}
+        self._total: tuple[int, int] = (-1, 0)
+
+    def search(
+        self,
+        text: str,
+        *,
+        limit: int,
+        today: date,
+        filter: Filter = Filter(),  # noqa: A002, B008
+        formula: str = "truekeep",
+        lambda_mmr: float | None = None,
+        half_life: float | None = None,
+        weights: ranking.Weights = ranking.WEIGHTS,
+        sizes: Sequence[int] = ranking.SIZES,
+    ) -> Found:
+        query = parse_query(text, self.db, self._count(), today=today)
+        vector, failure = self._embed(query)
+        if formula == "openclaw":
+            hits = self._openclaw(query, vector, limit, filter, today, lambda_mmr, half_life)
+            return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
+        candidates = self._candidates(query, vector, filter, today)
+        matcher = self._matcher(query, vector)
+        ranked = ranking.rank(query, candidates, matcher, weights)
+        passages = choose_passages(query, ranked[:_READ], matcher, 3 * limit, sizes=sizes, weights=weights)
+        hits = _fold([_hit(passage, query, matcher) for passage in passages], limit)
+        return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
+
+    # What the two searches bring.
+
+    def _count(self) -> int:
+        generation = int(read_meta(self.db, "generation", 0))
+        if self._total[0] != generation or generation == 0:
+            self._total = (generation, int(self.db.execute("SELECT count(*) FROM chunks_fts_docsize").get))
+        return self._total[1]
+
+    def _embed(self, query: Query) -> tuple[Vector | None, str]:
+        if self.embedder is None or not query.text:
+            return None, ""
+        try:
+            return self.embedder.embed([query.text], is_query=True)[0], ""
+        except EmbedderFailed as error:
+            return None, error.message
+
+    def _candidates(self, query: Query, vector: Vector | None, filter: Filter, today: date) -> list[Candidate]:  # noqa: A002
+        words = self._by_words(query, filter, _EACH)
+        ids = dict.fromkeys(words)
+        if vector is not None:
+            ids.update(dict.fromkeys(self._by_meaning(vector, filter, _EACH)))
+        if query.spans:
+            ids.update(dict.fromkeys(self._by_day(query, filter)))
+        near = cosines(self.db, vector, list(ids)) if vector is not None else {}
+        return self._load(list(ids), words, near if vector is not None else None, today)
+
+    def _by_words(self, query: Query, filter: Filter, count: int) -> dict[int, float]:  # noqa: A002
+        """Chunks by BM25, and always those that have an identifier of the question whole."""
+        found: dict[int, float] = {}
+        match = _affordable(query)
+        if match:
+            found = self._ask(match, filter, count)
+        for identifier in query.identifiers:
+            for chunk_id, score in self._ask(phrase_of(identifier), filter, 12).items():
+                found[chunk_id] = found.get(chunk_id, 0.0) or score
+        if not found and query.text:
+            found = self._by_letters(query, filter)
+        return found
+
+    def _ask(self, match: str, filter: Filter, count: int) -> dict[int, float]:  # noqa: A002
+        bm25 = "bm25(1.2, 1.0, 0.6)"
+        if filter.is_plain or (filter.stores == ("transcripts",) and not filter.since and not filter.repository):
+            side = ">" if filter.transcripts else "<="
+            rows = self.db.execute(
+                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"
+                f" AND rowid {side} {TRANSCRIPTS_FROM} ORDER BY rank LIMIT ?",
+                (match, bm25, count),
+            )
+        else:
+            condition, values = _where(filter)
+            rows = self.db.execute(
+                "SELECT chunks_fts.rowid, rank FROM chunks_fts JOIN chunks ON chunks.id = chunks_fts.rowid"  # noqa: S608
+                " JOIN files ON files.id = chunks.file_id"
+                f" WHERE chunks_fts MATCH ? AND rank MATCH ? AND {condition} ORDER BY rank LIMIT ?",
+                (match, bm25, *values, count),
+            )
+        return {chunk_id: -score for chunk_id, score in rows}
+
+    def _by_letters(self, query: Query, filter: Filter) -> dict[int, float]:  # noqa: A002
+        """Chunks that hold the question, or its longest piece, as it was typed: scripts and signs that have no words."""
+        condition, values = _where(filter)
+        for wanted in dict.fromkeys((query.text, max(query.text.split() or [""], key=len))):
+            if len(wanted) < 2:
+                continue
+            rows = self.db.execute(
+                "SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id"  # noqa: S608
+                f" WHERE {condition} AND instr(lower(text), lower(?)) LIMIT 20",
+                (*values, wanted),
+            )
+            found = {row[0]: 1.0 for row in rows}
+            if found:
+                return found
+        return {}
+
+    def _by_meaning(self, vector: Vector, filter: Filter, count: int) -> list[int]:  # noqa: A002
+        shelf = self._shelves.setdefault(filter.transcripts, Shelf(transcripts=filter.transcripts))
+        shelf.load(self.db, len(vector))
+        if filter.is_plain or (filter.stores == ("transcripts",) and not filter.since and not filter.repository):
+            return shelf.nearest(vector, count)
+        condition, values = _where(filter)
+        rows = self.db.execute(
+            f"SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id WHERE {condition}",  # noqa: S608
+            values,
+        )
+        return shelf.nearest(vector, count, [row[0] for row in rows])
+
+    def _by_day(self, query: Query, filter: Filter) -> list[int]:  # noqa: A002
+        condition, values = _where(filter)
+        found: list[int] = []
+        for span in query.spans[:4]:
+            rows = self.db.execute(
+                "SELECT chunks.id FROM files JOIN chunks ON chunks.file_id = files.id"  # noqa: S608
+                f" WHERE day BETWEEN ? AND ? AND {condition} LIMIT 40",
+                (span.first.isoformat(), span.last.isoformat(), *values),
+            )
+            found += [row[0] for row in rows]
+        return found
+
+    def _load(
+        self, ids: Sequence[int], words: Mapping[int, float], near: Mapping[int, float] | None, today: date
+    ) -> list[Candidate]:
+        candidates: list[Candidate] = []
+        for start in range(0, len(ids), 500):
+            part = ids[start : start + 500]
+            marks = ",".join("?" * len(part))
+            rows = self.db.execute(
+                "SELECT chunks.id, path, store, day, repository, title, heading, first, last, text, mtime_ns, origin, lines"  # noqa: S608
+                f" FROM chunks JOIN files ON files.id = chunks.file_id WHERE chunks.id IN ({marks})",
+                tuple(part),
+            )
+            for row in rows:
+                day = row[3] or _day_of(row[10])
+                candidates.append(
+                    Candidate(
+                        *row[:3], day, *row[4:10],
+                        words=words.get(row[0], 0.0),
+                        cosine=None if near is None else near.get(row[0], 0.0),
+                        age_days=_age(day, today), origin=row[11], lines=row[12],
+                    )
+                )  # fmt: skip
+        return candidates
+
+    def _matcher(self, query: Query, vector: Vector | None) -> Matcher:
+        words = [term.word for term in query.terms]
+        nearest = getattr(self.embedder, "neighbours", None)
+        if nearest is None or vector is None:
+            return Matcher(query, [{} for _ in words])
+        telling = [word if word.isalpha() and len(word) > 2 else "" for word in words[:24]]
+        near, question = nearest(telling, vector)
+        return Matcher(query, [found if word else {} for found, word in zip(near, telling, strict=True)], question)
+
+    # The founding document's formula.
+
+    def _openclaw(
+        self,
+        query: Query,
+        vector: Vector | None,
+        limit: int,
+        filter: Filter,  # noqa: A002
+        today: date,
+        lambda_mmr: float | None,
+        half_life: float | None,
+    ) -> list[Hit]:
+        pool = limit * 4
+        match = " AND ".join(quote(word) for word in _document_words(query.text))
+        words = self._ask(match, filter, pool) if match else {}
+        ids = dict.fromkeys(words)
+        near: Mapping[int, float] | None = None
+        if vector is not None:
+            ids.update(dict.fromkeys(self._by_meaning(vector, filter, pool)))
+            near = cosines(self.db, vector, list(ids))
+        scored: list[Scored] = []
+        for candidate in self._load(list(ids), words, near, today):
+            # The document's 1 / (1 + max(0, rank)) gives every match 1, because FTS5's ranks are negative.
+            text = 1.0 if candidate.id in words else 0.0
+            parts = (
+                {"words": 0.3 * text, "meaning": 0.7 * (candidate.cosine or 0.0)}
+                if near is not None
+                else {"words": text}
+            )
+            score = sum(parts.values())
+            if half_life and candidate.store == "logs" and candidate.age_days:
+                score *= math.exp(-math.log(2) / half_life * max(0, candidate.age_days))
+            scored.append(Scored(candidate, score, parts))
+        scored.sort(key=lambda item: (-item.score, -item.candidate.words, item.candidate.path, item.candidate.first))
+        if lambda_mmr is not None:
+            scored = _mmr(scored, lambda_mmr, limit)
+        whole = [
+            Passage(item, item.candidate.first, item.candidate.last, item.candidate.text, item.score)
+            for item in scored[:limit]
+        ]
+        matcher = Matcher(query, [])
+        return [_hit(passage, query, matcher, squash=False) for passage in whole]
+
+
+def _document_words(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"\w+", text)[:64]
+
+
+def _mmr(scored: Sequence[Scored], weight: float, limit: int) -> list[Scored]:
+    """Maximal marginal relevance: each next one as good as possible and as little like the chosen ones as possible."""
+    bags = {id(item): _bag(item.candidate.text) for item in scored}
+    best = max((item.score for item in scored), default=1.0) or 1.0
+    left, chosen = list(scored), list[Scored]()
+    while left and len(chosen) < limit:
+
+        def worth(item: Scored) -> float:
+            alike = max((_alike(bags[id(item)], bags[id(other)]) for other in chosen), default=0.0)
+            return weight * item.score / best - (1 - weight) * alike
+
+        chosen.append(max(left, key=worth))
+        left.remove(chosen[-1])
+    return chosen
+
+
+def _affordable(query: Query) -> str:
+    """The question for FTS5: all its words, rarest first, until scoring the matches would take long."""
+    known = [term for term in query.terms if term.count]
+    chosen: list[str] = []
+    rows = 0
+    for term in known:
+        rows += term.count
+        if chosen and rows > _ROWS:
+            break
+        chosen.append(term.match)
+    if len(chosen) == 1 and len(known) > 1 and known[0].count >= 10_000:
+        return f"{known[0].match} AND {known[1].match}"  # every word is common: those with two of them first
+    return " OR ".join(chosen)
+
+
+def _where(filter: Filter) -> tuple[str, tuple[Any, ...]]:  # noqa: A002
+    conditions, values = [], list[Any]()
+    if filter.stores:
+        conditions.append(f"store IN ({','.join('?' * len(filter.stores))})")
+        values += filter.stores
+    else:
+        conditions.append("store != 'transcripts'")
+    if filter.since:
+        conditions.append("coalesce(nullif(day, ''), date(mtime_ns / 1000000000, 'unixepoch')) >= ?")
+        values.append(filter.since)
+    if filter.repository:
+        wanted = filter.repository.lower().removesuffix(".git")
+        conditions.append("(lower(repository) = ? OR lower(repository) LIKE ? ESCAPE '\\')")
+        escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        values += [wanted, f"%/{escaped}"]
+    return " AND ".join(conditions), tuple(values)
+
+
+def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = True) -> Hit:
+    candidate = passage.scored.candidate
+    lowered = passage.text.lower()
+    matched = [term.word for term in query.terms if term.word in lowered]
+    matched += [
+        f"{term.word}~{near[1]}"
+        for number, term in enumerate(query.terms)
+        if term.word not in lowered and (near := _nearest(matcher, number, lowered)) is not None
+    ]
+    score = 1 / (1 + math.exp(-passage.score)) if squash else passage.score
+    first, last = passage.first, passage.last
+    if candidate.lines:
+        from array import array
+
+        lines = array("I", candidate.lines)
+        if 0 <= first - candidate.first < len(lines):
+            first, last = lines[first - candidate.first], lines[min(last - candidate.first, len(lines) - 1)]
+    return Hit(
+        path=candidate.path, first=first, last=last, text=passage.text, score=round(score, 4),
+        parts={name: round(value, 3) for name, value in passage.scored.parts.items()},
+        store=candidate.store, day=candidate.day, age_days=candidate.age_days, heading=candidate.heading,
+        title=candidate.title, repository=candidate.repository, matched=tuple(matched), origin=candidate.origin,
+    )  # fmt: skip
+
+
+def _nearest(matcher: Matcher, number: int, lowered: str) -> tuple[float, str] | None:
+    """The word of a text that stands nearest to a word of the question."""
+    best: tuple[float, str] | None = None
+    for word in matcher.words_in(lowered):
+        for term, cosine in matcher.matches[word]:
+            if term == number and (best is None or cosine > best[0]):
+                best = (cosine, word)
+    return best
+
+
+def _fold(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Leave out what says the same as a better hit, and note where else it stands."""
+    chosen: list[Hit] = []
+    bags: list[frozenset[str]] = []
+    for hit in hits:
+        bag = _bag(hit.text)
+        twin = next((at for at, other in enumerate(bags) if _alike(bag, other) >= _SAME), None)
+        if twin is None:
+            if len(chosen) < limit:
+                chosen.append(hit)
+                bags.append(bag)
+        elif len(chosen[twin].also) < 5:
+            chosen[twin] = chosen[twin]._replace(also=(*chosen[twin].also, hit.citation))
+    return chosen
+
+
+def _bag(text: str) -> frozenset[str]:
+    return frozenset(text.lower().split())
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> float:
+    if not one or not other:
+        return 0.0
+    if min(len(one), len(other)) < _SAME * max(len(one), len(other)):
+        return 0.0
+    return len(one & other) / len(one | other)
+
+
+def _day_of(mtime_ns: int) -> str:
+    try:
+        return date.fromtimestamp(mtime_ns / 1e9).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _age(day: str, today: date) -> int | None:
+    try:
+        return (today - date.fromisoformat(day)).days
+    except ValueError:
+        return None

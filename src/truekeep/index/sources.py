@@ -1,0 +1,130 @@
+"""What is memory, and of which kind: the files that the index covers, seen by one sweep over the workspace.
+
+The sweep looks (names and stats), it does not read; refresh reads what changed. Drafts that wait for review are not
+memory, nor are instructions to the agent, hidden folders, or anything behind a symlink.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from truekeep.model import CARDS, INDEX, REVIEW
+
+Store = Literal["cards", "documents", "logs", "transcripts"]
+STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts")
+
+_LOG = re.compile(r"memory/(?:[^/]+/)*(\d{4}-\d{2}-\d{2})[^/]*\.md\Z")
+_PROJECT = re.compile(r"memory/(?:projects/|project-)([^/]+)\.md\Z")
+_ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
+_ROOT_FOLDERS = ("rules", ".learnings")
+
+
+class Source(NamedTuple):
+    """One file of memory as the sweep sees it."""
+
+    path: str  # as shown and stored: relative to the workspace; extra paths in full
+    store: Store
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    location: str  # where to open it
+
+
+def store_of(path: str) -> Store:
+    """Which store a path belongs to: curated memory, topic documents, or the log of a day."""
+    if path == INDEX or path.startswith(CARDS + "/"):
+        return "cards"
+    return "logs" if is_log(path) else "documents"
+
+
+def is_log(path: str) -> bool:
+    return _LOG.match(path) is not None or path.startswith(("memory/daily/", "memory/checkpoints/"))
+
+
+def day_in(path: str) -> str:
+    """The day that a log's name gives, or nothing."""
+    match = _LOG.match(path)
+    return match[1] if match else ""
+
+
+def project_in(path: str) -> str:
+    """The project that a project file's name gives, or nothing."""
+    match = _PROJECT.match(path)
+    return match[1] if match else ""
+
+
+def sweep(root: str, extra: Sequence[str] = ()) -> Iterator[Source]:
+    """Every memory file there is, without reading one."""
+    for name in _ROOT_FILES:
+        location = os.path.join(root, name)
+        try:
+            info = os.lstat(location)
+        except OSError:
+            continue
+        if stat.S_ISREG(info.st_mode):
+            yield _source(name, info, location)
+    for folder in _ROOT_FOLDERS:
+        yield from _walk(os.path.join(root, folder), folder)
+    yield from _walk(os.path.join(root, "memory"), "memory")
+    seen: set[str] = set()
+    for location in extra:
+        for source in _extra(os.path.abspath(os.path.expanduser(location))):
+            if source.path not in seen and not source.location.startswith(root + os.sep):
+                seen.add(source.path)
+                yield source
+
+
+def _walk(location: str, shown: str) -> Iterator[Source]:
+    """The Markdown files below a folder; links and hidden names are left out."""
+    folders = [(location, shown)]
+    if os.path.islink(location):
+        return
+    while folders:
+        location, shown = folders.pop()
+        try:
+            entries = os.scandir(location)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                name = entry.name
+                if name[0] == ".":
+                    continue
+                path = f"{shown}/{name}"
+                try:
+                    if name.endswith(".md"):
+                        info = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(info.st_mode) and _is_text(name):
+                            yield _source(path, info, f"{location}/{name}")
+                    elif entry.is_dir(follow_symlinks=False) and path != REVIEW and _is_text(name):
+                        folders.append((f"{location}/{name}", path))
+                except OSError:
+                    continue  # it vanished between the listing and the look
+
+
+def _extra(location: str) -> Iterator[Source]:
+    if os.path.islink(location):
+        return
+    if os.path.isdir(location):
+        yield from _walk(location, location)
+        return
+    try:
+        info = os.lstat(location)
+    except OSError:
+        return
+    if stat.S_ISREG(info.st_mode):
+        yield _source(location, info, location)
+
+
+def _source(path: str, info: os.stat_result, location: str) -> Source:
+    return Source(path, store_of(path), info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, location)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written down; one that is not UTF-8 cannot be shown or asked for."""
+    return name.isascii() or name.isprintable()

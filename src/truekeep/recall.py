@@ -1,0 +1,682 @@
+"""Recall, told as one story: look at the files, bring the index up to date, ask it, say how far to trust the answer.
+
+A search never fails for want of an index. What is not in yet, because there was no time or no disk to write to, is
+searched by its words in memory; a damaged index is set aside and made again; an index that no longer fits the settings
+goes on answering while its successor is built beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import apsw
+
+from truekeep import embed
+from truekeep.config import Recall as Settings
+from truekeep.embed import Embedder, EmbedderFailed
+from truekeep.errors import BadInput, Busy, StorageFailed
+from truekeep.index import chunks, schema
+from truekeep.index.refresh import Changes, Prepared, Refreshed, compare, embed_waiting, refresh
+from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
+from truekeep.index.search import Filter, Found, Hit, Searcher
+from truekeep.index.sources import STORES, Source, sweep
+
+if TYPE_CHECKING:
+    from truekeep.excerpt import Excerpt
+
+INDEX_FILE = "index.sqlite"
+LEXICON_FILE = "lexicon.bin"
+TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
+TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
+_TITLES = 1  # version of what is indexed beside the text
+_LONGEST_QUERY = 100_000
+
+
+class Answer(NamedTuple):
+    """Hits, and what to know about them."""
+
+    hits: tuple[Hit, ...]
+    query: str
+    mode: str  # hybrid, words
+    provider: str
+    model: str
+    ranking: str
+    notes: tuple[str, ...] = ()
+    corrections: tuple[tuple[str, str], ...] = ()
+    waiting: int = 0  # changed files that are not in the index yet
+
+
+class Indexed(NamedTuple):
+    """What `index` did."""
+
+    files: int
+    chunks: int
+    changed: int
+    removed: int
+    embedded: int
+    transcripts: int
+    provider: str
+    model: str
+    rebuilt: str  # why everything was indexed anew, or nothing
+    notes: tuple[str, ...]
+    seconds: float
+
+
+class Status(NamedTuple):
+    """How the index stands."""
+
+    files: Mapping[str, int]
+    chunks: int
+    waiting: int  # files that changed since
+    unembedded: int
+    provider: str
+    model: str
+    size: int
+    indexed_at: str
+    problem: str = ""
+
+
+class Recall:
+    """The index of one workspace."""
+
+    def __init__(
+        self,
+        root: str,
+        state: str,
+        settings: Settings,
+        *,
+        now: Callable[[], datetime],
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._root = root
+        self._state = state
+        self._settings = settings
+        self._now = now
+        self._environ = environ
+        self._path = os.path.join(state, INDEX_FILE)
+        self._searcher: Searcher | None = None
+        self._opened: tuple[int, int] | None = None  # which file is open, should another take its place
+        self._embedders: dict[str, Embedder | None] = {}
+        self.notes: list[str] = []
+
+    def close(self) -> None:
+        if self._searcher is not None:
+            self._searcher.db.close()
+        self._searcher = self._opened = None
+
+    # Searching.
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 6,
+        filter: Filter = Filter(),  # noqa: A002, B008
+        formula: str = "truekeep",
+        lambda_mmr: float | None = None,
+        half_life: float | None = None,
+    ) -> Answer:
+        if not query.strip():
+            raise BadInput("there is nothing to search for", hint='truekeep search "which port does staging use"')
+        self.notes = []
+        query = query[:_LONGEST_QUERY]
+        options: dict[str, Any] = {
+            "limit": limit, "today": self._today(), "formula": formula, "lambda_mmr": lambda_mmr, "half_life": half_life,
+        }  # fmt: skip
+        for attempt in range(2):
+            try:
+                searcher, left = self._ready(transcripts=filter.transcripts)
+                found = searcher.search(query, filter=filter, **options)
+                break
+            except DAMAGE as error:
+                if attempt:
+                    raise StorageFailed(f"{self._path}: {error}", hint="check the disk") from error
+                self._set_aside(str(error))
+        found = self._with_files(found, left, query, filter, options)
+        if not found.hits and not filter.stores and self._settings.transcripts:
+            found = self._from_transcripts(found, searcher, query, filter, options)
+        if found.failure:
+            self.notes.append(f"meaning could not be asked ({found.failure}); these are found by words alone")
+        name = searcher.embedder
+        return Answer(
+            hits=found.hits,
+            query=query,
+            mode=found.mode,
+            provider=name.provider if name else "none",
+            model=name.model if name else "",
+            ranking=formula,
+            notes=tuple(dict.fromkeys(self.notes)),
+            corrections=found.query.corrections,
+            waiting=len(left),
+        )
+
+    def _ready(self, *, transcripts: bool) -> tuple[Searcher, list[Source]]:
+        """The index, as fresh as there is time for, and the files that are not in it."""
+        sources = list(sweep(self._root, self._settings.extra_paths))
+        try:
+            searcher = self._open()
+        except (Unusable, apsw.Error, OSError) as error:
+            what = error.what if isinstance(error, Unusable) else str(error)
+            self.notes.append(f"the index cannot be used ({what}); these are found in the files, by words alone")
+            return Searcher(open_index(":memory:"), None), sources
+        changes = compare(searcher.db, sources)
+        left = changes.changed
+        if changes.changed or changes.gone:
+            left = self._catch_up(searcher, changes)
+        if transcripts:
+            self._catch_up_transcripts(searcher)
+        return searcher, left
+
+    def _catch_up(self, searcher: Searcher, changes: Changes) -> list[Source]:
+        """Refresh while there is time. Returns what is left."""
+        quick = searcher.embedder if searcher.embedder and searcher.embedder.provider == "static" else None
+        try:
+            with self._lock() as held:
+                if not held:
+                    self.notes.append("another truekeep is indexing; what changed meanwhile is found by its words")
+                    return changes.changed
+                done = refresh(searcher.db, changes, quick, until=time.monotonic() + TIME_TO_REFRESH)
+        except DAMAGE:
+            raise
+        except (apsw.Error, OSError) as error:
+            self.notes.append(f"the index could not be brought up to date ({error})")
+            return changes.changed
+        self.notes += done.unread
+        if done.left or (searcher.embedder is not None and quick is None):
+            self._go_on_in_background()
+        if done.left:
+            self.notes.append(f"{done.left} changed files are not in the index yet; it goes on in the background")
+            return sorted(changes.changed, key=lambda source: -source.mtime_ns)[-done.left :]
+        return []
+
+    def _with_files(
+        self,
+        found: Found,
+        left: Sequence[Source],
+        query: str,
+        filter: Filter,
+        options: Mapping[str, Any],
+    ) -> Found:
+        """The same search over files that are not in the index, by their words, in memory."""
+        if not left:
+            return found
+        with open_index(":memory:") as db:
+            changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
+            done = refresh(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
+            if done.left:
+                self.notes.append(f"{done.left} files were not looked at; `truekeep index` takes them in")
+            extra = Searcher(db, None).search(query, filter=filter, **options)
+        db.close()
+        paths = {source.path for source in left}
+        kept = [hit for hit in found.hits if hit.path not in paths]
+        merged = sorted((*kept, *extra.hits), key=lambda hit: -hit.score)[: options["limit"]]
+        return found._replace(hits=tuple(merged), mode=found.mode if kept else "words")
+
+    def _from_transcripts(
+        self,
+        found: Found,
+        searcher: Searcher,
+        query: str,
+        filter: Filter,
+        options: Mapping[str, Any],
+    ) -> Found:
+        self._catch_up_transcripts(searcher)
+        asked = filter._replace(stores=("transcripts",))
+        other = searcher.search(query, filter=asked, **options)
+        if other.hits:
+            self.notes.append("nothing in memory matches; these are from session transcripts")
+            return other
+        return found
+
+    # Indexing.
+
+    def index(
+        self, *, rebuild: bool = False, tell: Callable[[str, int, int], None] = lambda *_: None, wait: float = 10.0
+    ) -> Indexed:
+        """Bring the index up to date, all of it; build it anew beside itself when it no longer fits."""
+        started = time.monotonic()
+        self.notes = []
+        with self._lock(wait=wait) as held:
+            if not held:
+                raise Busy("another truekeep is indexing", hint="wait for it to end and run it again")
+            try:
+                return self._index(rebuild, tell, started)
+            except DAMAGE as error:
+                self._set_aside(str(error))
+                return self._index(False, tell, started)
+
+    def _index(self, rebuild: bool, tell: Callable[[str, int, int], None], started: float) -> Indexed:
+        try:
+            searcher = self._open(for_writing=True)
+        except Unusable as error:
+            if error.is_newer:
+                raise StorageFailed(
+                    f"{self._path} was made by a newer truekeep", hint="upgrade truekeep, or delete the index"
+                ) from error
+            self._set_aside(error.what)
+            searcher = self._open(for_writing=True)
+        except apsw.Error as error:
+            raise StorageFailed(f"{self._path}: {error}", hint="check the disk and the permissions") from error
+        embedder, failure = self._wanted_embedder()
+        if failure:
+            self.notes.append(f"{failure}; words alone are indexed until it answers")
+        embedder = self._checked_model(searcher.db, embedder)
+        why = "asked for" if rebuild else self._misfit(searcher.db, embedder, failure)
+        self._clear_successor()
+        try:
+            if why:
+                done = self._rebuild(searcher, embedder, tell)
+                searcher = self._open()
+            else:
+                done = self._refresh_all(searcher.db, embedder, tell)
+        except apsw.FullError as error:
+            raise StorageFailed(
+                f"{self._path}: the disk is full", hint="make room; the old index still answers"
+            ) from error
+        except (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, OSError) as error:
+            raise StorageFailed(f"{self._path}: {error}", hint="check the disk; the old index still answers") from error
+        changed, removed, embedded, told = done
+        counts = dict(searcher.db.execute("SELECT store = 'transcripts', count(*) FROM files GROUP BY 1").fetchall())
+        return Indexed(
+            files=counts.get(0, 0),
+            chunks=searcher.db.execute("SELECT count(*) FROM chunks").get,
+            changed=changed,
+            removed=removed,
+            embedded=embedded,
+            transcripts=counts.get(1, 0),
+            provider=embedder.provider if embedder else "none",
+            model=embedder.model if embedder else "",
+            rebuilt=why,
+            notes=tuple(dict.fromkeys((*self.notes, *told))),
+            seconds=time.monotonic() - started,
+        )
+
+    def _refresh_all(
+        self, db: apsw.Connection, embedder: Embedder | None, tell: Callable[[str, int, int], None]
+    ) -> tuple[int, int, int, list[str]]:
+        told: list[str] = []
+        embedder = self._borrowing(embedder)
+        done = refresh(
+            db,
+            compare(db, sweep(self._root, self._settings.extra_paths)),
+            embedder,
+            tell=lambda at, total: tell("files", at, total),
+        )
+        changed, removed, embedded = done.files, done.removed, done.embedded
+        told += done.unread
+        failure = done.failure
+        if not failure:
+            more = self._refresh_transcripts(db, embedder, tell)
+            changed, removed, embedded = changed + more.files, removed + more.removed, embedded + more.embedded
+            told += more.unread
+            failure = more.failure
+        if embedder is not None and not failure:
+            late, failure = embed_waiting(db, embedder, tell=lambda at, total: tell("vectors", at, total))
+            embedded += late
+        if failure:
+            told.append(f"no vectors for now ({failure}); the words are in, and the next `truekeep index` tries again")
+        if db.execute("SELECT count(*) FROM embedding_cache").get > 60_000:
+            from truekeep.index.refresh import remove_stale_cache
+
+            remove_stale_cache(db)
+        with transaction(db):
+            write_meta(db, "fingerprint", self._fingerprint(embedder))
+            write_meta(db, "embedder", _name(embedder))
+            write_meta(db, "indexed_at", self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return changed, removed, embedded, told
+
+    def _rebuild(
+        self, old: Searcher, embedder: Embedder | None, tell: Callable[[str, int, int], None]
+    ) -> tuple[int, int, int, list[str]]:
+        """A new index beside the old one, which answers until the new one takes its place by a rename."""
+        beside = self._path + ".new"
+        db = open_index(beside)
+        try:
+            epoch, probe = read_meta(old.db, "epoch", 0), read_meta(old.db, "probe")
+            with transaction(db):
+                write_meta(db, "epoch", epoch)
+                if probe is not None:
+                    write_meta(db, "probe", probe)
+            if embedder is not None and embedder.provider != "static":
+                self._carry_cache(old.db, db, embedder)
+            done = self._refresh_all(db, embedder, tell)
+            db.execute("INSERT INTO chunks_fts(chunks_fts) VALUES ('optimize')")
+        finally:
+            db.close()
+        self.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._path + "-journal")  # left by a killed writer; it belongs to the old file
+        os.replace(beside, self._path)
+        return done
+
+    def _carry_cache(self, old: apsw.Connection, new: apsw.Connection, embedder: Embedder) -> None:
+        rows = old.execute(
+            "SELECT * FROM embedding_cache WHERE provider = ? AND model = ? AND key = ?",
+            (embedder.provider, embedder.model, embedder.key),
+        )
+        with transaction(new):
+            new.executemany("INSERT OR IGNORE INTO embedding_cache VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def _clear_successor(self) -> None:
+        """What a killed rebuild left."""
+        schema.remove_index(self._path + ".new")
+
+    # Transcripts.
+
+    def _transcript_sources(self) -> Iterator[Source]:
+        from truekeep.transcript import find_transcripts
+
+        since = (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
+        home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
+        for file in find_transcripts(home=home, environ=self._environ, since=since):
+            yield Source(file.shown, "transcripts", file.size, file.mtime_ns, 0, 0, f"{file.harness}:{file.path}")
+
+    def _refresh_transcripts(
+        self,
+        db: apsw.Connection,
+        embedder: Embedder | None,
+        tell: Callable[[str, int, int], None],
+        *,
+        until: float | None = None,
+    ) -> Refreshed:
+        sources = self._transcript_sources() if self._settings.transcripts else iter(())
+        changes = compare(db, sources, transcripts=True)
+        if not changes.changed and not changes.gone:
+            return Refreshed()
+        return refresh(
+            db,
+            changes,
+            embedder,
+            until=until,
+            tell=lambda at, total: tell("transcripts", at, total),
+            read=lambda source: _read_transcript(source, self._environ),
+        )
+
+    def _catch_up_transcripts(self, searcher: Searcher) -> None:
+        quick = searcher.embedder if searcher.embedder and searcher.embedder.provider == "static" else None
+        try:
+            with self._lock() as held:
+                if held:
+                    until = time.monotonic() + TIME_TO_REFRESH
+                    done = self._refresh_transcripts(searcher.db, quick, lambda *_: None, until=until)
+                    if done.left:
+                        self.notes.append(
+                            f"{done.left} transcripts are not in the index yet; it goes on in the background"
+                        )
+                        self._go_on_in_background()
+        except DAMAGE:
+            raise
+        except (apsw.Error, OSError) as error:
+            self.notes.append(f"transcripts could not be brought up to date ({error})")
+
+    # Embedders.
+
+    def _wanted_embedder(self) -> tuple[Embedder | None, str]:
+        """What the settings ask for, and why it cannot be had if it cannot."""
+        try:
+            return self._make(embed.choose(self._settings, self._environ)), ""
+        except EmbedderFailed as error:
+            return None, f"{error.message}" + (f" ({error.hint})" if error.hint else "")
+
+    def _make(self, provider: str) -> Embedder | None:
+        if provider not in self._embedders:
+            self._embedders[provider] = embed.make_embedder(
+                provider, self._settings, self._environ, lexicon=os.path.join(self._state, LEXICON_FILE)
+            )
+        return self._embedders[provider]
+
+    def _checked_model(self, db: apsw.Connection, embedder: Embedder | None) -> Embedder | None:
+        """Notice a model that changed under the same name: the same text must give the vector that it gave before."""
+        if embedder is None or embedder.provider == "static":
+            return embedder
+        epoch = int(read_meta(db, "epoch", 0))
+        try:
+            (probe,) = embedder.embed(["truekeep keeps memory true"])
+        except EmbedderFailed:
+            return embed.Versioned(embedder, epoch)
+        before = read_meta(db, "probe")
+        name = _name(embedder)
+        if before is not None and read_meta(db, "probe_of") == name:
+            known = array("f", before)
+            alike = sum(a * b for a, b in zip(known, probe, strict=False)) if len(known) == len(probe) else 0.0
+            if alike < 0.999:
+                epoch += 1
+                self.notes.append(
+                    f"{embedder.provider} {embedder.model} is not the model it was; everything is embedded anew"
+                )
+        with transaction(db):
+            write_meta(db, "probe", probe.tobytes())
+            write_meta(db, "probe_of", name)
+            write_meta(db, "epoch", epoch)
+        return embed.Versioned(embedder, epoch)
+
+    def _borrowing(self, embedder: Embedder | None) -> Embedder | None:
+        """OpenClaw's databases have the vectors of the same chunks, if the model is the same."""
+        if embedder is None or embedder.provider in ("static", "transformer", "fastembed") or not self._settings.lend:
+            return embedder
+        from truekeep.embed.openclaw import Lending, find_databases
+
+        databases = find_databases(environ=self._environ)
+        return Lending(embedder, databases) if databases else embedder
+
+    def _fingerprint(self, embedder: Embedder | None) -> str:
+        made = {
+            "chunking": [chunks.VERSION, chunks.BUDGET, chunks.OVERLAP],
+            "titles": _TITLES,
+            "embedder": _name(embedder),
+        }
+        return json.dumps(made, sort_keys=True)
+
+    def _misfit(self, db: apsw.Connection, embedder: Embedder | None, failure: str) -> str:
+        """Why the index must be built anew, or nothing. An embedder that fails today is no reason."""
+        noted = read_meta(db, "fingerprint")
+        if noted is None or noted == self._fingerprint(embedder):
+            return ""
+        if failure and embedder is None:
+            return ""
+        return "the embedder changed" if json.loads(noted)["embedder"] != _name(embedder) else "the chunking changed"
+
+    # The index as a file.
+
+    def _open(self, *, for_writing: bool = False) -> Searcher:
+        """The index as it is on disk now: a rebuilt one is noticed, a damaged one set aside."""
+        try:
+            info = os.stat(self._path)
+            here = (info.st_dev, info.st_ino)
+        except FileNotFoundError:
+            here = None
+        if self._searcher is not None and here is not None and here == self._opened:
+            return self._searcher
+        self.close()
+        try:
+            db = open_index(self._path)
+        except Unusable as error:
+            if error.is_newer or for_writing:
+                raise
+            self._set_aside(error.what)
+            db = open_index(self._path)
+        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError):
+            if here is None or for_writing:
+                raise
+            db = open_index(self._path, read_only=True)
+        info = os.stat(self._path)
+        self._opened = (info.st_dev, info.st_ino)
+        self._searcher = Searcher(db, self._answering_embedder(db))
+        return self._searcher
+
+    def _answering_embedder(self, db: apsw.Connection) -> Embedder | None:
+        """The embedder whose vectors the index holds, whatever the settings ask for by now."""
+        noted = read_meta(db, "embedder")
+        wanted, failure = self._wanted_embedder()
+        if noted is None:  # nothing was indexed yet
+            if wanted is not None and wanted.provider == "static":
+                with suppress(apsw.Error), transaction(db):
+                    write_meta(db, "fingerprint", self._fingerprint(wanted))
+                    write_meta(db, "embedder", _name(wanted))
+                return wanted
+            return None
+        if wanted is not None and _name(embed.Versioned(wanted, int(read_meta(db, "epoch", 0)))) == noted:
+            return wanted
+        provider = json.loads(noted)[0] if noted != "none" else "none"
+        if failure:
+            self.notes.append(f"{failure}; these are found by words alone")
+            return None
+        self.notes.append("the embedder in the settings is another one; the index is being rebuilt for it")
+        self._go_on_in_background()
+        try:
+            known = self._make(provider)
+        except EmbedderFailed:
+            return None
+        return (
+            known
+            if known is not None and _name(embed.Versioned(known, int(read_meta(db, "epoch", 0)))) == noted
+            else None
+        )
+
+    def _set_aside(self, what: str) -> None:
+        self.close()
+        stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        try:
+            kept = os.path.basename(schema.set_aside(self._path, stamp=stamp))
+        except OSError as error:
+            raise StorageFailed(f"{self._path} is damaged and cannot be moved: {error}", hint="delete it") from error
+        self.notes.append(f"the index was damaged ({what}); it is kept as {kept} and made anew")
+
+    @contextmanager
+    def _lock(self, *, wait: float = 0.0) -> Iterator[bool]:
+        """Be the only one who indexes; gives False when another does."""
+        import fcntl
+
+        descriptor = os.open(
+            os.path.join(self._state, "index.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        try:
+            until = time.monotonic() + wait
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        yield False
+                        return
+                    time.sleep(0.1)
+            yield True
+        finally:
+            os.close(descriptor)
+
+    def _go_on_in_background(self) -> None:
+        """Start an indexer of its own that outlives this process; if one runs already, it ends at once."""
+        if self._environ.get("TRUEKEEP_NO_BACKGROUND"):
+            return
+        import subprocess
+        import sys
+
+        with suppress(OSError):
+            subprocess.Popen(
+                [sys.executable, "-m", "truekeep", "index", "--workspace", self._root, "--json"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    # Looking.
+
+    def status(self) -> Status:
+        empty = dict.fromkeys(STORES, 0)
+        try:
+            searcher = self._open()
+            db = searcher.db
+            files = empty | dict(db.execute("SELECT store, count(*) FROM files GROUP BY store").fetchall())
+            waiting = compare(db, sweep(self._root, self._settings.extra_paths))
+            return Status(
+                files=files,
+                chunks=db.execute("SELECT count(*) FROM chunks").get,
+                waiting=len(waiting.changed) + len(waiting.gone),
+                unembedded=db.execute("SELECT count(*) FROM unembedded").get,
+                provider=searcher.embedder.provider if searcher.embedder else "none",
+                model=searcher.embedder.model if searcher.embedder else "",
+                size=os.path.getsize(self._path),
+                indexed_at=read_meta(db, "indexed_at", ""),
+            )
+        except (Unusable, apsw.Error, OSError) as error:
+            what = error.what if isinstance(error, Unusable) else str(error)
+            return Status(empty, 0, 0, 0, "none", "", 0, "", problem=what)
+
+    def read_transcript(self, path: str, *, first: int, lines: int, today: date) -> Excerpt:
+        """The dialogue of an indexed session."""
+        from truekeep.errors import NotFound
+        from truekeep.excerpt import read_transcript_excerpt
+
+        row = self._open().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
+        if row is None:
+            raise NotFound(f"{path} is not in the index", hint="`truekeep search --store transcripts` finds sessions")
+        try:
+            return read_transcript_excerpt(path, row[0], first=first, lines=lines, environ=self._environ, today=today)
+        except FileNotFoundError as error:
+            raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep index` forgets it") from error
+
+    def watch(self, tell: Callable[[Indexed], None], *, stop: Any = None) -> None:
+        """Follow edits: index, then again whenever a memory file changes, until stopped."""
+        import watchfiles
+
+        tell(self.index())
+        folders = [self._root, *(os.path.expanduser(path) for path in self._settings.extra_paths)]
+        folders = [path for path in folders if os.path.exists(path)]
+
+        def is_memory(_: object, path: str) -> bool:
+            return path.endswith(".md")
+
+        for _ in watchfiles.watch(
+            *folders, watch_filter=is_memory, debounce=400, step=50, stop_event=stop, raise_interrupt=False
+        ):
+            with suppress(Busy):
+                done = self.index()
+                if done.changed or done.removed:
+                    tell(done)
+
+    def _today(self) -> date:
+        return self._now().date()
+
+
+def _name(embedder: Embedder | None) -> str:
+    return json.dumps([embedder.provider, embedder.model, embedder.key]) if embedder is not None else "none"
+
+
+def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:
+    """The dialogue of a session as lines, each with the line of the session file that it came from."""
+    import hashlib
+
+    from truekeep.index.chunks import split_chunks
+    from truekeep.index.passages import About
+    from truekeep.index.refresh import FILE_LIMIT
+    from truekeep.transcript import is_own_housekeeping, iter_dialogue, iter_turns, read_lines, read_session
+
+    harness, _, path = source.location.partition(":")
+    session = read_session(Path(path), harness)
+    lines: list[str] = []
+    origins: list[int] = []
+    size = 0
+    if not is_own_housekeeping(session, environ):
+        for line, origin in iter_dialogue(iter_turns(read_lines(Path(path)), harness)):
+            lines.append(line)
+            origins.append(origin)
+            size += len(line)
+            if size > FILE_LIMIT:
+                break
+    text = "\n".join(lines)
+    cut = split_chunks(text)
+    project = os.path.basename(session.cwd.rstrip("/"))
+    day = datetime.fromtimestamp(source.mtime_ns / 1e9).astimezone().date().isoformat()
+    about = About(f"{harness} {project}", day, project, ())
+    mapped = [origins[chunk.first - 1 : chunk.last] for chunk in cut]
+    return Prepared(source, hashlib.sha256(text.encode()).digest(), True, about, cut, mapped)

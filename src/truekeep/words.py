@@ -1,0 +1,196 @@
+"""Words in texts and questions: which of them carry meaning, which are identifiers, which name a day.
+
+Pure. Latin text is words between blanks; Chinese, Japanese and Korean text has none, so there every two neighbouring
+characters count as a word.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+WORD = re.compile(r"[^\W_]+")
+_CJK = "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # fmt: skip  # noqa: E501
+_CJK_CHARACTER = re.compile(f"([{_CJK}])")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+\Z")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HAS_HUMP = re.compile(r"[A-Z](?<=[a-z0-9].)")  # a capital first: that is rare, so most of a text is skipped quickly
+_HUMPS = re.compile(r"[A-Z](?<=[a-z0-9].)[A-Za-z0-9]*")
+_PIECE = re.compile(r"[^\s\"'`()\[\]{}<>,;!?，。、；！？「」『』（）]+")
+_INNER = re.compile(r"[\w][_./\\:@#+~=-]+[\w]")
+
+# Function words: they say nothing about what a text is about. Short lists on purpose; rarity does the rest.
+STOP = frozenset(
+    # English
+    "a about after all also am an and any are as at be because been before being both but by can could did do does "
+    "doing during each few for from further get got had has have having he her here hers him his how i if in into is "
+    "it its just let like ll may me might more most must my no nor not of off on once only or other our ours out over "
+    "own re s same shall she should so some such t than that the their theirs them then there these they this those "
+    "through to too under until up us use used using ve very was we were what when where which while who whom whose "
+    "why will with would you your yours "
+    # German
+    "aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies "
+    "diese dieser dieses doch du durch ein eine einem einen einer eines er es etwas für gibt habe haben hat hatte ich "
+    "ihr im ist ja jede jeder kann kein keine können man mein mich mir mit muss nach nicht noch nun nur ob oder ohne "
+    "schon sehr sein seine sich sie sind so soll sollte über um und uns unser unter vom von vor war warum was weil "
+    "welche welcher welches wenn wer werden wie wieder wir wird wo woher wurde wurden zu zum zur "
+    # French, Spanish, Portuguese, Italian
+    "au aux ce ces cette dans de des du elle en est et il ils je la le les leur lui mais ne nous ou où par pas pour "
+    "qu que qui sa se ses son sont sur un une vous con cual del el ella ellos esta este lo los las más muy para pero "
+    "por qué si sin su sus una uno y com como da dos ela ele em foi mas nas no nos o os não na pelo sua ao che chi "
+    "della gli nel sono".split()
+)
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar januari", "february feb februar", "march mar märz maerz mrz", "april apr", "may mai",
+            "june jun juni", "july jul juli", "august aug", "september sep sept", "october oct oktober okt",
+            "november nov", "december dec dezember dez",
+        ),
+        1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_ISO = re.compile(r"\b(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?\b")
+_CJK_DAY = re.compile(r"(?:(\d{4})\s*年)?\s*(\d{1,2})\s*月(?:\s*(\d{1,2})\s*[日号])?")
+_DAY_MONTH = re.compile(
+    r"\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([^\W\d_]{3,9})\.?(?:,?\s+(\d{4}))?", re.IGNORECASE
+)
+_MONTH_DAY = re.compile(r"\b([^\W\d_]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4}))?", re.IGNORECASE)
+_MONTH_YEAR = re.compile(r"\b([^\W\d_]{3,9})\.?,?\s+(\d{4})\b", re.IGNORECASE)
+_RELATIVE = (
+    (re.compile(r"\b(?:today|heute)\b|今日|今天", re.IGNORECASE), 0, 0),
+    (re.compile(r"\b(?:yesterday|gestern)\b|昨日|昨天", re.IGNORECASE), 1, 1),
+    (re.compile(r"\b(?:last week|letzte[rn]? woche|vorige[rn]? woche)\b|先週|上周", re.IGNORECASE), 1, 13),
+    (re.compile(r"\b(?:this week|diese[rn]? woche)\b|今週|本周", re.IGNORECASE), 0, 6),
+    (re.compile(r"\b(?:last month|letzten monat|vorigen monat)\b|先月|上个月", re.IGNORECASE), 1, 61),
+)
+
+
+class Span(NamedTuple):
+    """A stretch of days that a question names, inclusive."""
+
+    first: date
+    last: date
+
+
+def fold_words(text: str) -> set[str]:
+    """The distinct words of a text that carry meaning, lower case."""
+    return set(WORD.findall(text.lower())) - STOP
+
+
+def spaced(text: str) -> str:
+    """The text as the word index takes it: every CJK character on its own."""
+    return text if text.isascii() else _CJK_CHARACTER.sub(r" \1 ", text)
+
+
+def hump_words(text: str) -> str:
+    """The parts of the camelCase words in a text; empty for most texts."""
+    parts: dict[str, None] = {}
+    for match in _HUMPS.finditer(text):
+        start = match.start()
+        while start and text[start - 1].isalnum():
+            start -= 1
+        parts[text[start : match.end()]] = None
+    return " ".join(_HUMP.sub(" ", word) for word in parts) if parts else ""
+
+
+class Identifier(NamedTuple):
+    """Something that was typed to be found exactly: a symbol, a flag, a path, a version, a ticket."""
+
+    text: str
+    words: tuple[str, ...]
+
+
+def find_identifiers(text: str) -> tuple[Identifier, ...]:
+    """The identifiers in a question, in order, each once."""
+    found: dict[str, Identifier] = {}
+    for piece in _PIECE.findall(text):
+        stripped = piece.strip(".:…") or piece
+        words = tuple(word.lower() for word in WORD.findall(stripped))
+        if words and stripped not in found and _is_identifier(stripped, words):
+            found[stripped] = Identifier(stripped, words)
+    return tuple(found.values())
+
+
+def _is_identifier(piece: str, words: tuple[str, ...]) -> bool:
+    if _CJK_RUN.search(piece):
+        return False
+    if len(words) > 1:
+        return _INNER.search(piece) is not None
+    if piece.startswith(("-", "$", "/", ".", "~", "@", "#")) and len(piece) > 2:
+        return True
+    word = words[0]
+    has_digit = any(character.isdigit() for character in word)
+    return (has_digit and len(word) > 2) or _HAS_HUMP.search(piece) is not None or (piece.isupper() and len(piece) > 3)
+
+
+def cjk_pairs(text: str) -> tuple[str, ...]:
+    """The words of the CJK text in a question: every two neighbours, or the one character of a run of one."""
+    pairs: dict[str, None] = {}
+    for run in _CJK_RUN.findall(text):
+        run = "".join(character for character in run if character.isalnum() or character == "々")
+        for start in range(max(1, len(run) - 1)) if run else ():
+            pairs[run[start : start + 2]] = None
+    telling = [pair for pair in pairs if not _HIRAGANA.match(pair)]
+    return tuple(telling or pairs)
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The distinct words of a question that carry meaning, in order; all of them when none does."""
+    words = list(dict.fromkeys(WORD.findall(_CJK_RUN.sub(" ", text).lower())))
+    return tuple([word for word in words if word not in STOP] or words)
+
+
+def find_spans(text: str, today: date) -> tuple[Span, ...]:
+    """The days that a question names."""
+    spans: list[Span] = []
+    for pattern, newest, oldest in _RELATIVE:
+        if pattern.search(text):
+            spans.append(Span(today - timedelta(days=oldest), today - timedelta(days=newest)))
+    for match in _ISO.finditer(text):
+        _add(spans, match[1], match[2], match[3], today)
+    for match in _CJK_DAY.finditer(text):
+        _add(spans, match[1], match[2], match[3], today)
+    for match in _DAY_MONTH.finditer(text):
+        if month := _MONTHS.get(match[2].lower()):
+            _add(spans, match[3], str(month), match[1], today)
+    for match in _MONTH_DAY.finditer(text):
+        if month := _MONTHS.get(match[1].lower()):
+            _add(spans, match[3], str(month), match[2], today)
+    for match in _MONTH_YEAR.finditer(text):
+        if month := _MONTHS.get(match[1].lower()):
+            _add(spans, match[2], str(month), None, today)
+    return tuple(dict.fromkeys(spans))
+
+
+def _add(spans: list[Span], year: str | None, month: str, day: str | None, today: date) -> None:
+    """The day, or the month; without a year, the last one that has come."""
+    try:
+        if year is None:
+            found = date(today.year, int(month), int(day or 1))
+            if found > today:
+                found = date(today.year - 1, int(month), int(day or 1))
+        else:
+            found = date(int(year), int(month), int(day or 1))
+        if day is None:
+            following = date(found.year + found.month // 12, found.month % 12 + 1, 1)
+            spans.append(Span(found, following - timedelta(days=1)))
+        else:
+            spans.append(Span(found, found))
+    except ValueError:
+        pass  # no calendar has it
+
+
+@lru_cache(maxsize=65_536)
+def stem_key(word: str) -> str:
+    """A crude common beginning of a word's forms, for comparing words that the index has stemmed."""
+    for ending in ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ers", "ed", "er", "es", "ly", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            stem = word[: -len(ending)]
+            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+    return word
