@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, explained, undone.
+# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, explained.
 # Everything happens below ./demo-home; nothing of yours is touched.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -65,6 +65,39 @@ cat "$HOME/.openclaw/workspace/MEMORY.md"
 say "The draft, with its reasons"
 run review show invoice-export
 
+say "Some older memory, as a year of work leaves it"
+memory="$HOME/.openclaw/workspace/memory"
+cat > "$memory/2025-02-11.md" <<'END'
+# 2025-02-11
+
+## Invoices
+- Nightly export died with `ERR_INVOICE_4417: ledger row without currency`; two rows of the January import had none.
+- Filled them in by hand. The importer now refuses such rows.
+
+## Shop
+- Page weight is down to 410 kB after the new image sizes.
+END
+cat > "$memory/project-shop.md" <<'END'
+# Shop
+
+## Storage
+Orders live in PostgreSQL. Carts live in Redis and are gone after 48 hours; nothing may depend on them for longer.
+
+## Releases
+A release goes to one machine first, for an hour, and then to all others.
+END
+echo "  memory/2025-02-11.md, memory/project-shop.md"
+run index
+
+say "Three questions. In other words than the note's: meaning finds it"
+run search "which database keeps the shopping baskets, and how long" -n 2 --explain
+
+say "An identifier in a note of last year: found whatever its age"
+run search ERR_INVOICE_4417 -n 1 --explain
+
+say "Misspelt, and filed a minute ago"
+run search "conection rset on stagng" -n 1 --explain
+
 say "The ledger: every act, every line"
 run history
 run why TOOLS.md:2
@@ -75,6 +108,7 @@ run ingest
 say "Where to look next"
 cat <<END
   workspace   demo-home/.openclaw/workspace   (plain Markdown: cards, MEMORY.md, TOOLS.md)
+  search      HOME=\$PWD/demo-home .venv/bin/truekeep search "what runs before a push" --explain
   review      HOME=\$PWD/demo-home .venv/bin/truekeep review list
   undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
   commands    docs/commands.md

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.errors import BadInput, NotFound
 from truekeep.index.passages import describe
 from truekeep.index.refresh import decode, read_source
-from truekeep.index.sources import Source, store_of, sweep
+from truekeep.index.sources import Source, sweep
 
 LINES = 120
 CHARACTERS = 12_000
@@ -70,7 +70,7 @@ def read_excerpt(
         raise BadInput(f"{wanted}: {error.strerror}", hint="it must be a plain readable file") from error
     text = decode(data)
     about = describe(source.path, text)
-    day = about.day or date.fromtimestamp(info.st_mtime).isoformat()
+    day = about.day or _local_day(info.st_mtime).isoformat()
     everything = text.split("\n")
     if everything and everything[-1] == "":
         everything.pop()
@@ -122,6 +122,10 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> Source:
     raise NotFound(f"there is no {wanted} in the memory", hint=_near(path, root, extra))
 
 
+def _local_day(seconds: float) -> date:
+    return datetime.fromtimestamp(seconds).astimezone().date()
+
+
 def _near(path: str, root: str, extra: Sequence[str]) -> str:
     import difflib
 
@@ -130,13 +134,10 @@ def _near(path: str, root: str, extra: Sequence[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else "`truekeep search` finds what there is"
 
 
-def read_transcript_excerpt(
-    path: str, location: str, *, first: int, lines: int, environ: Mapping[str, str], today: date
-) -> Excerpt:
+def read_transcript_excerpt(path: str, location: str, *, first: int, lines: int, today: date) -> Excerpt:
     """The dialogue of a session from a line of its file on."""
     from truekeep.transcript import iter_dialogue, iter_turns, read_lines
 
-    del environ
     harness, _, file = location.partition(":")
     everything = list(iter_dialogue(iter_turns(read_lines(Path(file)), harness)))
     start = next((at for at, (_, origin) in enumerate(everything) if origin >= first), None)
@@ -149,20 +150,8 @@ def read_transcript_excerpt(
         if size > CHARACTERS and at:
             del chosen[at:]
             break
-    day = date.fromtimestamp(os.stat(file).st_mtime)
+    day = _local_day(os.stat(file).st_mtime)
     last = chosen[-1][1]
     text = "\n".join(line for line, _ in chosen)
     total = everything[-1][1]
     return Excerpt(path, chosen[0][1], last, total, text, "transcripts", day.isoformat(), (today - day).days, "")
-
-
-__all__ = [
-    "CHARACTERS",
-    "LINES",
-    "Excerpt",
-    "NotMemory",
-    "parse_citation",
-    "read_excerpt",
-    "read_transcript_excerpt",
-    "store_of",
-]

@@ -119,7 +119,7 @@ class Recall:
         query: str,
         *,
         limit: int = 6,
-        filter: Filter = Filter(),  # noqa: A002, B008
+        filter_: Filter = Filter(),  # noqa: B008
         formula: str = "truekeep",
         lambda_mmr: float | None = None,
         half_life: float | None = None,
@@ -129,20 +129,24 @@ class Recall:
         self.notes = []
         query = query[:_LONGEST_QUERY]
         options: dict[str, Any] = {
-            "limit": limit, "today": self._today(), "formula": formula, "lambda_mmr": lambda_mmr, "half_life": half_life,
-        }  # fmt: skip
+            "limit": limit,
+            "today": self._today(),
+            "formula": formula,
+            "lambda_mmr": lambda_mmr,
+            "half_life": half_life,
+        }
         for attempt in range(2):
             try:
-                searcher, left = self._ready(transcripts=filter.transcripts)
-                found = searcher.search(query, filter=filter, **options)
+                searcher, left = self._ready(transcripts=filter_.transcripts)
+                found = searcher.search(query, filter_=filter_, **options)
                 break
             except DAMAGE as error:
                 if attempt:
                     raise StorageFailed(f"{self._path}: {error}", hint="check the disk") from error
                 self._set_aside(str(error))
-        found = self._with_files(found, left, query, filter, options)
-        if not found.hits and not filter.stores and self._settings.transcripts:
-            found = self._from_transcripts(found, searcher, query, filter, options)
+        found = self._with_files(found, left, query, filter_, options)
+        if not found.hits and not filter_.stores and self._settings.transcripts:
+            found = self._from_transcripts(found, searcher, query, filter_, options)
         if found.failure:
             self.notes.append(f"meaning could not be asked ({found.failure}); these are found by words alone")
         name = searcher.embedder
@@ -202,7 +206,7 @@ class Recall:
         found: Found,
         left: Sequence[Source],
         query: str,
-        filter: Filter,
+        filter_: Filter,
         options: Mapping[str, Any],
     ) -> Found:
         """The same search over files that are not in the index, by their words, in memory."""
@@ -213,7 +217,7 @@ class Recall:
             done = refresh(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
                 self.notes.append(f"{done.left} files were not looked at; `truekeep index` takes them in")
-            extra = Searcher(db, None).search(query, filter=filter, **options)
+            extra = Searcher(db, None).search(query, filter_=filter_, **options)
         db.close()
         paths = {source.path for source in left}
         kept = [hit for hit in found.hits if hit.path not in paths]
@@ -225,12 +229,12 @@ class Recall:
         found: Found,
         searcher: Searcher,
         query: str,
-        filter: Filter,
+        filter_: Filter,
         options: Mapping[str, Any],
     ) -> Found:
         self._catch_up_transcripts(searcher)
-        asked = filter._replace(stores=("transcripts",))
-        other = searcher.search(query, filter=asked, **options)
+        asked = filter_._replace(stores=("transcripts",))
+        other = searcher.search(query, filter_=asked, **options)
         if other.hits:
             self.notes.append("nothing in memory matches; these are from session transcripts")
             return other
@@ -284,7 +288,8 @@ class Recall:
         except (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, OSError) as error:
             raise StorageFailed(f"{self._path}: {error}", hint="check the disk; the old index still answers") from error
         changed, removed, embedded, told = done
-        counts = dict(searcher.db.execute("SELECT store = 'transcripts', count(*) FROM files GROUP BY 1").fetchall())
+        groups: Any = searcher.db.execute("SELECT store = 'transcripts', count(*) FROM files GROUP BY 1").fetchall()
+        counts: dict[Any, Any] = dict(groups)
         return Indexed(
             files=counts.get(0, 0),
             chunks=searcher.db.execute("SELECT count(*) FROM chunks").get,
@@ -592,11 +597,12 @@ class Recall:
     # Looking.
 
     def status(self) -> Status:
-        empty = dict.fromkeys(STORES, 0)
+        empty: dict[str, int] = dict.fromkeys(STORES, 0)
         try:
             searcher = self._open()
             db = searcher.db
-            files = empty | dict(db.execute("SELECT store, count(*) FROM files GROUP BY store").fetchall())
+            rows: Any = db.execute("SELECT store, count(*) FROM files GROUP BY store").fetchall()
+            files = empty | dict(rows)
             waiting = compare(db, sweep(self._root, self._settings.extra_paths))
             return Status(
                 files=files,
@@ -621,7 +627,7 @@ class Recall:
         if row is None:
             raise NotFound(f"{path} is not in the index", hint="`truekeep search --store transcripts` finds sessions")
         try:
-            return read_transcript_excerpt(path, row[0], first=first, lines=lines, environ=self._environ, today=today)
+            return read_transcript_excerpt(path, row[0], first=first, lines=lines, today=today)
         except FileNotFoundError as error:
             raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep index` forgets it") from error
 

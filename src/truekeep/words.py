@@ -13,8 +13,14 @@ from typing import NamedTuple
 
 WORD = re.compile(r"[^\W_]+")
 _CJK = "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # fmt: skip  # noqa: E501
-_CJK_CHARACTER = re.compile(f"([{_CJK}])")
-_CJK_RUN = re.compile(f"[{_CJK}]+")
+
+
+@lru_cache(maxsize=1)
+def _cjk_run() -> re.Pattern[str]:
+    """A run of CJK text. Compiled when it is first needed: it is a long class, and most text needs it never."""
+    return re.compile(f"[{_CJK}]+")
+
+
 _HIRAGANA = re.compile(r"[\u3041-\u309f]+\Z")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP = re.compile(r"[A-Z](?<=[a-z0-9].)")  # a capital first: that is rare, so most of a text is skipped quickly
@@ -23,14 +29,14 @@ _PIECE = re.compile(r"[^\s\"'`()\[\]{}<>,;!?，。、；！？「」『』（）
 _INNER = re.compile(r"[\w][_./\\:@#+~=-]+[\w]")
 
 # Function words: they say nothing about what a text is about. Short lists on purpose; rarity does the rest.
-STOP = frozenset(
+_STOP_TEXT = (
     # English
     "a about after all also am an and any are as at be because been before being both but by can could did do does "
     "doing during each few for from further get got had has have having he her here hers him his how i if in into is "
     "it its just let like ll may me might more most must my no nor not of off on once only or other our ours out over "
     "own re s same shall she should so some such t than that the their theirs them then there these they this those "
     "through to too under until up us use used using ve very was we were what when where which while who whom whose "
-    "why will with would you your yours "
+    "why will with would you your yours don doesn didn isn wasn aren weren won shouldn couldn wouldn hasn haven "
     # German
     "aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies "
     "diese dieser dieses doch du durch ein eine einem einen einer eines er es etwas für gibt habe haben hat hatte ich "
@@ -41,8 +47,9 @@ STOP = frozenset(
     "au aux ce ces cette dans de des du elle en est et il ils je la le les leur lui mais ne nous ou où par pas pour "
     "qu que qui sa se ses son sont sur un une vous con cual del el ella ellos esta este lo los las más muy para pero "
     "por qué si sin su sus una uno y com como da dos ela ele em foi mas nas no nos o os não na pelo sua ao che chi "
-    "della gli nel sono".split()
+    "della gli nel sono"
 )
+STOP = frozenset(_STOP_TEXT.split())
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -55,19 +62,17 @@ _MONTHS = {
     )
     for name in names.split()
 }  # fmt: skip
-_ISO = re.compile(r"\b(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?\b")
-_CJK_DAY = re.compile(r"(?:(\d{4})\s*年)?\s*(\d{1,2})\s*月(?:\s*(\d{1,2})\s*[日号])?")
-_DAY_MONTH = re.compile(
-    r"\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([^\W\d_]{3,9})\.?(?:,?\s+(\d{4}))?", re.IGNORECASE
-)
-_MONTH_DAY = re.compile(r"\b([^\W\d_]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4}))?", re.IGNORECASE)
-_MONTH_YEAR = re.compile(r"\b([^\W\d_]{3,9})\.?,?\s+(\d{4})\b", re.IGNORECASE)
+_ISO = r"\b(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?\b"
+_CJK_DAY = r"(?:(\d{4})\s*年)?\s*(\d{1,2})\s*月(?:\s*(\d{1,2})\s*[日号])?"
+_DAY_MONTH = r"\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([^\W\d_]{3,9})\.?(?:,?\s+(\d{4}))?"
+_MONTH_DAY = r"\b([^\W\d_]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4}))?"
+_MONTH_YEAR = r"\b([^\W\d_]{3,9})\.?,?\s+(\d{4})\b"
 _RELATIVE = (
-    (re.compile(r"\b(?:today|heute)\b|今日|今天", re.IGNORECASE), 0, 0),
-    (re.compile(r"\b(?:yesterday|gestern)\b|昨日|昨天", re.IGNORECASE), 1, 1),
-    (re.compile(r"\b(?:last week|letzte[rn]? woche|vorige[rn]? woche)\b|先週|上周", re.IGNORECASE), 1, 13),
-    (re.compile(r"\b(?:this week|diese[rn]? woche)\b|今週|本周", re.IGNORECASE), 0, 6),
-    (re.compile(r"\b(?:last month|letzten monat|vorigen monat)\b|先月|上个月", re.IGNORECASE), 1, 61),
+    (("today", "heute", "今日", "今天"), 0, 0),
+    (("yesterday", "gestern", "昨日", "昨天"), 1, 1),
+    (("last week", "letzte woche", "letzter woche", "letzten woche", "vorige woche", "先週", "上周"), 1, 13),
+    (("this week", "diese woche", "dieser woche", "今週", "本周"), 0, 6),
+    (("last month", "letzten monat", "vorigen monat", "先月", "上个月"), 1, 61),
 )
 
 
@@ -85,7 +90,9 @@ def fold_words(text: str) -> set[str]:
 
 def spaced(text: str) -> str:
     """The text as the word index takes it: every CJK character on its own."""
-    return text if text.isascii() else _CJK_CHARACTER.sub(r" \1 ", text)
+    if text.isascii():
+        return text
+    return _cjk_run().sub(lambda run: f" {' '.join(run[0])} ", text)
 
 
 def hump_words(text: str) -> str:
@@ -118,13 +125,15 @@ def find_identifiers(text: str) -> tuple[Identifier, ...]:
 
 
 def _is_identifier(piece: str, words: tuple[str, ...]) -> bool:
-    if _CJK_RUN.search(piece):
+    if not piece.isascii() and _cjk_run().search(piece):
         return False
     if len(words) > 1:
         return _INNER.search(piece) is not None
     if piece.startswith(("-", "$", "/", ".", "~", "@", "#")) and len(piece) > 2:
         return True
     word = words[0]
+    if word.isdigit() and len(word) == 4 and word[:2] in ("19", "20"):
+        return False  # a year
     has_digit = any(character.isdigit() for character in word)
     return (has_digit and len(word) > 2) or _HAS_HUMP.search(piece) is not None or (piece.isupper() and len(piece) > 3)
 
@@ -132,7 +141,7 @@ def _is_identifier(piece: str, words: tuple[str, ...]) -> bool:
 def cjk_pairs(text: str) -> tuple[str, ...]:
     """The words of the CJK text in a question: every two neighbours, or the one character of a run of one."""
     pairs: dict[str, None] = {}
-    for run in _CJK_RUN.findall(text):
+    for run in () if text.isascii() else _cjk_run().findall(text):
         run = "".join(character for character in run if character.isalnum() or character == "々")
         for start in range(max(1, len(run) - 1)) if run else ():
             pairs[run[start : start + 2]] = None
@@ -142,34 +151,59 @@ def cjk_pairs(text: str) -> tuple[str, ...]:
 
 def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a question that carry meaning, in order; all of them when none does."""
-    words = list(dict.fromkeys(WORD.findall(_CJK_RUN.sub(" ", text).lower())))
+    words = list(dict.fromkeys(WORD.findall((text if text.isascii() else _cjk_run().sub(" ", text)).lower())))
     return tuple([word for word in words if word not in STOP] or words)
 
 
-def find_spans(text: str, today: date) -> tuple[Span, ...]:
-    """The days that a question names."""
+def find_spans(text: str, today: date) -> tuple[tuple[Span, ...], str]:
+    """The days that a question names, and the question without them."""
     spans: list[Span] = []
-    for pattern, newest, oldest in _RELATIVE:
-        if pattern.search(text):
-            spans.append(Span(today - timedelta(days=oldest), today - timedelta(days=newest)))
-    for match in _ISO.finditer(text):
-        _add(spans, match[1], match[2], match[3], today)
-    for match in _CJK_DAY.finditer(text):
-        _add(spans, match[1], match[2], match[3], today)
-    for match in _DAY_MONTH.finditer(text):
-        if month := _MONTHS.get(match[2].lower()):
-            _add(spans, match[3], str(month), match[1], today)
-    for match in _MONTH_DAY.finditer(text):
-        if month := _MONTHS.get(match[1].lower()):
-            _add(spans, match[3], str(month), match[2], today)
-    for match in _MONTH_YEAR.finditer(text):
-        if month := _MONTHS.get(match[1].lower()):
-            _add(spans, match[2], str(month), None, today)
-    return tuple(dict.fromkeys(spans))
+    cut: list[tuple[int, int]] = []
+
+    def take(match: re.Match[str], year: str | None, month: str, day: str | None) -> None:
+        if not any(start < match.end() and match.start() < end for start, end in cut) and _add(
+            spans, year, month, day, today
+        ):
+            cut.append(match.span())
+
+    lowered = text.lower()
+    for phrases, newest, oldest in _RELATIVE:
+        for phrase in phrases:
+            at = lowered.find(phrase)
+            if at >= 0 and len(lowered) == len(text) and _stands_alone(lowered, at, at + len(phrase)):
+                spans.append(Span(today - timedelta(days=oldest), today - timedelta(days=newest)))
+                cut.append((at, at + len(phrase)))
+    if any(character.isdigit() for character in text):
+        for match in re.finditer(_ISO, text):
+            take(match, match[1], match[2], match[3])
+        if not text.isascii():
+            for match in re.finditer(_CJK_DAY, text):
+                take(match, match[1], match[2], match[3])
+        if any(word in _MONTHS for word in WORD.findall(lowered)):
+            for match in re.finditer(_DAY_MONTH, text):
+                if month := _MONTHS.get(match[2].lower()):
+                    take(match, match[3], str(month), match[1])
+            for match in re.finditer(_MONTH_YEAR, text):
+                if month := _MONTHS.get(match[1].lower()):
+                    take(match, match[2], str(month), None)
+            for match in re.finditer(_MONTH_DAY, text):
+                if month := _MONTHS.get(match[1].lower()):
+                    take(match, match[3], str(month), match[2])
+    rest = text
+    for start, end in sorted(cut, reverse=True):
+        rest = f"{rest[:start]} {rest[end:]}"
+    return tuple(dict.fromkeys(spans)), rest
 
 
-def _add(spans: list[Span], year: str | None, month: str, day: str | None, today: date) -> None:
-    """The day, or the month; without a year, the last one that has come."""
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter goes on before or after; CJK has no blanks between words."""
+    if not text[start].isascii():
+        return True
+    return not (start and text[start - 1].isalnum()) and not (end < len(text) and text[end].isalnum())
+
+
+def _add(spans: list[Span], year: str | None, month: str, day: str | None, today: date) -> bool:
+    """The day, or the month; without a year, the last one that has come. Whether any calendar has it."""
     try:
         if year is None:
             found = date(today.year, int(month), int(day or 1))
@@ -182,8 +216,9 @@ def _add(spans: list[Span], year: str | None, month: str, day: str | None, today
             spans.append(Span(found, following - timedelta(days=1)))
         else:
             spans.append(Span(found, found))
-    except ValueError:
-        pass  # no calendar has it
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 @lru_cache(maxsize=65_536)

@@ -598,7 +598,7 @@ class Workspace:
             raise BadInput(f"{limit} hits cannot be asked for", hint="from 1 to 1000")
         chosen = Filter(stores=tuple(stores), since=since.isoformat() if since else "", repository=repository)
         return self._the_recall().search(
-            query, limit=limit, filter=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
+            query, limit=limit, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
         )
 
     def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:

@@ -31,7 +31,7 @@ _BAR = 24
 def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspace: str | None) -> None:
     """Bring the search index up to date.
 
-    Search does this by itself for what changed lately; index does all of it, with transcripts, and is what a timer runs.
+    Search does this by itself for what changed lately. Index does all of it, with transcripts: for timers and hooks.
 
     Example: truekeep index --watch
     """
@@ -81,8 +81,8 @@ def _show_indexed(done: Indexed, *, as_json: bool) -> None:
     meaning = f"meaning by {done.provider} {done.model}".rstrip() if done.provider != "none" else "words only"
     sessions = f" and {done.transcripts} transcripts" if done.transcripts else ""
     click.echo(
-        f"{click.style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: {changed}{removed}{rebuilt}"
-        f" ({done.seconds:.1f} s; {meaning})"
+        f"{click.style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: "
+        f"{changed}{removed}{rebuilt} ({done.seconds:.1f} s; {meaning})"
     )
     for note in done.notes:
         click.echo(click.style(f"  {printable(note)}", fg="yellow"), err=True)
@@ -108,8 +108,8 @@ def search(
 ) -> None:
     """Find memories by words and by meaning.
 
-    A question, an identifier, an error message, a path: any of them will do. What changed a moment ago is in. Every hit says
-    how old it is; transcripts are left out unless asked for, or unless nothing else matches.
+    A question, an identifier, an error message, a path: any of them will do. What changed a moment ago is in. Every hit
+    says how old it is; transcripts are left out unless asked for, or unless nothing else matches.
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
@@ -188,13 +188,13 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
     for number, hit in enumerate(answer.hits, 1):
         age = shown_age(hit.age_days)
         colour = "red" if (hit.age_days or 0) > 365 else "yellow" if (hit.age_days or 0) > 90 else "green"
-        head = f"{number}. {click.style(printable(hit.citation), bold=True)}  {hit.store}  {click.style(age, fg=colour)}  {hit.score:.2f}"
-        click.echo(head)
+        place = click.style(printable(hit.citation), bold=True)
+        click.echo(f"{number}. {place}  {hit.store}  {click.style(age, fg=colour)}  {hit.score:.2f}")
         if hit.heading:
-            click.echo(click.style(f"   {printable(clip(hit.heading, 100))}", fg="cyan"))
+            click.echo(click.style(f"   {clip(printable(hit.heading), 100)}", fg="cyan"))
         shown = [line for line in hit.text.split("\n") if line.strip()]
         for line in shown[:8]:
-            click.echo(f"   {printable(clip(line, 160))}")
+            click.echo(f"   {clip(printable(line), 160)}")
         if len(shown) > 8:
             click.echo(
                 click.style(f"   … {len(shown) - 8} more lines: truekeep get {printable(hit.citation)}", dim=True)

@@ -12,29 +12,53 @@ made on first use and safe to delete.
 from __future__ import annotations
 
 import os
+import re
+import struct
+import sys
+import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from truekeep.embed import EmbedderFailed, Vector, load_numpy
+from truekeep.embed import EmbedderFailed, Vector, load_numpy, multiply
 from truekeep.words import WORD, fold_words
 
 if TYPE_CHECKING:
     import mmap
 
 DIMENSIONS = 256
-NEAR = 0.35  # cosine below which two words have nothing to do with each other
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-_FORMAT = b"truekeep lexicon 1\n"
-_SCALE = 406.0  # a unit vector's numbers as 8 bits: five standard deviations fit
+_FORMAT = b"truekeep lexicon 4\n"
+_PIECES = 32_000
+_SLOTS = 65_536  # of the table that finds a piece; twice as many as there are pieces
+_SLOT = struct.Struct("<QH")
+_NEAR = 0.35  # cosine below which two words have nothing to do with each other
+_UNIT = 65_536 / _NEAR  # the product of a vector with itself
+_SCALE = _UNIT**0.5  # a unit vector's numbers as 8 bits: nearly five standard deviations fit
+_HIGH = re.compile(rb"[\x01-\x7f]")
 _MOST_WORDS = 60_000  # word vectors kept while indexing; 60 MB
 _TOGETHER = 64  # texts summed up in one go
 _FEW = 12  # texts that are cheaper to sum up in Python than to load numpy for
 _LONGEST_WORD = 64
 _BLANK = "▁"
+
+
+class Nearness:
+    """How near known words are to a question; 0 for all others."""
+
+    def __init__(self, places: Mapping[str, int], scores: memoryview) -> None:
+        self._places = places
+        self._scores = scores
+
+    def of(self, words: Iterable[str]) -> float:
+        """About the cosine of a short text: words are nearly at right angles, so lengths add up as squares."""
+        places, scores = self._places, self._scores
+        found = [scores[at] for word in words if (at := places.get(word)) is not None]
+        return sum(found) / _UNIT / len(found) ** 0.5 if found else 0.0
 
 
 class Static:
@@ -57,8 +81,9 @@ class Static:
         self.key = f"{info.st_size}-words-1"
         self._weights: mmap.mmap | None = None
         self._offset = 0
-        self._pieces: dict[str, int] = {}
-        self._known: tuple[str, ...] = ()
+        self._table_bytes = memoryview(b"")
+        self._known: list[str] = []
+        self._places: dict[str, int] = {}
         self._known_vectors: memoryview = memoryview(b"")
         self._rows: dict[str, int] = {}
         self._table: Any = None
@@ -141,113 +166,136 @@ class Static:
 
     # Words.
 
-    def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], dict[str, float]]:
-        """For each word the known words near it in meaning, with their cosine; and how near known words are to a question."""
+    def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], Nearness]:
+        """For each word the known words near it in meaning, with their cosine; and how near any is to a question."""
         self._open()
-        if not self._known:
-            return [{} for _ in words], {}
-        import simsimd
-
         packed = bytearray(pack(question))
         for word in words:
             packed += pack(self._sum_up((word,)))
         count = len(self._known)
         asked = memoryview(packed).cast("b", (len(words) + 1, DIMENSIONS))
-        scores = memoryview(simsimd.cdist(asked, self._known_vectors, "dot", dtype="int8", out_dtype="int32"))
-        flat = scores.cast("B").cast("i")
-        known = self._known
-        unit = _SCALE * _SCALE
-        near: list[dict[str, float]] = []
-        for row, word in enumerate(words, 1):
-            line = flat[row * count : (row + 1) * count].tolist()
-            least = int(NEAR * unit)
-            best = [at for at, score in enumerate(line) if score >= least]
-            near.append({known[at]: line[at] / unit for at in best if known[at] != word})
-        line = flat[:count].tolist()
-        least = int(0.1 * unit)
-        return near, {known[at]: score / unit for at, score in enumerate(line) if score >= least}
+        scores = multiply(asked, self._known_vectors, kind="int8", out="int32")
+        flat = scores.cast("i")
+        # A score from 2**16 on, and none below, has something in its third byte that is no sign: found without a loop.
+        thirds = bytes(scores[2::4] if sys.byteorder == "little" else scores[1::4])
+        near: list[dict[str, float]] = [{} for _ in words]
+        for match in _HIGH.finditer(thirds, count):
+            row, at = divmod(match.start(), count)
+            if self._known[at] != words[row - 1]:
+                near[row - 1][self._known[at]] = flat[match.start()] / _UNIT
+        return near, Nearness(self._places, flat)
+
+    def knows(self, word: str) -> bool:
+        """Whether this is a word of its own, in any language of the table."""
+        with suppress(EmbedderFailed):
+            self._open()
+        return word in self._places
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
         """A word's pieces, as the tokenizer of the vectors cuts it: always join the pair that became a piece first."""
         return _cut(_BLANK + word[:_LONGEST_WORD], self)
 
     def find_piece(self, text: str) -> int | None:
-        return self._pieces.get(text)
+        """The number of a piece, looked up where it lies: a question needs a hundred of them, not all 32,000."""
+        data = text.encode("utf-8", "replace")
+        mark = zlib.adler32(data) << 32 | zlib.crc32(data)
+        slot = mark % _SLOTS
+        while True:
+            found, number = _SLOT.unpack_from(self._table_bytes, slot * _SLOT.size)
+            if found == mark:
+                return int(number)
+            if not found:
+                return None
+            slot = (slot + 1) % _SLOTS
 
     # Files.
 
     def _open(self) -> None:
-        if self._pieces:
+        if self._weights is not None:
             return
         import mmap
 
         try:
             with open(self._weights_path, "rb") as file:
-                self._weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._offset = 8 + int.from_bytes(self._weights[:8], "little")
-            if len(self._weights) - self._offset != 32_000 * DIMENSIONS * 2:
+                weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._offset = 8 + int.from_bytes(weights[:8], "little")
+            if len(weights) - self._offset != _PIECES * DIMENSIONS * 2:
                 raise EmbedderFailed(f"{self._weights_path} is not what it should be", hint="reinstall wordllama")
-            if not self._read_lexicon():
-                self._make_lexicon()
-        except (OSError, ValueError) as error:
+            lexicon = self._read_lexicon()
+            if lexicon is None:
+                lexicon = self._make_lexicon(weights)
+        except (OSError, ValueError, KeyError) as error:
             raise EmbedderFailed(f"the static vectors cannot be read: {error}", hint="reinstall wordllama") from error
+        start = len(self._head())
+        count = int.from_bytes(lexicon[start : start + 4], "little")
+        names = int.from_bytes(lexicon[start + 4 : start + 8], "little")
+        table = start + 8
+        vectors = table + _SLOTS * _SLOT.size
+        words = vectors + count * DIMENSIONS
+        whole = memoryview(lexicon)
+        self._table_bytes = whole[table:vectors]
+        self._known_vectors = whole[vectors:words].cast("b", (count, DIMENSIONS))
+        self._known = bytes(whole[words : words + names]).decode().split("\n")
+        self._places = {word: at for at, word in enumerate(self._known)}
+        self._weights = weights
 
     def _mapped(self) -> mmap.mmap:
         assert self._weights is not None
         return self._weights
 
     def _piece(self, number: int) -> tuple[float, ...]:
-        import struct
-
         return struct.unpack_from("<256e", self._mapped(), self._offset + number * DIMENSIONS * 2)
 
-    def _read_lexicon(self) -> bool:
+    def _head(self) -> bytes:
+        return _FORMAT + self.key.encode() + b"\n"
+
+    def _read_lexicon(self) -> mmap.mmap | bytes | None:
+        """The lexicon, if one is there and whole."""
+        import mmap
+
+        head = self._head()
         try:
             with open(self._lexicon_path, "rb") as file:
-                data = file.read()
-        except OSError:
-            return False
-        head = _FORMAT + self.key.encode() + b"\n"
-        if not data.startswith(head):
-            return False
-        pieces, _, rest = data[len(head) :].partition(b"\0")
-        known, _, vectors = rest.partition(b"\0")
-        self._take(pieces.decode(), known.decode(), vectors)
-        return len(self._pieces) == 32_000 and len(vectors) == len(self._known) * DIMENSIONS
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        start = len(head)
+        if data[:start] != head:
+            return None
+        count, names = (int.from_bytes(data[at : at + 4], "little") for at in (start, start + 4))
+        return data if len(data) == start + 8 + _SLOTS * _SLOT.size + count * DIMENSIONS + names else None
 
-    def _take(self, pieces: str, known: str, vectors: bytes) -> None:
-        self._pieces = {piece: number for number, piece in enumerate(pieces.split("\n"))}
-        self._known = tuple(known.split("\n"))
-        if len(vectors) == len(self._known) * DIMENSIONS:
-            self._known_vectors = memoryview(vectors).cast("b", (len(self._known), DIMENSIONS))
-
-    def _make_lexicon(self) -> None:
-        """Read the tokenizer's vocabulary, and take the pieces that are whole words as the known ones."""
+    def _make_lexicon(self, weights: mmap.mmap) -> bytes:
+        """Read the tokenizer's vocabulary; the pieces that are whole words become the known ones."""
         import json
 
         np = load_numpy()
-
         with open(os.path.join(self._folder, _TOKENIZER), encoding="utf-8") as file:
             vocabulary: dict[str, int] = json.load(file)["model"]["vocab"]
-        names = [""] * len(vocabulary)
-        for piece, number in vocabulary.items():
-            names[number] = piece.replace("\n", " ").replace("\0", " ")  # never a part of a word
+        table = bytearray(_SLOTS * _SLOT.size)
         known: dict[str, int] = {}
-        for number, piece in enumerate(names):
+        for piece, number in vocabulary.items():
+            data = piece.encode()
+            mark = zlib.adler32(data) << 32 | zlib.crc32(data)
+            slot = mark % _SLOTS
+            while table[slot * _SLOT.size : slot * _SLOT.size + 8] != bytes(8):
+                slot = (slot + 1) % _SLOTS
+            _SLOT.pack_into(table, slot * _SLOT.size, mark, number)
             word = piece[1:]
             if piece.startswith(_BLANK) and len(word) > 1 and word.isalpha():
                 folded = word.lower()
                 if folded not in known or word == folded:
                     known[folded] = number
-        weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
-        chosen = weights[list(known.values())].astype(np.float32)
+        pieces = np.frombuffer(weights, dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        chosen = pieces[list(known.values())].astype(np.float32)
         chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
         vectors = np.clip(np.rint(chosen * _SCALE), -127, 127).astype(np.int8).tobytes()
-        pieces_text, known_text = "\n".join(names), "\n".join(known)
-        self._take(pieces_text, known_text, vectors)
+        words = "\n".join(known).encode()
+        sizes = len(known).to_bytes(4, "little") + len(words).to_bytes(4, "little")
+        made = b"".join((self._head(), sizes, bytes(table), vectors, words))
         if self._lexicon_path:
-            head = _FORMAT + self.key.encode() + b"\n"
-            _write(self._lexicon_path, head + pieces_text.encode() + b"\0" + known_text.encode() + b"\0" + vectors)
+            _write(self._lexicon_path, made)
+        return made
 
 
 def pack(vector: Sequence[float]) -> bytes:
@@ -310,7 +358,5 @@ def _write(path: str, data: bytes) -> None:
             file.write(data)
         os.replace(beside, path)
     except OSError:
-        from contextlib import suppress
-
         with suppress(OSError):
             os.unlink(beside)

@@ -7,14 +7,13 @@ are cut to their rarest words; a word that the memory does not know is tried as 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from truekeep.words import Identifier, Span, cjk_pairs, content_words, find_identifiers, find_spans, stem_key
+import apsw
 
-if TYPE_CHECKING:
-    import apsw
+from truekeep.words import STOP, Identifier, Span, cjk_pairs, content_words, find_identifiers, find_spans, stem_key
 
 _LONGEST = 4_000  # characters of a question that are looked at
 _MOST_TERMS = 48
@@ -44,7 +43,7 @@ class Term(NamedTuple):
 
     word: str
     match: str
-    count: int
+    chunks: int
     weight: float
 
 
@@ -62,12 +61,19 @@ class Query(NamedTuple):
         return sum(term.weight for term in self.terms)
 
 
-def parse_query(text: str, db: apsw.Connection, total: int, *, today: date) -> Query:
-    """Take a question apart and weigh its words by how rare they are in this memory."""
+def parse_query(
+    text: str, db: apsw.Connection, total: int, *, today: date, is_word: Callable[[str], bool] = lambda _: False
+) -> Query:
+    """Take a question apart and weigh its words by how rare they are in this memory.
+
+    `is_word` knows words of the language: one that the memory does not have is then no misspelling.
+    """
     text = " ".join(text.replace("\x00", " ").split())[:_LONGEST]
-    identifiers = find_identifiers(text)[:12]
-    words: dict[str, str] = {word: quote(word) for word in content_words(text)}
-    words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(text)})
+    spans, rest = find_spans(text, today)
+    identifiers = find_identifiers(rest)[:12]
+    telling = [word for word in content_words(rest) if not spans or word not in STOP]
+    words: dict[str, str] = {word: quote(word) for word in telling}
+    words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(rest)})
     most = max(2_000, min(20_000, total // 20))
     terms: list[Term] = []
     corrections: list[tuple[str, str]] = []
@@ -76,7 +82,7 @@ def parse_query(text: str, db: apsw.Connection, total: int, *, today: date) -> Q
         chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
     for word, match in chosen:
         count = count_matches(db, match, most)
-        if count == 0 and word.isascii():
+        if count == 0 and word.isascii() and not is_word(word):
             known = find_known(db, word)
             if known:
                 corrections.append((word, known))
@@ -85,7 +91,7 @@ def parse_query(text: str, db: apsw.Connection, total: int, *, today: date) -> Q
                 word = known
         terms.append(Term(word, match, count, rarity(count, total)))
     terms.sort(key=lambda term: -term.weight)
-    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, find_spans(text, today), tuple(corrections))
+    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
 
 
 def quote(words: str) -> str:
@@ -132,23 +138,27 @@ def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | N
     """The word of the memory that an unknown word is most likely a misspelling of."""
     if not 4 <= len(word) <= 24 or sum(character.isdigit() for character in word) > 1:
         return None
-    allowed = 1 if len(word) < 8 else 2
+    allowed = 1 if len(word) < 6 else 2
+    typed = {word, _stem(db, word)}  # the index keeps stems
     best: tuple[int, int, str] | None = None
-    tried = {word[0]}
-    for first in (word[0], word[1]):  # the second letter: the first one was left out, or the two were swapped
-        if first in tried and first != word[0]:
-            continue
-        tried.add(first)
+    for first in dict.fromkeys((word[0], word[1])):  # the second letter: the first was left out, or the two swapped
         rows = db.execute(
             "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
-            (first, first + "\U0010ffff", len(word) - 3, len(word) + allowed, most),
+            (first, first + "\U0010ffff", min(map(len, typed)) - allowed, len(word) + allowed, most),
         )
+        near = allowed if first == word[0] else 1
         for term, count in rows:
-            # The index keeps stems: compare with as much of the word as the stem covers, too.
-            distance = min(edit_distance(word, term, allowed), edit_distance(stem_key(word), term, allowed))
-            if distance <= allowed and (best is None or (distance, -count) < best[:2]):
+            distance = min(edit_distance(form, term, near) for form in typed)
+            if distance <= near and (best is None or (distance, -count) < best[:2]):
                 best = (distance, -count, term)
     return best[2] if best else None
+
+
+def _stem(db: apsw.Connection, word: str) -> str:
+    """A word as the index keeps it."""
+    stemmer = db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+    tokens: list[Any] = list(stemmer(word.encode(), apsw.FTS5_TOKENIZE_QUERY, None))
+    return str(tokens[0][2]) if tokens else word
 
 
 def edit_distance(one: str, other: str, most: int) -> int:

@@ -12,12 +12,20 @@ The other ranking, `openclaw`, is the founding document's formula with its defau
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from truekeep.index.query import Query, variants
+from truekeep.model import INDEX
 from truekeep.words import WORD
+
+
+class Nearness(Protocol):
+    """How near a text's words are to the question as a whole."""
+
+    def of(self, words: Iterable[str]) -> float: ...
 
 
 class Weights(NamedTuple):
@@ -27,17 +35,19 @@ class Weights(NamedTuple):
     meaning: float = 0.25
     soft: float = 0.15
     exact: float = 0.8
-    span: float = 0.6
-    cards: float = 0.12
-    documents: float = 0.06
-    age: float = 0.10  # for each doubling of an age counted in quarters of a year
-    line: float = 0.5
+    span: float = 2.5
+    cards: float = 0.2
+    documents: float = 0.1
+    pointer: float = -1.5  # a line that only points at a card: the card itself says more
+    age: float = 0.12  # for each doubling of an age counted in quarters of a year
+    line: float = 0.35
     line_meaning: float = 0.2
     title: float = 0.5
-    again: float = 0.5  # taken off for every passage that a file already has among the chosen
+    again: float = 0.65  # taken off for every passage that a file already has among the chosen
 
 
 WEIGHTS = Weights()
+_POINTER = re.compile(r"- \[[^\n]*\]\(memory/cards/[^\n]*\)\s*\Z")
 
 
 class Candidate(NamedTuple):
@@ -71,9 +81,7 @@ class Scored(NamedTuple):
 class Matcher:
     """For every word of a text: which words of the question it matches, and how well."""
 
-    def __init__(
-        self, query: Query, neighbours: Sequence[Mapping[str, float]], near: Mapping[str, float] | None = None
-    ):
+    def __init__(self, query: Query, neighbours: Sequence[Mapping[str, float]], near: Nearness | None = None):
         self._terms = query.terms
         self.matches: dict[str, list[tuple[int, float]]] = {}
         for number, term in enumerate(query.terms):
@@ -85,15 +93,29 @@ class Matcher:
                     self.matches.setdefault(word, []).append((number, cosine))
         self._keys = frozenset(self.matches)
         self._pairs = [number for number, term in enumerate(query.terms) if not term.word.isascii()]
-        self._near = near or {}
+        self._near = near
         total = query.weight or 1.0
         self._weights = [term.weight / total for term in query.terms]
 
     def soft(self, text: str) -> float:
         """How much of the question a text covers, from 0 to 1: each word by its best match, rare words more."""
         lowered = text.lower()
+        return self._cover(self._keys.intersection(WORD.findall(lowered)), lowered)
+
+    def line(self, text: str, meaning: float) -> float:
+        """The same for a line, with some of its nearness to the question as a whole."""
+        lowered = text.lower()
+        words = WORD.findall(lowered)
+        cover = self._cover(self._keys.intersection(words), lowered)
+        return (1 - meaning) * cover + meaning * self._near.of(set(words)) if self._near is not None else cover
+
+    def words_in(self, lowered: str) -> frozenset[str]:
+        """The words of a text that match something."""
+        return self._keys.intersection(WORD.findall(lowered))
+
+    def _cover(self, matching: frozenset[str], lowered: str) -> float:
         best: dict[int, float] = {}
-        for word in self.words_in(lowered):
+        for word in matching:
             for number, cosine in self.matches[word]:
                 if cosine > best.get(number, 0.0):
                     best[number] = cosine
@@ -101,17 +123,7 @@ class Matcher:
             if self._terms[number].word in lowered:
                 best[number] = 1.0
         weights = self._weights
-        return sum(weights[number] * cosine for number, cosine in best.items())
-
-    def words_in(self, lowered: str) -> frozenset[str]:
-        """The words of a text that match something."""
-        return self._keys.intersection(WORD.findall(lowered))
-
-    def meaning(self, text: str) -> float:
-        """About how near a short text is to the question, from the nearness of its known words."""
-        near = self._near
-        found = [near[word] for word in set(WORD.findall(text.lower())) if word in near]
-        return sum(found) / len(found) ** 0.5 if found else 0.0
+        return sum([weights[number] * cosine for number, cosine in best.items()])
 
 
 def standardise(values: Sequence[float]) -> list[float]:
@@ -141,12 +153,10 @@ def rank(query: Query, candidates: Sequence[Candidate], matcher: Matcher, weight
         exact = exactness(query, candidate)
         if exact:
             parts["exact"] = weights.exact * exact
-        if (
-            query.spans
-            and candidate.day
-            and any(span.first.isoformat() <= candidate.day <= span.last.isoformat() for span in query.spans)
-        ):
-            parts["day"] = weights.span
+        if query.spans and candidate.day and (named := _in_spans(query, candidate)):
+            parts["day"] = weights.span * named
+        if candidate.path == INDEX and _POINTER.match(candidate.text):
+            parts["pointer"] = weights.pointer
         authority = {"cards": weights.cards, "documents": weights.documents}.get(candidate.store, 0.0)
         if authority:
             parts["store"] = authority
@@ -155,6 +165,15 @@ def rank(query: Query, candidates: Sequence[Candidate], matcher: Matcher, weight
         scored.append(Scored(candidate, sum(parts.values()), parts))
     scored.sort(key=lambda item: (-item.score, item.candidate.path, item.candidate.first))
     return scored
+
+
+def _in_spans(query: Query, candidate: Candidate) -> float:
+    """Whether a chunk is of a day that the question names: the log of just that day most, a card touched then less."""
+    best = 0.0
+    for span in query.spans:
+        if span.first.isoformat() <= candidate.day <= span.last.isoformat():
+            best = max(best, (1.0 if candidate.store == "logs" else 0.4) * (1.0 if span.first == span.last else 0.6))
+    return best
 
 
 def exactness(query: Query, candidate: Candidate) -> float:
@@ -185,7 +204,7 @@ class Passage(NamedTuple):
     score: float
 
 
-SIZES = (1600, 1000, 800)  # characters of the first passage, the second, and all others
+SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
 
 
 def choose_passages(
@@ -205,7 +224,7 @@ def choose_passages(
         texts.append(item.candidate.text.split("\n"))
         for at, line in enumerate(texts[number]):
             if line and not line.isspace():
-                value = matcher.soft(line) * (1 - weights.line_meaning) + weights.line_meaning * matcher.meaning(line)
+                value = matcher.line(line, weights.line_meaning)
                 for identifier in query.identifiers:
                     if identifier.text.lower() in line.lower():
                         value += 0.5

@@ -166,7 +166,7 @@ def embed_waiting(
     total = db.execute("SELECT count(*) FROM unembedded").get
     done = 0
     while until is None or time.monotonic() < until:
-        rows = db.execute(
+        rows: list[Any] = db.execute(
             "SELECT chunk_id, heading, text, title FROM unembedded JOIN chunks ON chunks.id = chunk_id"
             " JOIN files ON files.id = file_id LIMIT ?",
             (_EMBED_BATCH,),
@@ -253,7 +253,7 @@ def _embedded_text(embedder: Embedder, item: Prepared, at: int) -> str:
 
 
 def _text_for(embedder: Embedder, title: str, heading: str, text: str) -> str:
-    """What is embedded. For a model elsewhere it is the chunk alone: then OpenClaw's vectors fit, and no secret leaves."""
+    """What is embedded. For a model elsewhere it is the chunk alone: then OpenClaw's vectors fit."""
     if embedder.provider == "static":
         return f"{title}\n{heading}\n{text}"
     return text
@@ -306,7 +306,7 @@ def _outgoing(embedder: Embedder, text: str) -> str:
         return text
     from truekeep.secrets import mask_secrets
 
-    return mask_secrets(text)
+    return mask_secrets(text) or "[withheld]"
 
 
 # Writing.
@@ -352,8 +352,8 @@ def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int])
         file_id += 1
         source, about = item.source, item.about
         files.append(
-            (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns, source.inode,
-             item.is_settled, about.day, about.repository, about.title, source.location)
+            (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns,
+             source.inode, item.is_settled, about.day, about.repository, about.title, source.location)
         )  # fmt: skip
         mine = ids[source.store == "transcripts"]
         for at, chunk in enumerate(item.chunks):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.embed import Embedder, EmbedderFailed, Vector
@@ -94,22 +94,23 @@ class Searcher:
         *,
         limit: int,
         today: date,
-        filter: Filter = Filter(),  # noqa: A002, B008
+        filter_: Filter = Filter(),  # noqa: B008
         formula: str = "truekeep",
         lambda_mmr: float | None = None,
         half_life: float | None = None,
         weights: ranking.Weights = ranking.WEIGHTS,
         sizes: Sequence[int] = ranking.SIZES,
     ) -> Found:
-        query = parse_query(text, self.db, self._count(), today=today)
+        knows = getattr(self.embedder, "knows", lambda _: False)
+        query = parse_query(text, self.db, self._count(), today=today, is_word=knows)
         vector, failure = self._embed(query)
         if formula == "openclaw":
-            hits = self._openclaw(query, vector, limit, filter, today, lambda_mmr, half_life)
+            hits = self._openclaw(query, vector, limit, filter_, today, lambda_mmr, half_life)
             return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
-        candidates = self._candidates(query, vector, filter, today)
+        candidates = self._candidates(query, vector, filter_, today)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
-        passages = choose_passages(query, ranked[:_READ], matcher, 3 * limit, sizes=sizes, weights=weights)
+        passages = choose_passages(query, ranked[:_READ], matcher, limit + 10, sizes=sizes, weights=weights)
         hits = _fold([_hit(passage, query, matcher) for passage in passages], limit)
         return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
 
@@ -129,40 +130,40 @@ class Searcher:
         except EmbedderFailed as error:
             return None, error.message
 
-    def _candidates(self, query: Query, vector: Vector | None, filter: Filter, today: date) -> list[Candidate]:  # noqa: A002
-        words = self._by_words(query, filter, _EACH)
+    def _candidates(self, query: Query, vector: Vector | None, filter_: Filter, today: date) -> list[Candidate]:
+        words = self._by_words(query, filter_, _EACH)
         ids = dict.fromkeys(words)
         if vector is not None:
-            ids.update(dict.fromkeys(self._by_meaning(vector, filter, _EACH)))
+            ids.update(dict.fromkeys(self._by_meaning(vector, filter_, _EACH)))
         if query.spans:
-            ids.update(dict.fromkeys(self._by_day(query, filter)))
+            ids.update(dict.fromkeys(self._by_day(query, filter_)))
         near = cosines(self.db, vector, list(ids)) if vector is not None else {}
         return self._load(list(ids), words, near if vector is not None else None, today)
 
-    def _by_words(self, query: Query, filter: Filter, count: int) -> dict[int, float]:  # noqa: A002
+    def _by_words(self, query: Query, filter_: Filter, count: int) -> dict[int, float]:
         """Chunks by BM25, and always those that have an identifier of the question whole."""
         found: dict[int, float] = {}
         match = _affordable(query)
         if match:
-            found = self._ask(match, filter, count)
+            found = self._ask(match, filter_, count)
         for identifier in query.identifiers:
-            for chunk_id, score in self._ask(phrase_of(identifier), filter, 12).items():
+            for chunk_id, score in self._ask(phrase_of(identifier), filter_, 12).items():
                 found[chunk_id] = found.get(chunk_id, 0.0) or score
         if not found and query.text:
-            found = self._by_letters(query, filter)
+            found = self._by_letters(query, filter_)
         return found
 
-    def _ask(self, match: str, filter: Filter, count: int) -> dict[int, float]:  # noqa: A002
+    def _ask(self, match: str, filter_: Filter, count: int) -> dict[int, float]:
         bm25 = "bm25(1.2, 1.0, 0.6)"
-        if filter.is_plain or (filter.stores == ("transcripts",) and not filter.since and not filter.repository):
-            side = ">" if filter.transcripts else "<="
+        if filter_.is_plain or (filter_.stores == ("transcripts",) and not filter_.since and not filter_.repository):
+            side = ">" if filter_.transcripts else "<="
             rows = self.db.execute(
-                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"
+                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"  # noqa: S608
                 f" AND rowid {side} {TRANSCRIPTS_FROM} ORDER BY rank LIMIT ?",
                 (match, bm25, count),
             )
         else:
-            condition, values = _where(filter)
+            condition, values = _where(filter_)
             rows = self.db.execute(
                 "SELECT chunks_fts.rowid, rank FROM chunks_fts JOIN chunks ON chunks.id = chunks_fts.rowid"  # noqa: S608
                 " JOIN files ON files.id = chunks.file_id"
@@ -171,9 +172,9 @@ class Searcher:
             )
         return {chunk_id: -score for chunk_id, score in rows}
 
-    def _by_letters(self, query: Query, filter: Filter) -> dict[int, float]:  # noqa: A002
-        """Chunks that hold the question, or its longest piece, as it was typed: scripts and signs that have no words."""
-        condition, values = _where(filter)
+    def _by_letters(self, query: Query, filter_: Filter) -> dict[int, float]:
+        """Chunks that hold the question, or its longest piece, as typed: for scripts and signs that have no words."""
+        condition, values = _where(filter_)
         for wanted in dict.fromkeys((query.text, max(query.text.split() or [""], key=len))):
             if len(wanted) < 2:
                 continue
@@ -187,20 +188,20 @@ class Searcher:
                 return found
         return {}
 
-    def _by_meaning(self, vector: Vector, filter: Filter, count: int) -> list[int]:  # noqa: A002
-        shelf = self._shelves.setdefault(filter.transcripts, Shelf(transcripts=filter.transcripts))
+    def _by_meaning(self, vector: Vector, filter_: Filter, count: int) -> list[int]:
+        shelf = self._shelves.setdefault(filter_.transcripts, Shelf(transcripts=filter_.transcripts))
         shelf.load(self.db, len(vector))
-        if filter.is_plain or (filter.stores == ("transcripts",) and not filter.since and not filter.repository):
+        if filter_.is_plain or (filter_.stores == ("transcripts",) and not filter_.since and not filter_.repository):
             return shelf.nearest(vector, count)
-        condition, values = _where(filter)
+        condition, values = _where(filter_)
         rows = self.db.execute(
             f"SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id WHERE {condition}",  # noqa: S608
             values,
         )
         return shelf.nearest(vector, count, [row[0] for row in rows])
 
-    def _by_day(self, query: Query, filter: Filter) -> list[int]:  # noqa: A002
-        condition, values = _where(filter)
+    def _by_day(self, query: Query, filter_: Filter) -> list[int]:
+        condition, values = _where(filter_)
         found: list[int] = []
         for span in query.spans[:4]:
             rows = self.db.execute(
@@ -218,21 +219,33 @@ class Searcher:
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
             marks = ",".join("?" * len(part))
-            rows = self.db.execute(
-                "SELECT chunks.id, path, store, day, repository, title, heading, first, last, text, mtime_ns, origin, lines"  # noqa: S608
-                f" FROM chunks JOIN files ON files.id = chunks.file_id WHERE chunks.id IN ({marks})",
+            rows: Any = self.db.execute(
+                "SELECT chunks.id, path, store, day, repository, title, heading, first, last, text,"  # noqa: S608
+                " mtime_ns, origin, lines FROM chunks JOIN files ON files.id = chunks.file_id"
+                f" WHERE chunks.id IN ({marks})",
                 tuple(part),
             )
             for row in rows:
                 day = row[3] or _day_of(row[10])
                 candidates.append(
                     Candidate(
-                        *row[:3], day, *row[4:10],
+                        id=row[0],
+                        path=row[1],
+                        store=row[2],
+                        day=day,
+                        repository=row[4],
+                        title=row[5],
+                        heading=row[6],
+                        first=row[7],
+                        last=row[8],
+                        text=row[9],
                         words=words.get(row[0], 0.0),
                         cosine=None if near is None else near.get(row[0], 0.0),
-                        age_days=_age(day, today), origin=row[11], lines=row[12],
+                        age_days=_age(day, today),
+                        origin=row[11],
+                        lines=row[12],
                     )
-                )  # fmt: skip
+                )
         return candidates
 
     def _matcher(self, query: Query, vector: Vector | None) -> Matcher:
@@ -251,18 +264,18 @@ class Searcher:
         query: Query,
         vector: Vector | None,
         limit: int,
-        filter: Filter,  # noqa: A002
+        filter_: Filter,
         today: date,
         lambda_mmr: float | None,
         half_life: float | None,
     ) -> list[Hit]:
         pool = limit * 4
         match = " AND ".join(quote(word) for word in _document_words(query.text))
-        words = self._ask(match, filter, pool) if match else {}
+        words = self._ask(match, filter_, pool) if match else {}
         ids = dict.fromkeys(words)
         near: Mapping[int, float] | None = None
         if vector is not None:
-            ids.update(dict.fromkeys(self._by_meaning(vector, filter, pool)))
+            ids.update(dict.fromkeys(self._by_meaning(vector, filter_, pool)))
             near = cosines(self.db, vector, list(ids))
         scored: list[Scored] = []
         for candidate in self._load(list(ids), words, near, today):
@@ -312,31 +325,31 @@ def _mmr(scored: Sequence[Scored], weight: float, limit: int) -> list[Scored]:
 
 def _affordable(query: Query) -> str:
     """The question for FTS5: all its words, rarest first, until scoring the matches would take long."""
-    known = [term for term in query.terms if term.count]
+    known = [term for term in query.terms if term.chunks]
     chosen: list[str] = []
     rows = 0
     for term in known:
-        rows += term.count
+        rows += term.chunks
         if chosen and rows > _ROWS:
             break
         chosen.append(term.match)
-    if len(chosen) == 1 and len(known) > 1 and known[0].count >= 10_000:
+    if len(chosen) == 1 and len(known) > 1 and known[0].chunks >= 10_000:
         return f"{known[0].match} AND {known[1].match}"  # every word is common: those with two of them first
     return " OR ".join(chosen)
 
 
-def _where(filter: Filter) -> tuple[str, tuple[Any, ...]]:  # noqa: A002
+def _where(filter_: Filter) -> tuple[str, tuple[Any, ...]]:
     conditions, values = [], list[Any]()
-    if filter.stores:
-        conditions.append(f"store IN ({','.join('?' * len(filter.stores))})")
-        values += filter.stores
+    if filter_.stores:
+        conditions.append(f"store IN ({','.join('?' * len(filter_.stores))})")
+        values += filter_.stores
     else:
         conditions.append("store != 'transcripts'")
-    if filter.since:
+    if filter_.since:
         conditions.append("coalesce(nullif(day, ''), date(mtime_ns / 1000000000, 'unixepoch')) >= ?")
-        values.append(filter.since)
-    if filter.repository:
-        wanted = filter.repository.lower().removesuffix(".git")
+        values.append(filter_.since)
+    if filter_.repository:
+        wanted = filter_.repository.lower().removesuffix(".git")
         conditions.append("(lower(repository) = ? OR lower(repository) LIKE ? ESCAPE '\\')")
         escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         values += [wanted, f"%/{escaped}"]
@@ -408,7 +421,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _day_of(mtime_ns: int) -> str:
     try:
-        return date.fromtimestamp(mtime_ns / 1e9).isoformat()
+        return datetime.fromtimestamp(mtime_ns / 1e9).astimezone().date().isoformat()
     except (ValueError, OverflowError, OSError):
         return ""
 

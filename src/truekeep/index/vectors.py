@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
-from truekeep.embed import load_numpy
+from truekeep.embed import load_numpy, multiply
 from truekeep.index.schema import BLOCK, TRANSCRIPTS_FROM
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class Shelf:
             self._data, self._seen, self._size = bytearray(), -1, size
         width = BLOCK * size
         rows = db.execute(
-            "SELECT id, generation, embeddings FROM vector_blocks WHERE generation > ? AND id >= ? AND id < ? ORDER BY id",
+            "SELECT id, generation, embeddings FROM vector_blocks"
+            " WHERE generation > ? AND id >= ? AND id < ? ORDER BY id",
             (self._seen, self._first, self._last),
         )
         for number, generation, embeddings in rows:
@@ -120,13 +121,11 @@ class Shelf:
         total = len(self)
         if not total:
             return []
-        import simsimd
-
         scale = scale_for(self._size)
         packed = bytes([max(-127, min(127, round(value * scale))) & 0xFF for value in vector])
         asked = memoryview(packed).cast("b", (1, self._size))
         table = memoryview(self._data).cast("b", (total, self._size))
-        scores = memoryview(simsimd.cdist(asked, table, "dot", dtype="int8", out_dtype="int32")).cast("B").cast("i")
+        scores = multiply(asked, table, kind="int8", out="int32").cast("i")
         table.release()
         base = self._base + 1
         if among is not None:
@@ -140,7 +139,7 @@ class Shelf:
             best = best[np.argsort(-values[best], kind="stable")]
             return [int(at) + base for at in best if values[at] > 0]
         listed = scores.tolist()
-        least = sorted(listed, reverse=True)[min(count, total) - 1]
+        least = nlargest(min(count, total), listed)[-1]
         chosen = [at for at, score in enumerate(listed) if score >= least and score > 0]
         chosen.sort(key=lambda at: -listed[at])
         return [at + base for at in chosen[:count]]
@@ -163,9 +162,7 @@ def cosines(db: apsw.Connection, vector: Sequence[float], ids: Sequence[int]) ->
                 packed += embedding
     if not found:
         return {}
-    import simsimd
-
     query = memoryview(struct.pack(f"<{size}e", *vector)).cast("H", (1, size))
     table = memoryview(packed).cast("H", (len(found), size))
-    scores = memoryview(simsimd.cdist(query, table, "dot", dtype="float16", out_dtype="float32")).cast("B").cast("f")
+    scores = multiply(query, table, kind="float16", out="float32").cast("f")
     return dict(zip(found, array("f", scores.tolist()), strict=True))
