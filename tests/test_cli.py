@@ -259,6 +259,23 @@ def test_starting_up_imports_little(place: Place, arguments: list[str], more: tu
     assert not loaded & {*HEAVY, *more}
 
 
+def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
+    """Hybrid, in a new process: neither numpy nor anything that talks to a network."""
+    (place.workspace / "memory/2026-11-14.md").write_text("The staging proxy answers on port 8443.\n")
+    place.open().index()
+    program = (
+        "import sys\nfrom truekeep.cli import run\ncode = run(sys.argv[1:])\n"
+        "print('\\n'.join(sys.modules), file=sys.stderr)\nsys.exit(code)"
+    )
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    arguments = ["search", "which port does staging use", "--json"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, env=environment)
+    assert '"mode": "hybrid"' in done.stdout
+    assert "8443" in done.stdout
+    loaded = set(done.stderr.split())
+    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles", "subprocess", "difflib"}
+
+
 def test_output_to_a_closed_pipe_is_quiet(place: Place) -> None:
     environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
     script = f"{sys.executable} -m truekeep handoff lint --codes | head -1"

@@ -22,12 +22,14 @@ from typing import Any, ClassVar, NamedTuple
 import apsw
 import pytest
 
-from tests.embedders import EmbedderContract, apart, length
+from tests.embedders import TEXTS, EmbedderContract, apart, length
 from tests.helpers import NOW
 from truekeep.embed import Embedder, EmbedderFailed, checked
 from truekeep.embed.openclaw import Lender, LentModel, find_databases
 from truekeep.embed.remote import SERVICES, Credential, Remote, has_key, make_remote
+from truekeep.embed.static import Static
 from truekeep.embed.transformer import Fastembed, Transformer, make_transformer
+from truekeep.words import WORD
 
 KEY = "sk-test-4f9aQ7zLm2Xc8Vb1Nn5Kj3Hg6Fd0Sa"
 SIZE = 16
@@ -311,7 +313,55 @@ class TestTransformer(EmbedderContract):
         return Transformer(tiny_model)
 
 
-# The static embedder's subclass goes here.
+class TestStatic(EmbedderContract):
+    module = "truekeep.embed.static"
+
+    @pytest.fixture
+    def embedder(self, tmp_path: Path) -> Embedder:
+        return Static(lexicon=str(tmp_path / "lexicon.bin"))
+
+    def test_pieces_are_those_of_the_tokenizer(self, tmp_path: Path) -> None:
+        """Joining the pair that became a piece first is the whole rule, so no tokenizer library is needed."""
+        from importlib.util import find_spec
+
+        from tokenizers import Tokenizer
+
+        spec = find_spec("wordllama")
+        assert spec is not None
+        assert spec.submodule_search_locations
+        folder = Path(spec.submodule_search_locations[0])
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
+        text = (Path(__file__).parent.parent / "docs/format.md").read_text() + "größe naïve 数据库 データ кот ñandú"
+        static = Static(lexicon=str(tmp_path / "lexicon.bin"))
+        static.embed(["x"])
+        for word in set(WORD.findall(text.lower())):
+            assert list(static.pieces_of(word)) == tokenizer.encode(word, add_special_tokens=False).ids, word
+
+    def test_many_at_once_are_as_one_by_one(self, embedder: Embedder) -> None:
+        texts = [f"{text} {number}" for number in range(40) for text in TEXTS]
+        for one, many in zip((embedder.embed([text])[0] for text in texts), embedder.embed(texts), strict=True):
+            assert apart(one, many) < 1e-5
+
+    def test_a_broken_lexicon_is_made_again(self, tmp_path: Path) -> None:
+        path = tmp_path / "lexicon.bin"
+        good = Static(lexicon=str(path)).embed(["the cat"])
+        whole = path.read_bytes()
+        for broken in (b"", b"nonsense", whole[:1000], whole[:-1], whole + b"x"):
+            path.write_bytes(broken)
+            assert Static(lexicon=str(path)).embed(["the cat"]) == good
+            assert path.read_bytes() == whole
+
+    def test_neighbours_are_near_in_meaning(self, tmp_path: Path) -> None:
+        static = Static(lexicon=str(tmp_path / "lexicon.bin"))
+        (near,), nearness = static.neighbours(["database"], static.embed(["database"])[0])
+        assert {"db", "sql"} <= set(near)
+        assert "boat" not in near
+        assert nearness.of(["sql"]) > nearness.of(["boat"])
+
+    def test_missing_vectors_are_said(self, tmp_path: Path) -> None:
+        with pytest.raises(EmbedderFailed, match="missing") as failure:
+            Static(str(tmp_path))
+        assert "pip install" in failure.value.hint
 
 
 # --- What goes over the wire ----------------------------------------------------------------------------------------

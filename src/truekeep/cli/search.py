@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _STORES = ("cards", "documents", "logs", "transcripts")
 _BAR = 24
+_SHOWN = 7  # lines of a hit that a terminal shows
 
 
 @click.command()
@@ -158,6 +159,7 @@ def shown_hit(hit: Hit) -> dict[str, Any]:
         "last": hit.last,
         "citation": hit.citation,
         "text": hit.text,
+        "best": hit.best,
         "score": hit.score,
         "parts": dict(hit.parts),
         "store": hit.store,
@@ -192,13 +194,7 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
         click.echo(f"{number}. {place}  {hit.store}  {click.style(age, fg=colour)}  {hit.score:.2f}")
         if hit.heading:
             click.echo(click.style(f"   {clip(printable(hit.heading), 100)}", fg="cyan"))
-        shown = [line for line in hit.text.split("\n") if line.strip()]
-        for line in shown[:8]:
-            click.echo(f"   {clip(printable(line), 160)}")
-        if len(shown) > 8:
-            click.echo(
-                click.style(f"   … {len(shown) - 8} more lines: truekeep get {printable(hit.citation)}", dim=True)
-            )
+        _show_lines(hit)
         if hit.also:
             click.echo(click.style(f"   the same in {', '.join(map(printable, hit.also))}", dim=True))
         if explain:
@@ -214,6 +210,23 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
         )
     for note in answer.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)
+
+
+def _show_lines(hit: Hit) -> None:
+    """The lines around the one that answers best, that one marked."""
+    lines = [(hit.first + at, line) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
+    if hit.store == "transcripts" or not any(number == hit.best for number, _ in lines):
+        chosen, best = lines[:_SHOWN], -1
+    else:
+        best = next(at for at, (number, _) in enumerate(lines) if number == hit.best)
+        start = max(0, min(best - _SHOWN // 2, len(lines) - _SHOWN))
+        chosen, best = lines[start : start + _SHOWN], best - start
+    for at, (_, line) in enumerate(chosen):
+        mark = click.style("▸", fg="green") if at == best and len(chosen) > 1 else " "
+        click.echo(f" {mark} {clip(printable(line), 160)}")
+    if len(lines) > len(chosen):
+        more = f"   … {len(lines) - len(chosen)} more lines: truekeep get {printable(hit.citation)}"
+        click.echo(click.style(more, dim=True))
 
 
 @click.command()

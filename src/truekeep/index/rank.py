@@ -202,6 +202,7 @@ class Passage(NamedTuple):
     last: int
     text: str
     score: float
+    best: int = 0  # the line around which it grew
 
 
 SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
@@ -217,22 +218,24 @@ def choose_passages(
     weights: Weights = WEIGHTS,
 ) -> list[Passage]:
     """The best lines of the best chunks, with as much around them as helps, best first and none twice."""
-    lines: list[tuple[float, int, int]] = []  # score, which chunk, which line of it
+    lines: list[tuple[int, int]] = []  # which chunk, which line of it
     texts: list[list[str]] = []
+    starts: list[int] = []  # where each chunk's content begins, after frontmatter
     raw: list[float] = []
     for number, item in enumerate(ranked):
         texts.append(item.candidate.text.split("\n"))
+        starts.append(_content_start(item.candidate, texts[number]))
         for at, line in enumerate(texts[number]):
-            if line and not line.isspace():
+            if at >= starts[number] and line and not line.isspace():
                 value = matcher.line(line, weights.line_meaning)
                 for identifier in query.identifiers:
                     if identifier.text.lower() in line.lower():
                         value += 0.5
                 raw.append(value)
-                lines.append((0.0, number, at))
+                lines.append((number, at))
     levelled = standardise(raw)
     scores: dict[tuple[int, int], float] = {}
-    for (_, number, at), level in zip(lines, levelled, strict=True):
+    for (number, at), level in zip(lines, levelled, strict=True):
         scores[number, at] = weights.line * level + ranked[number].score
     taken: set[tuple[str, int]] = set()
     chosen: list[Passage] = []
@@ -251,16 +254,26 @@ def choose_passages(
         score = -less
         had[candidate.path] = had.get(candidate.path, 0) + 1
         room = sizes[min(len(chosen), len(sizes) - 1)]
+        taken.update((candidate.path, candidate.first + before) for before in range(starts[number]))
         low, high = _grow(texts[number], scores, number, at, room, candidate, taken)
         for line_at in range(low, high + 1):
             taken.add((candidate.path, candidate.first + line_at))
         text = "\n".join(texts[number][low : high + 1])
         # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
         first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
-        chosen.append(Passage(ranked[number], first, last, text, score))
+        best = min(candidate.first + at, candidate.last)
+        chosen.append(Passage(ranked[number], first, last, text, score, best))
         if len(chosen) >= count:
             break
     return chosen
+
+
+def _content_start(candidate: Candidate, lines: Sequence[str]) -> int:
+    """The first line after frontmatter, which is about the card and is shown with it anyway; 0 if there is no other."""
+    if candidate.first != 1 or not lines or lines[0] != "---":
+        return 0
+    end = next((at for at, line in enumerate(lines[1:], 1) if line == "---"), -1)
+    return end + 1 if any(line.strip() for line in lines[end + 1 :]) else 0
 
 
 def _grow(

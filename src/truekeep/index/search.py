@@ -58,6 +58,7 @@ class Hit(NamedTuple):
     title: str
     repository: str
     matched: tuple[str, ...]
+    best: int = 0  # the line that answers best
     also: tuple[str, ...] = ()  # citations of hits that say the same and were folded into this one
     origin: str = ""
 
@@ -366,18 +367,18 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
         if term.word not in lowered and (near := _nearest(matcher, number, lowered)) is not None
     ]
     score = 1 / (1 + math.exp(-passage.score)) if squash else passage.score
-    first, last = passage.first, passage.last
+    first, last, best = passage.first, passage.last, passage.best or passage.first
     if candidate.lines:
         from array import array
 
-        lines = array("I", candidate.lines)
-        if 0 <= first - candidate.first < len(lines):
-            first, last = lines[first - candidate.first], lines[min(last - candidate.first, len(lines) - 1)]
+        lines = array("I", candidate.lines)  # of the session file, for each line of the dialogue
+        first, last, best = (lines[min(place - candidate.first, len(lines) - 1)] for place in (first, last, best))
     return Hit(
         path=candidate.path, first=first, last=last, text=passage.text, score=round(score, 4),
         parts={name: round(value, 3) for name, value in passage.scored.parts.items()},
         store=candidate.store, day=candidate.day, age_days=candidate.age_days, heading=candidate.heading,
-        title=candidate.title, repository=candidate.repository, matched=tuple(matched), origin=candidate.origin,
+        title=candidate.title, repository=candidate.repository, matched=tuple(matched), best=best,
+        origin=candidate.origin,
     )  # fmt: skip
 
 
