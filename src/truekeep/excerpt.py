@@ -116,8 +116,7 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> Source:
             return found[name]
     if path.startswith("../") or path == ".." or os.path.isabs(path):
         raise NotMemory(f"{wanted} is outside the memory", hint="name a memory file, such as memory/cards/NAME.md")
-    full = Path(root, path)
-    if full.exists() or full.is_symlink():
+    if os.path.lexists(os.path.join(root, path)):
         raise NotMemory(f"{wanted} is not a memory file that may be read here", hint="Markdown memory, through no link")
     raise NotFound(f"there is no {wanted} in the memory", hint=_near(path, root, extra))
 
@@ -143,13 +142,13 @@ def read_transcript_excerpt(path: str, location: str, *, first: int, lines: int,
     start = next((at for at, (_, origin) in enumerate(everything) if origin >= first), None)
     if start is None:
         raise NotFound(f"{path} says nothing from line {first} on", hint="--from 1")
-    chosen = everything[start : start + lines]
+    chosen: list[tuple[str, int]] = []
     size = 0
-    for at, (line, _) in enumerate(chosen):
+    for line, origin in everything[start:]:
         size += len(line) + 1
-        if size > CHARACTERS and at:
-            del chosen[at:]
-            break
+        if chosen and (len(chosen) >= lines or size > CHARACTERS) and origin != chosen[-1][1]:
+            break  # between two turns: one that were cut could not be gone on with
+        chosen.append((line, origin))
     day = _local_day(os.stat(file).st_mtime)
     last = chosen[-1][1]
     text = "\n".join(line for line, _ in chosen)

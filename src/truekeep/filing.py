@@ -118,6 +118,18 @@ class Filing:
     known_as: str = ""  # how the ledger knows these very bytes, when it does
 
     @property
+    def promise(self) -> str:
+        """What ingest will do with it, in words."""
+        if self.known_as:
+            return f"ingest will leave it: these very bytes were dealt with before ({self.known_as})"
+        words = {
+            "promoted": "ingest will promote it to",
+            "routed": "ingest will append it to",
+            "already": "already filed in",
+        }
+        return f"{words[self.outcome]} {self.target}"
+
+    @property
     def has_secret_name(self) -> bool:
         return any(finding.code == "secret" and finding.line is None for finding in self.findings)
 

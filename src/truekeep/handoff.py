@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from truekeep.markdown import Heading, TooComplex, outline, peel_fence, strip_comments
 from truekeep.model import Finding
@@ -330,3 +331,53 @@ def _fenced(content: str) -> str:
     longest = max((len(match[0]) for match in re.finditer("`+", content)), default=0)
     marks = "`" * max(4, longest + 1)
     return f"{marks}markdown\n{content.strip()}\n{marks}"
+
+
+def compose_handoff(
+    *,
+    title: str,
+    kind: str = "project-context",
+    summary: str = "",
+    facts: Sequence[str] = (),
+    evidence: Sequence[str] = (),
+    card: str | None = None,
+    update: bool = False,
+    document: str | None = None,
+    topic: str | None = None,
+    category: str | None = None,
+    tags: Sequence[str] = (),
+    content: str | None = None,
+) -> str:
+    """A handoff from its parts: for a document if one is named, else for a card. Without content: summary and facts."""
+    from truekeep.frontmatter import Frontmatter, quote
+
+    summary = summary.strip()
+    facts = [fact for fact in facts if fact.strip()]
+    if content is None:
+        content = "\n\n".join(part for part in (summary, "\n".join(f"- {fact}" for fact in facts)) if part)
+    common: dict[str, Any] = {
+        "type": kind,
+        "title": title,
+        "summary": summary or " ".join(title.split()) + ".",
+        "facts": facts,
+        "evidence": evidence,
+    }
+    if document:
+        return render_handoff(**common, action="no-card", target_document=document, document_content=content)
+    if not content.lstrip().startswith("---"):
+        # An update names only what it changes; the card keeps the rest.
+        front = Frontmatter()
+        defaults = ("", "") if update else (title, kind)
+        for key, given, default in zip(("topic", "category"), (topic, category), defaults, strict=True):
+            if value := given or default:
+                front = front.with_text(key, value)
+        listed = ", ".join(quote(tag) for tag in tags)
+        line = f"tags: [{listed}]\n" if listed or not update else ""
+        content = front.render().removesuffix("---\n") + f"{line}---\n\n{content}"
+    name = card or f"{slugify(title) or 'card'}.md"
+    return render_handoff(
+        **common,
+        action="update-card" if update else "create-card",
+        target_card=name if name.endswith(".md") else f"{name}.md",
+        card_content=content,
+    )

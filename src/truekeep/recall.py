@@ -7,7 +7,6 @@ goes on answering while its successor is built beside it.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from array import array
@@ -19,24 +18,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
-from truekeep import embed
 from truekeep.config import Recall as Settings
-from truekeep.embed import Embedder, EmbedderFailed
+from truekeep.embed import Embedder, EmbedderFailed, Versioned
+from truekeep.embed.choice import choose, make_embedder
 from truekeep.errors import BadInput, Busy, StorageFailed
-from truekeep.index import chunks, schema
-from truekeep.index.refresh import Changes, Prepared, Refreshed, compare, embed_waiting, refresh
+from truekeep.index import schema
 from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
-from truekeep.index.sources import STORES, Source, sweep
+from truekeep.index.sources import STORES, Changes, Source, compare, sweep
 
 if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
+    from truekeep.index.refresh import Prepared, Refreshed
 
 INDEX_FILE = "index.sqlite"
 LEXICON_FILE = "lexicon.bin"
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
-_TITLES = 1  # version of what is indexed beside the text
+CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1"  # what a chunk is; a change rebuilds the index
 _LONGEST_QUERY = 100_000
 
 
@@ -181,6 +180,8 @@ class Recall:
 
     def _catch_up(self, searcher: Searcher, changes: Changes) -> list[Source]:
         """Refresh while there is time. Returns what is left."""
+        from truekeep.index.refresh import refresh
+
         quick = searcher.embedder if searcher.embedder and searcher.embedder.provider == "static" else None
         try:
             with self._lock() as held:
@@ -212,6 +213,8 @@ class Recall:
         """The same search over files that are not in the index, by their words, in memory."""
         if not left:
             return found
+        from truekeep.index.refresh import refresh
+
         with open_index(":memory:") as db:
             changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
             done = refresh(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
@@ -307,6 +310,8 @@ class Recall:
     def _refresh_all(
         self, db: apsw.Connection, embedder: Embedder | None, tell: Callable[[str, int, int], None]
     ) -> tuple[int, int, int, list[str]]:
+        from truekeep.index.refresh import embed_waiting, refresh, remove_stale_cache
+
         told: list[str] = []
         embedder = self._borrowing(embedder)
         done = refresh(
@@ -329,8 +334,6 @@ class Recall:
         if failure:
             told.append(f"no vectors for now ({failure}); the words are in, and the next `truekeep index` tries again")
         if db.execute("SELECT count(*) FROM embedding_cache").get > 60_000:
-            from truekeep.index.refresh import remove_stale_cache
-
             remove_stale_cache(db)
         with transaction(db):
             write_meta(db, "fingerprint", self._fingerprint(embedder))
@@ -394,6 +397,8 @@ class Recall:
     ) -> Refreshed:
         sources = self._transcript_sources() if self._settings.transcripts else iter(())
         changes = compare(db, sources, transcripts=True)
+        from truekeep.index.refresh import Refreshed, refresh
+
         if not changes.changed and not changes.gone:
             return Refreshed()
         return refresh(
@@ -427,13 +432,13 @@ class Recall:
     def _wanted_embedder(self) -> tuple[Embedder | None, str]:
         """What the settings ask for, and why it cannot be had if it cannot."""
         try:
-            return self._make(embed.choose(self._settings, self._environ)), ""
+            return self._make(choose(self._settings, self._environ)), ""
         except EmbedderFailed as error:
             return None, f"{error.message}" + (f" ({error.hint})" if error.hint else "")
 
     def _make(self, provider: str) -> Embedder | None:
         if provider not in self._embedders:
-            self._embedders[provider] = embed.make_embedder(
+            self._embedders[provider] = make_embedder(
                 provider, self._settings, self._environ, lexicon=os.path.join(self._state, LEXICON_FILE)
             )
         return self._embedders[provider]
@@ -446,7 +451,7 @@ class Recall:
         try:
             (probe,) = embedder.embed(["truekeep keeps memory true"])
         except EmbedderFailed:
-            return embed.Versioned(embedder, epoch)
+            return Versioned(embedder, epoch)
         before = read_meta(db, "probe")
         name = _name(embedder)
         if before is not None and read_meta(db, "probe_of") == name:
@@ -461,7 +466,7 @@ class Recall:
             write_meta(db, "probe", probe.tobytes())
             write_meta(db, "probe_of", name)
             write_meta(db, "epoch", epoch)
-        return embed.Versioned(embedder, epoch)
+        return Versioned(embedder, epoch)
 
     def _borrowing(self, embedder: Embedder | None) -> Embedder | None:
         """OpenClaw's databases have the vectors of the same chunks, if the model is the same."""
@@ -473,12 +478,7 @@ class Recall:
         return Lending(embedder, databases) if databases else embedder
 
     def _fingerprint(self, embedder: Embedder | None) -> str:
-        made = {
-            "chunking": [chunks.VERSION, chunks.BUDGET, chunks.OVERLAP],
-            "titles": _TITLES,
-            "embedder": _name(embedder),
-        }
-        return json.dumps(made, sort_keys=True)
+        return f"{CHUNKING}\n{_name(embedder)}"
 
     def _misfit(self, db: apsw.Connection, embedder: Embedder | None, failure: str) -> str:
         """Why the index must be built anew, or nothing. An embedder that fails today is no reason."""
@@ -487,7 +487,7 @@ class Recall:
             return ""
         if failure and embedder is None:
             return ""
-        return "the embedder changed" if json.loads(noted)["embedder"] != _name(embedder) else "the chunking changed"
+        return "the embedder changed" if noted.partition("\n")[2] != _name(embedder) else "the chunking changed"
 
     # The index as a file.
 
@@ -528,9 +528,9 @@ class Recall:
                     write_meta(db, "embedder", _name(wanted))
                 return wanted
             return None
-        if wanted is not None and _name(embed.Versioned(wanted, int(read_meta(db, "epoch", 0)))) == noted:
+        if wanted is not None and _name(Versioned(wanted, int(read_meta(db, "epoch", 0)))) == noted:
             return wanted
-        provider = json.loads(noted)[0] if noted != "none" else "none"
+        provider = noted.partition("\t")[0]
         if failure:
             self.notes.append(f"{failure}; these are found by words alone")
             return None
@@ -540,11 +540,7 @@ class Recall:
             known = self._make(provider)
         except EmbedderFailed:
             return None
-        return (
-            known
-            if known is not None and _name(embed.Versioned(known, int(read_meta(db, "epoch", 0)))) == noted
-            else None
-        )
+        return known if known is not None and _name(Versioned(known, int(read_meta(db, "epoch", 0)))) == noted else None
 
     def _set_aside(self, what: str) -> None:
         self.close()
@@ -655,7 +651,7 @@ class Recall:
 
 
 def _name(embedder: Embedder | None) -> str:
-    return json.dumps([embedder.provider, embedder.model, embedder.key]) if embedder is not None else "none"
+    return "\t".join((embedder.provider, embedder.model, embedder.key)) if embedder is not None else "none"
 
 
 def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:
@@ -664,7 +660,7 @@ def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:
 
     from truekeep.index.chunks import split_chunks
     from truekeep.index.passages import About
-    from truekeep.index.refresh import FILE_LIMIT
+    from truekeep.index.refresh import FILE_LIMIT, Prepared
     from truekeep.transcript import is_own_housekeeping, iter_dialogue, iter_turns, read_lines, read_session
 
     harness, _, path = source.location.partition(":")

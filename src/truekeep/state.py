@@ -87,7 +87,7 @@ class State:
         host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {json.dumps(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
-            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\n",
+            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\n",
         }
         (self.path / "logs").mkdir(exist_ok=True)
         if is_new:

@@ -620,8 +620,8 @@ class Workspace:
         """How the search index stands."""
         return self._the_recall().status()
 
-    def leave_handoff(self, text: str, *, writer: str, name: str = "") -> tuple[Path, Filing]:
-        """Judge a handoff as ingest will, and leave it in the workspace's own inbox of a writer."""
+    def leave_handoff(self, text: str, *, writer: str, name: str = "", root: Path | None = None) -> tuple[Path, Filing]:
+        """Judge a handoff as ingest will, and leave it in a writer's inbox: a repository's, or the workspace's own."""
         from truekeep.errors import InvalidHandoff
         from truekeep.handoff import handoff_name, parse_handoff
         from truekeep.inbox import Inbox, deliver
@@ -631,10 +631,11 @@ class Workspace:
             raise BadInput(f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}")
         raw = text.encode("utf-8", "surrogateescape")
         name = handoff_name(name or parse_handoff(text).title, self._now())
-        (filing,) = self.lint([(raw, name, self.path)])
+        root = root if root is not None and self.looks_into(root) else self.path
+        (filing,) = self.lint([(raw, name, root)])
         if filing.outcome in ("review", "refused"):
             raise InvalidHandoff("this handoff would not be filed, so it was not written", filing.blocking)
-        return deliver(Inbox(root=self.path, folder=writers[writer], writer=writer), name, raw), filing
+        return deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw), filing
 
     def relative(self, path: str) -> str:
         """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""

@@ -157,7 +157,7 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
         )
         return
     click.echo(f"{click.style('left', fg='green')} {path}")
-    click.echo(f"  {_promise(filing)}")
+    click.echo(f"  {filing.promise}")
     if unseen:
         _warn_unseen(opened, root)
     for finding in hints:
@@ -181,61 +181,19 @@ def _read_whole() -> str:
 
 
 def _compose(given: dict[str, Any]) -> str:
-    from truekeep.frontmatter import Frontmatter, quote
-    from truekeep.handoff import render_handoff, slugify
+    from truekeep.handoff import compose_handoff
 
-    content = given["content"]
-    if content == "-":
-        content = _read_whole()
-    summary = given["summary"].strip()
-    facts = [fact for fact in given["facts"] if fact.strip()]
-    if content is None:
-        content = "\n\n".join(part for part in (summary, "\n".join(f"- {fact}" for fact in facts)) if part)
     if given["document"] and (given["card"] or given["update"]):
         raise BadInput("a handoff is for a card or for a document, not both", hint="leave out --document or --card")
-    common = {
-        "type": given["type_"],
-        "title": given["title"],
-        "summary": summary or " ".join(given["title"].split()) + ".",
-        "facts": facts,
-        "evidence": given["evidence"],
-    }
-    if given["document"]:
-        return render_handoff(**common, action="no-card", target_document=given["document"], document_content=content)
-    if not content.lstrip().startswith("---"):
-        # An update names only what it changes; the card keeps the rest.
-        defaults = ("", "") if given["update"] else (given["title"], given["type_"])
-        front = Frontmatter()
-        for key, default in zip(("topic", "category"), defaults, strict=True):
-            if value := given[key] or default:
-                front = front.with_text(key, value)
-        tags = ", ".join(quote(tag) for tag in given["tags"])
-        line = f"tags: [{tags}]\n" if tags or not given["update"] else ""
-        content = front.render().removesuffix("---\n") + f"{line}---\n\n{content}"
-    card = given["card"] or f"{slugify(given['title']) or 'card'}.md"
-    return render_handoff(
-        **common,
-        action="update-card" if given["update"] else "create-card",
-        target_card=card if card.endswith(".md") else f"{card}.md",
-        card_content=content,
-    )
+    content = _read_whole() if given["content"] == "-" else given["content"]
+    names = ("title", "summary", "facts", "evidence", "card", "update", "document", "topic", "category", "tags")
+    return compose_handoff(kind=given["type_"], content=content, **{name: given[name] for name in names})
 
 
 def _warn_unseen(opened: Workspace | None, root: Path) -> None:
     config = f"{opened.path}/.truekeep/config.toml" if opened else "config.toml"
     what = f"ingest does not look into {root}; add it to `repositories` in {config}"
     click.echo(click.style("warning: ", fg="yellow") + what, err=True)
-
-
-def _promise(filing: Filing) -> str:
-    if filing.known_as:
-        return f"ingest will leave it: these very bytes were dealt with before ({filing.known_as})"
-    words = {
-        "promoted": "ingest will promote it to",
-        "routed": "ingest will append it to",
-        "already": "already filed in",
-    }
-    return f"{words[filing.outcome]} {filing.target}"
 
 
 @handoff.command()
@@ -277,7 +235,7 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
             place = f":{finding.line}" if finding.line else ""
             click.echo(f"{withhold(printable(shown))}{place}: {word} {finding.code}: {printable(finding.message)}")
         if filing.outcome in ("promoted", "routed", "already"):
-            click.echo(f"{withhold(printable(shown))}: {click.style('ok', fg='green')}, {_promise(filing)}")
+            click.echo(f"{withhold(printable(shown))}: {click.style('ok', fg='green')}, {filing.promise}")
         else:
             where = "be turned away" if filing.outcome == "refused" else "go to review"
             click.echo(f"{withhold(printable(shown))}: would {where}")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import parse_since, shown_age
 from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
-from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
@@ -115,26 +114,12 @@ def search(
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
     opened = open_workspace(ctx, workspace)
-    since = _day(given.pop("since"), opened.today())
+    since = parse_since(given.pop("since") or "", opened.today())
     answer = opened.search(" ".join(query), since=since, **given)
     if as_json:
         print_json("search", shown_answer(answer))
         return
     _show_answer(answer, explain=explain)
-
-
-def _day(text: str | None, today: date) -> date | None:
-    if not text:
-        return None
-    from datetime import timedelta
-
-    units = {"d": 1, "w": 7, "m": 30, "y": 365}
-    try:
-        if text[-1] in units and text[:-1].isdigit():
-            return today - timedelta(days=int(text[:-1]) * units[text[-1]])
-        return date.fromisoformat(text)
-    except (ValueError, OverflowError) as error:
-        raise BadInput(f"--since {text!r} is not a day", hint="2026-03-01, or 30d, 8w, 6m, 1y") from error
 
 
 def shown_answer(answer: Answer) -> dict[str, Any]:
@@ -170,18 +155,6 @@ def shown_hit(hit: Hit) -> dict[str, Any]:
         "matched": list(hit.matched),
         "also": list(hit.also),
     }
-
-
-def shown_age(age_days: int | None) -> str:
-    if age_days is None:
-        return "age unknown"
-    if age_days < 0:
-        return "dated in the future"
-    if age_days < 2:
-        return ("today", "yesterday")[age_days]
-    if age_days < 60:
-        return f"{age_days} days old"
-    return f"{age_days // 30} months old" if age_days < 730 else f"{age_days // 365} years old"
 
 
 def _show_answer(answer: Answer, *, explain: bool) -> None:

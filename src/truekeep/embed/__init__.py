@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 import os
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from truekeep.config import Recall
-
     Vector = array[float]  # array("f"), of unit length
 else:
     Vector = array
@@ -90,42 +88,3 @@ class Versioned:
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
         return self._embedder.embed(texts, is_query=is_query)
-
-
-def choose(settings: Recall, environ: Mapping[str, str]) -> str:
-    """Which embedder the settings mean. `auto` takes what is local first, then the services in the document's order."""
-    if settings.embedder != "auto":
-        return settings.embedder
-    if settings.model and os.path.isdir(os.path.expanduser(settings.model)):
-        return "transformer"
-    if settings.base_url:
-        return "openai-compatible" if settings.model else "ollama"
-    from truekeep.embed.remote import has_key
-
-    return next((name for name in ("openai", "gemini", "voyage", "mistral") if has_key(name, environ)), "static")
-
-
-def make_embedder(provider: str, settings: Recall, environ: Mapping[str, str], *, lexicon: str = "") -> Embedder | None:
-    """The embedder of that name; None when there shall be none. Raises EmbedderFailed when it cannot be had."""
-    if provider == "none":
-        return None
-    if provider == "static":
-        from truekeep.embed.static import Static
-
-        return Static(lexicon=lexicon)
-    if provider in ("transformer", "fastembed"):
-        from truekeep.embed.transformer import make_transformer
-
-        if not settings.model:
-            raise EmbedderFailed("recall.model is empty", hint="name the folder of the model in config.toml")
-        return make_transformer(os.path.expanduser(settings.model))
-    from truekeep.embed.remote import make_remote
-
-    return make_remote(
-        provider,
-        model=settings.model,
-        base_url=settings.base_url,
-        key_env=settings.key_env,
-        dimensions=settings.dimensions or None,
-        environ=environ,
-    )

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import NamedTuple
 
-VERSION = 5  # of the rules; a change rebuilds the index
+VERSION = 5  # of the rules; recall.CHUNKING names it
 BUDGET = 1600
 OVERLAP = 320
 

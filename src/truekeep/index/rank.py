@@ -258,6 +258,10 @@ def choose_passages(
         low, high = _grow(texts[number], scores, number, at, room, candidate, taken)
         for line_at in range(low, high + 1):
             taken.add((candidate.path, candidate.first + line_at))
+        while low < at and not texts[number][low].strip():
+            low += 1
+        while high > at and not texts[number][high].strip():
+            high -= 1
         text = "\n".join(texts[number][low : high + 1])
         # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
         first, last = (min(candidate.first + place, candidate.last) for place in (low, high))

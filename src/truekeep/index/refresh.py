@@ -13,7 +13,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from truekeep.embed import Embedder, EmbedderFailed, Vector, load_numpy
 from truekeep.index import passages
 from truekeep.index.chunks import Chunk, split_chunks, strip_notes
 from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta, transaction, write_meta
-from truekeep.index.sources import Source
+from truekeep.index.sources import Changes, Source
 from truekeep.index.vectors import clear_vectors, store_vectors
 from truekeep.words import hump_words, spaced
 
@@ -33,15 +33,6 @@ _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 400
 _SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
 _EMBED_BATCH = 256
-
-
-class Changes(NamedTuple):
-    """What a sweep found to be different from the index."""
-
-    changed: list[Source]
-    gone: list[int]  # file ids
-    total: int
-    known: dict[str, int]  # file ids of changed files that are in the index in an older state
 
 
 class Refreshed(NamedTuple):
@@ -66,26 +57,6 @@ class Prepared(NamedTuple):
     about: passages.About
     chunks: list[Chunk]
     lines: list[list[int]] | None = None  # of a transcript: original lines, for each chunk
-
-
-def compare(db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool = False) -> Changes:
-    """Which of the files seen are not in the index as they are, and which of the index's files are gone."""
-    where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
-    rows = db.execute(
-        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled FROM files WHERE store {where}"  # noqa: S608
-    )
-    noted = {row[0]: row[1:] for row in rows}
-    changed: list[Source] = []
-    known: dict[str, int] = {}
-    total = 0
-    for source in sources:
-        total += 1
-        row = noted.pop(source.path, None)
-        if row is None or row[1:] != (source.size, source.mtime_ns, source.ctime_ns, source.inode, 1):
-            changed.append(source)
-            if row is not None:
-                known[source.path] = row[0]
-    return Changes(changed, [row[0] for row in noted.values()], total, known)
 
 
 def refresh(

@@ -15,6 +15,7 @@ from truekeep.index import rank as ranking
 from truekeep.index.query import Query, parse_query, phrase_of, quote
 from truekeep.index.rank import Candidate, Matcher, Passage, Scored, choose_passages
 from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta
+from truekeep.index.sources import STORES
 from truekeep.index.vectors import Shelf, cosines
 
 if TYPE_CHECKING:
@@ -37,9 +38,15 @@ class Filter(NamedTuple):
     def transcripts(self) -> bool:
         return "transcripts" in self.stores
 
+    def covers(self, transcripts: bool) -> bool:
+        """Whether transcripts, or whether anything else, may be returned."""
+        return self.transcripts if transcripts else self.stores != ("transcripts",)
+
     @property
     def is_plain(self) -> bool:
-        return not self.stores and not self.since and not self.repository
+        """Whether one side of the ids, memory or transcripts, is all there is to it."""
+        whole = not self.stores or self.stores == ("transcripts",) or set(self.stores) == set(STORES) - {"transcripts"}
+        return whole and not self.since and not self.repository
 
 
 class Hit(NamedTuple):
@@ -156,7 +163,7 @@ class Searcher:
 
     def _ask(self, match: str, filter_: Filter, count: int) -> dict[int, float]:
         bm25 = "bm25(1.2, 1.0, 0.6)"
-        if filter_.is_plain or (filter_.stores == ("transcripts",) and not filter_.since and not filter_.repository):
+        if filter_.is_plain:
             side = ">" if filter_.transcripts else "<="
             rows = self.db.execute(
                 "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"  # noqa: S608
@@ -190,16 +197,22 @@ class Searcher:
         return {}
 
     def _by_meaning(self, vector: Vector, filter_: Filter, count: int) -> list[int]:
-        shelf = self._shelves.setdefault(filter_.transcripts, Shelf(transcripts=filter_.transcripts))
-        shelf.load(self.db, len(vector))
-        if filter_.is_plain or (filter_.stores == ("transcripts",) and not filter_.since and not filter_.repository):
-            return shelf.nearest(vector, count)
-        condition, values = _where(filter_)
-        rows = self.db.execute(
-            f"SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id WHERE {condition}",  # noqa: S608
-            values,
-        )
-        return shelf.nearest(vector, count, [row[0] for row in rows])
+        among: list[int] | None = None
+        if not filter_.is_plain:
+            condition, values = _where(filter_)
+            rows: Any = self.db.execute(
+                f"SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id WHERE {condition}",  # noqa: S608
+                values,
+            )
+            among = [row[0] for row in rows]
+        found: list[int] = []
+        for transcripts in (False, True):
+            if not filter_.covers(transcripts):
+                continue
+            shelf = self._shelves.setdefault(transcripts, Shelf(transcripts=transcripts))
+            shelf.load(self.db, len(vector))
+            found += shelf.nearest(vector, count, among)
+        return found
 
     def _by_day(self, query: Query, filter_: Filter) -> list[int]:
         condition, values = _where(filter_)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from truekeep.model import CARDS, INDEX, REVIEW
+
+if TYPE_CHECKING:
+    import apsw
 
 Store = Literal["cards", "documents", "logs", "transcripts"]
 STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts")
@@ -128,3 +131,32 @@ def _source(path: str, info: os.stat_result, location: str) -> Source:
 def _is_text(name: str) -> bool:
     """Whether a name can be written down; one that is not UTF-8 cannot be shown or asked for."""
     return name.isascii() or name.isprintable()
+
+
+class Changes(NamedTuple):
+    """What a sweep found to be different from the index."""
+
+    changed: list[Source]
+    gone: list[int]  # file ids
+    total: int
+    known: dict[str, int]  # file ids of changed files that are in the index in an older state
+
+
+def compare(db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool = False) -> Changes:
+    """Which of the files seen are not in the index as they are, and which of the index's files are gone."""
+    where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
+    rows = db.execute(
+        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled FROM files WHERE store {where}"  # noqa: S608
+    )
+    noted = {row[0]: row[1:] for row in rows}
+    changed: list[Source] = []
+    known: dict[str, int] = {}
+    total = 0
+    for source in sources:
+        total += 1
+        row = noted.pop(source.path, None)
+        if row is None or row[1:] != (source.size, source.mtime_ns, source.ctime_ns, source.inode, 1):
+            changed.append(source)
+            if row is not None:
+                known[source.path] = row[0]
+    return Changes(changed, [row[0] for row in noted.values()], total, known)
