@@ -36,8 +36,8 @@ class Weights(NamedTuple):
     soft: float = 0.15
     exact: float = 0.8
     span: float = 2.5
-    cards: float = 0.2
-    documents: float = 0.1
+    cards: float = 0.35
+    documents: float = 0.18
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
     age: float = 0.12  # for each doubling of an age counted in quarters of a year
     line: float = 0.35
