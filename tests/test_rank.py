@@ -31,12 +31,12 @@ class Notes:
         file.write_text(text)
         return file
 
-    def ask(self, query: str, *, limit: int = 6, **options: object) -> Answer:
+    def ask(self, query: str) -> Answer:
         with self.place.open(now=TODAY) as workspace:
-            return workspace.search(query, limit=limit, **options)  # type: ignore[arg-type]
+            return workspace.search(query)
 
-    def paths(self, query: str, **options: object) -> list[str]:
-        return [hit.path for hit in self.ask(query, **options).hits]
+    def paths(self, query: str) -> list[str]:
+        return [hit.path for hit in self.ask(query).hits]
 
 
 @pytest.fixture

@@ -104,6 +104,7 @@ class Recall:
         self._searcher: Searcher | None = None
         self._opened: tuple[int, int] | None = None  # which file is open, should another take its place
         self._embedders: dict[str, Embedder | None] = {}
+        self._is_held = False  # whether this process holds the indexer's lock
         self.notes: list[str] = []
 
     def close(self) -> None:
@@ -126,7 +127,7 @@ class Recall:
         if not query.strip():
             raise BadInput("there is nothing to search for", hint='truekeep search "which port does staging use"')
         self.notes = []
-        query = query[:_LONGEST_QUERY]
+        query = query[:_LONGEST_QUERY].encode("utf-8", "replace").decode()  # half a character is none
         options: dict[str, Any] = {
             "limit": limit,
             "today": self._today(),
@@ -144,7 +145,7 @@ class Recall:
                     raise StorageFailed(f"{self._path}: {error}", hint="check the disk") from error
                 self._set_aside(str(error))
         found = self._with_files(found, left, query, filter_, options)
-        if not found.hits and not filter_.stores and self._settings.transcripts:
+        if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._from_transcripts(found, searcher, query, filter_, options)
         if found.failure:
             self.notes.append(f"meaning could not be asked ({found.failure}); these are found by words alone")
@@ -166,6 +167,8 @@ class Recall:
         sources = list(sweep(self._root, self._settings.extra_paths))
         try:
             searcher = self._open()
+        except DAMAGE:
+            raise
         except (Unusable, apsw.Error, OSError) as error:
             what = error.what if isinstance(error, Unusable) else str(error)
             self.notes.append(f"the index cannot be used ({what}); these are found in the files, by words alone")
@@ -215,13 +218,15 @@ class Recall:
             return found
         from truekeep.index.refresh import refresh
 
-        with open_index(":memory:") as db:
+        db = open_index(":memory:")
+        try:
             changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
             done = refresh(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
                 self.notes.append(f"{done.left} files were not looked at; `truekeep index` takes them in")
             extra = Searcher(db, None).search(query, filter_=filter_, **options)
-        db.close()
+        finally:
+            db.close()
         paths = {source.path for source in left}
         kept = [hit for hit in found.hits if hit.path not in paths]
         merged = sorted((*kept, *extra.hits), key=lambda hit: -hit.score)[: options["limit"]]
@@ -238,10 +243,11 @@ class Recall:
         self._catch_up_transcripts(searcher)
         asked = filter_._replace(stores=("transcripts",))
         other = searcher.search(query, filter_=asked, **options)
-        if other.hits:
-            self.notes.append("nothing in memory matches; these are from session transcripts")
-            return other
-        return found
+        named = tuple(hit for hit in other.hits if "exact" in hit.parts or not other.query.identifiers)
+        if not other.is_match or not named:
+            return found
+        self.notes.append("nothing in memory matches; the first are from session transcripts")
+        return found._replace(hits=(*named, *found.hits)[: options["limit"]])
 
     # Indexing.
 
@@ -270,13 +276,18 @@ class Recall:
                 ) from error
             self._set_aside(error.what)
             searcher = self._open(for_writing=True)
-        except apsw.Error as error:
+        except DAMAGE:
+            raise
+        except (apsw.Error, OSError) as error:
             raise StorageFailed(f"{self._path}: {error}", hint="check the disk and the permissions") from error
         embedder, failure = self._wanted_embedder()
+        if not failure:
+            embedder, failure = self._checked_model(searcher.db, embedder)
+        why = "asked for" if rebuild else self._misfit(searcher.db, embedder)
         if failure:
-            self.notes.append(f"{failure}; words alone are indexed until it answers")
-        embedder = self._checked_model(searcher.db, embedder)
-        why = "asked for" if rebuild else self._misfit(searcher.db, embedder, failure)
+            self.notes.append(f"{failure}; what is new is indexed by its words until it answers")
+            if why:  # the index that is there has vectors, a new one would have none
+                embedder, why = searcher.embedder, ""
         self._clear_successor()
         try:
             if why:
@@ -348,17 +359,19 @@ class Recall:
         beside = self._path + ".new"
         db = open_index(beside)
         try:
-            epoch, probe = read_meta(old.db, "epoch", 0), read_meta(old.db, "probe")
             with transaction(db):
-                write_meta(db, "epoch", epoch)
-                if probe is not None:
-                    write_meta(db, "probe", probe)
+                for key in ("epoch", "probe", "probe_of"):
+                    if (known := read_meta(old.db, key)) is not None:
+                        write_meta(db, key, known)
             if embedder is not None and embedder.provider != "static":
                 self._carry_cache(old.db, db, embedder)
             done = self._refresh_all(db, embedder, tell)
             db.execute("INSERT INTO chunks_fts(chunks_fts) VALUES ('optimize')")
-        finally:
+        except BaseException:
             db.close()
+            self._clear_successor()  # a full disk must not stay full
+            raise
+        db.close()
         self.close()
         with suppress(FileNotFoundError):
             os.unlink(self._path + "-journal")  # left by a killed writer; it belongs to the old file
@@ -443,15 +456,15 @@ class Recall:
             )
         return self._embedders[provider]
 
-    def _checked_model(self, db: apsw.Connection, embedder: Embedder | None) -> Embedder | None:
+    def _checked_model(self, db: apsw.Connection, embedder: Embedder | None) -> tuple[Embedder | None, str]:
         """Notice a model that changed under the same name: the same text must give the vector that it gave before."""
         if embedder is None or embedder.provider == "static":
-            return embedder
+            return embedder, ""
         epoch = int(read_meta(db, "epoch", 0))
         try:
             (probe,) = embedder.embed(["truekeep keeps memory true"])
-        except EmbedderFailed:
-            return Versioned(embedder, epoch)
+        except EmbedderFailed as error:
+            return Versioned(embedder, epoch), error.message
         before = read_meta(db, "probe")
         name = _name(embedder)
         if before is not None and read_meta(db, "probe_of") == name:
@@ -466,7 +479,7 @@ class Recall:
             write_meta(db, "probe", probe.tobytes())
             write_meta(db, "probe_of", name)
             write_meta(db, "epoch", epoch)
-        return Versioned(embedder, epoch)
+        return Versioned(embedder, epoch), ""
 
     def _borrowing(self, embedder: Embedder | None) -> Embedder | None:
         """OpenClaw's databases have the vectors of the same chunks, if the model is the same."""
@@ -480,12 +493,10 @@ class Recall:
     def _fingerprint(self, embedder: Embedder | None) -> str:
         return f"{CHUNKING}\n{_name(embedder)}"
 
-    def _misfit(self, db: apsw.Connection, embedder: Embedder | None, failure: str) -> str:
-        """Why the index must be built anew, or nothing. An embedder that fails today is no reason."""
+    def _misfit(self, db: apsw.Connection, embedder: Embedder | None) -> str:
+        """Why the index must be built anew, or nothing."""
         noted = read_meta(db, "fingerprint")
         if noted is None or noted == self._fingerprint(embedder):
-            return ""
-        if failure and embedder is None:
             return ""
         return "the embedder changed" if noted.partition("\n")[2] != _name(embedder) else "the chunking changed"
 
@@ -501,6 +512,7 @@ class Recall:
         if self._searcher is not None and here is not None and here == self._opened:
             return self._searcher
         self.close()
+        self._opened = here
         try:
             db = open_index(self._path)
         except Unusable as error:
@@ -514,7 +526,11 @@ class Recall:
             db = open_index(self._path, read_only=True)
         info = os.stat(self._path)
         self._opened = (info.st_dev, info.st_ino)
-        self._searcher = Searcher(db, self._answering_embedder(db))
+        try:
+            self._searcher = Searcher(db, self._answering_embedder(db))
+        except BaseException:
+            db.close()
+            raise
         return self._searcher
 
     def _answering_embedder(self, db: apsw.Connection) -> Embedder | None:
@@ -522,40 +538,66 @@ class Recall:
         noted = read_meta(db, "embedder")
         wanted, failure = self._wanted_embedder()
         if noted is None:  # nothing was indexed yet
-            if wanted is not None and wanted.provider == "static":
+            if failure:
+                self.notes.append(f"{failure}; these are found by words alone")
+                return None
+            if wanted is None or wanted.provider == "static":
                 with suppress(apsw.Error), transaction(db):
                     write_meta(db, "fingerprint", self._fingerprint(wanted))
                     write_meta(db, "embedder", _name(wanted))
                 return wanted
+            self.notes.append(f"nothing has a vector of {wanted.provider} yet; these are found by words alone")
+            self._go_on_in_background()
             return None
-        if wanted is not None and _name(Versioned(wanted, int(read_meta(db, "epoch", 0)))) == noted:
+        epoch = int(read_meta(db, "epoch", 0))
+        if _name(_versioned(wanted, epoch)) == noted:
             return wanted
-        provider = noted.partition("\t")[0]
         if failure:
             self.notes.append(f"{failure}; these are found by words alone")
             return None
         self.notes.append("the embedder in the settings is another one; the index is being rebuilt for it")
         self._go_on_in_background()
         try:
-            known = self._make(provider)
+            known = self._make(noted.partition("\t")[0])
         except EmbedderFailed:
             return None
-        return known if known is not None and _name(Versioned(known, int(read_meta(db, "epoch", 0)))) == noted else None
+        return known if _name(_versioned(known, epoch)) == noted else None
+
+    def _usable(self) -> Searcher:
+        """The index, or an error that says why there is none."""
+        try:
+            return self._open()
+        except Unusable as error:
+            raise StorageFailed(f"{self._path}: {error.what}", hint="upgrade truekeep, or delete the index") from error
+        except (apsw.Error, OSError) as error:
+            raise StorageFailed(f"{self._path}: {error}", hint="check the disk; `truekeep index` makes it") from error
 
     def _set_aside(self, what: str) -> None:
+        """Move a damaged index out of the way; if another process was quicker, that is as good."""
+        known = self._opened
         self.close()
         stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        kept = ""
         try:
-            kept = os.path.basename(schema.set_aside(self._path, stamp=stamp))
+            with self._lock(wait=5.0):
+                info = os.lstat(self._path)
+                if known is None or known == (info.st_dev, info.st_ino):
+                    kept = os.path.basename(schema.set_aside(self._path, stamp=stamp))
+        except FileNotFoundError:
+            pass
         except OSError as error:
             raise StorageFailed(f"{self._path} is damaged and cannot be moved: {error}", hint="delete it") from error
-        self.notes.append(f"the index was damaged ({what}); it is kept as {kept} and made anew")
+        where = f"; it is kept as {kept} and made anew" if kept else "; it is made anew"
+        self.notes.append(f"the index was damaged ({what}){where}")
 
     @contextmanager
     def _lock(self, *, wait: float = 0.0) -> Iterator[bool]:
         """Be the only one who indexes; gives False when another does."""
         import fcntl
 
+        if self._is_held:
+            yield True
+            return
         descriptor = os.open(
             os.path.join(self._state, "index.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
@@ -570,8 +612,10 @@ class Recall:
                         yield False
                         return
                     time.sleep(0.1)
+            self._is_held = True
             yield True
         finally:
+            self._is_held = False
             os.close(descriptor)
 
     def _go_on_in_background(self) -> None:
@@ -619,7 +663,7 @@ class Recall:
         from truekeep.errors import NotFound
         from truekeep.excerpt import read_transcript_excerpt
 
-        row = self._open().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
+        row = self._usable().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
         if row is None:
             raise NotFound(f"{path} is not in the index", hint="`truekeep search --store transcripts` finds sessions")
         try:
@@ -635,8 +679,11 @@ class Recall:
         folders = [self._root, *(os.path.expanduser(path) for path in self._settings.extra_paths)]
         folders = [path for path in folders if os.path.exists(path)]
 
+        state = self._state + os.sep
+
         def is_memory(_: object, path: str) -> bool:
-            return path.endswith(".md")
+            # A folder that is moved is one event; what is in it is seen by the sweep.
+            return not path.startswith(state) and (path.endswith(".md") or "." not in os.path.basename(path))
 
         for _ in watchfiles.watch(
             *folders, watch_filter=is_memory, debounce=400, step=50, stop_event=stop, raise_interrupt=False
@@ -652,6 +699,11 @@ class Recall:
 
 def _name(embedder: Embedder | None) -> str:
     return "\t".join((embedder.provider, embedder.model, embedder.key)) if embedder is not None else "none"
+
+
+def _versioned(embedder: Embedder | None, epoch: int) -> Embedder | None:
+    """An embedder under the name that it has in the index; the embedded one never changes under its name."""
+    return embedder if embedder is None or embedder.provider == "static" else Versioned(embedder, epoch)
 
 
 def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:

@@ -15,7 +15,9 @@ has a rollback journal, not a write-ahead log, so that a rebuilt index can take 
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -56,6 +58,7 @@ CREATE TABLE embedding_cache (
 ) WITHOUT ROWID;
 INSERT INTO chunks_fts(chunks_fts, rank) VALUES ('hashsize', 16777216);
 """
+_OURS = "SELECT count(*) FROM sqlite_schema WHERE name IN ('files', 'chunks_fts', 'vector_blocks', 'embedding_cache')"
 
 
 class Unusable(Exception):
@@ -67,7 +70,7 @@ class Unusable(Exception):
         self.is_newer = is_newer
 
 
-DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError)
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)  # text that is none is damage
 
 
 def open_index(path: str, *, read_only: bool = False) -> apsw.Connection:
@@ -75,8 +78,11 @@ def open_index(path: str, *, read_only: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     is_file = path != ":memory:"
     if is_file and not read_only:
-        with suppress(OSError):  # before SQLite makes it with everybody's permissions
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        with suppress(PermissionError):  # before SQLite makes it with everybody's permissions
+            flags_here = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            os.close(os.open(path, flags_here, 0o600))
+    if is_file and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     db = apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW if is_file else flags)
     try:
         db.set_busy_timeout(5000)
@@ -87,6 +93,8 @@ def open_index(path: str, *, read_only: bool = False) -> apsw.Connection:
         elif version != VERSION:
             newer = isinstance(version, int) and version > VERSION
             raise Unusable(f"it is of version {version}, this truekeep knows {VERSION}", is_newer=newer)
+        elif db.execute(_OURS).get != 4:
+            raise Unusable("it is some other database")
         else:
             # Derived: after a power loss a damaged index is noticed and made again.
             db.execute("PRAGMA synchronous = OFF")

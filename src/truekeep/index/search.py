@@ -81,6 +81,7 @@ class Found(NamedTuple):
     mode: str  # hybrid, words
     query: Query
     failure: str = ""  # why meaning could not be asked
+    is_match: bool = True  # whether any hit has a word of the question, and one of its identifiers if it has any
 
 
 def cite(path: str, first: int, last: int) -> str:
@@ -115,12 +116,19 @@ class Searcher:
         if formula == "openclaw":
             hits = self._openclaw(query, vector, limit, filter_, today, lambda_mmr, half_life)
             return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
-        candidates = self._candidates(query, vector, filter_, today)
+        if vector is not None and (other := self._size()) not in (0, len(vector)):
+            failure = f"the model gives {len(vector)} numbers for a text, the index has {other}"
+            vector = None
+        each, read = max(_EACH, 2 * limit), max(_READ, limit)
+        candidates = self._candidates(query, vector, filter_, today, each)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
-        passages = choose_passages(query, ranked[:_READ], matcher, limit + 10, sizes=sizes, weights=weights)
+        passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
         hits = _fold([_hit(passage, query, matcher) for passage in passages], limit)
-        return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
+        is_match = any(item.candidate.words > 0 for item in ranked) and (
+            not query.identifiers or any("exact" in item.parts for item in ranked)
+        )
+        return Found(tuple(hits), "hybrid" if vector is not None else "words", query, failure, is_match)
 
     # What the two searches bring.
 
@@ -138,11 +146,18 @@ class Searcher:
         except EmbedderFailed as error:
             return None, error.message
 
-    def _candidates(self, query: Query, vector: Vector | None, filter_: Filter, today: date) -> list[Candidate]:
-        words = self._by_words(query, filter_, _EACH)
+    def _size(self) -> int:
+        """How many numbers the index's vectors have; 0 when it has none."""
+        row = self.db.execute("SELECT length(embedding) / 2 FROM vectors LIMIT 1").fetchone()
+        return int(row[0]) if row else 0
+
+    def _candidates(
+        self, query: Query, vector: Vector | None, filter_: Filter, today: date, each: int
+    ) -> list[Candidate]:
+        words = self._by_words(query, filter_, each)
         ids = dict.fromkeys(words)
         if vector is not None:
-            ids.update(dict.fromkeys(self._by_meaning(vector, filter_, _EACH)))
+            ids.update(dict.fromkeys(self._by_meaning(vector, filter_, each)))
         if query.spans:
             ids.update(dict.fromkeys(self._by_day(query, filter_)))
         near = cosines(self.db, vector, list(ids)) if vector is not None else {}
@@ -184,7 +199,7 @@ class Searcher:
         """Chunks that hold the question, or its longest piece, as typed: for scripts and signs that have no words."""
         condition, values = _where(filter_)
         for wanted in dict.fromkeys((query.text, max(query.text.split() or [""], key=len))):
-            if len(wanted) < 2:
+            if not wanted or (len(wanted) < 2 and wanted.isalnum() and wanted.isascii()):
                 continue
             rows = self.db.execute(
                 "SELECT chunks.id FROM chunks JOIN files ON files.id = chunks.file_id"  # noqa: S608
