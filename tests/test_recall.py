@@ -230,7 +230,6 @@ def test_a_misspelt_beginning_or_middle(memory: Place, typed: str) -> None:
         assert first(search(memory, typed)) == "memory/2026-11-10.md"
 
 
-@pytest.mark.xfail(strict=True, reason="a misspelling in the ending that the stemmer cuts off is not corrected")
 @pytest.mark.parametrize("typed", ["certificaet", "certificte"])
 def test_a_misspelt_ending(memory: Place, typed: str) -> None:
     memory.configure(WORDS_ONLY)
@@ -354,7 +353,6 @@ def test_no_query_is_an_error(memory: Place, query: str, config: str) -> None:
         search(memory, query, **options)
 
 
-@pytest.mark.xfail(strict=True, reason="a lone surrogate in a query reaches SQLite: UnicodeEncodeError, exit 70")
 @pytest.mark.parametrize("query", ["\udcff\udcfe", "caf\udce9-x", "\ud800"])
 def test_bytes_that_are_not_utf8_in_a_query(memory: Place, query: str) -> None:
     search(memory, query)

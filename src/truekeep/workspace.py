@@ -596,6 +596,7 @@ class Workspace:
             raise BadInput(f"there is no ranking {ranking!r}", hint=f"rankings: {', '.join(RANKINGS)}")
         if not 1 <= limit <= 1000:
             raise BadInput(f"{limit} hits cannot be asked for", hint="from 1 to 1000")
+        repository = repository.encode("utf-8", "replace").decode()
         chosen = Filter(stores=tuple(stores), since=since.isoformat() if since else "", repository=repository)
         return self._the_recall().search(
             query, limit=limit, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life

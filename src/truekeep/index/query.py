@@ -17,6 +17,7 @@ from truekeep.words import STOP, Identifier, Span, cjk_pairs, content_words, fin
 
 _LONGEST = 4_000  # characters of a question that are looked at
 _MOST_TERMS = 48
+_ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
     "s",
     "es",
@@ -144,11 +145,13 @@ def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | N
     for first in dict.fromkeys((word[0], word[1])):  # the second letter: the first was left out, or the two swapped
         rows = db.execute(
             "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
-            (first, first + "\U0010ffff", min(map(len, typed)) - allowed, len(word) + allowed, most),
+            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + allowed, most),
         )
         near = allowed if first == word[0] else 1
         for term, count in rows:
             distance = min(edit_distance(form, term, near) for form in typed)
+            if distance > near and len(term) > 4 and word.startswith(term):
+                distance = near  # only the ending is wrong, and the stem has none
             if distance <= near and (best is None or (distance, -count) < best[:2]):
                 best = (distance, -count, term)
     return best[2] if best else None
