@@ -1,25 +1,35 @@
-"""Every benchmark, one after the other: python -m bench [name …]
+"""Every benchmark, one after the other: python -m bench [name …], or one of them with its options.
 
 Each prints ratios beside a baseline that ran in the same minute on the same machine. Absolute times say little:
-machines differ, and a shared one is noisy, so rounds are interleaved and the medians are compared.
+machines differ, and a shared one is noisy, so rounds are interleaved and medians or minima are compared.
 """
 
 from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
-from bench import ingest, startup
+from bench import ingest, recall_quality, recall_speed, startup
 
-BENCHES: dict[str, Callable[[], None]] = {"ingest": ingest.main, "startup": startup.main}
+BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
+    "ingest": lambda _: ingest.main(),
+    "startup": lambda _: startup.main(),
+    "recall-quality": recall_quality.main,
+    "recall-speed": recall_speed.main,
+}
 
 
 def main() -> None:
+    names = list(takewhile(lambda argument: not argument.startswith("-"), sys.argv[1:]))
+    options = sys.argv[1 + len(names) :]
+    if any(name not in BENCHES for name in names) or (options and len(names) != 1):
+        raise SystemExit(f"usage: python -m bench [{'|'.join(BENCHES)} …], or one of them with its options (--help)")
     print(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for name in sys.argv[1:] or BENCHES:
+    for name in names or BENCHES:
         print(f"\n== {name}")
-        BENCHES[name]()
+        BENCHES[name](options)
 
 
 main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import shutil
@@ -9,9 +10,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -30,6 +36,22 @@ def cpu_of(work: Callable[[], object]) -> float:
     work()
     after = resource.getrusage(resource.RUSAGE_SELF)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def least(rounds: int, works: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The least CPU seconds of each work, all of them once a round: on a noisy machine the least is the truest."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            gc.collect()
+            times[name].append(cpu_of(work))
+    return {name: min(found) for name, found in times.items()}
+
+
+def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a call returns in a new process, whose memory is then its own."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, args, kwargs)
 
 
 def child(arguments: Sequence[str], **environment: str) -> tuple[float, int]:
@@ -58,12 +80,19 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int = 1,
+    bold: Collection[tuple[int, int]] = (),
+) -> None:
+    """Aligned columns, the first ones to the left; cells (row, column) stand out on a terminal."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    for row in (headers, *rows):
-        print(
-            "  ".join(
-                cell.rjust(width) if n else cell.ljust(width)
-                for n, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-        )
+    shown = bold if sys.stdout.isatty() else ()
+    for at, row in enumerate((headers, *rows), start=-1):
+        cells = [
+            cell.ljust(width) if n < left else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(f"\x1b[1m{cell}\x1b[0m" if (at, n) in shown else cell for n, cell in enumerate(cells)))

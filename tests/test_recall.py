@@ -357,8 +357,9 @@ def test_no_query_is_an_error(memory: Place, query: str, config: str) -> None:
 def test_bytes_that_are_not_utf8_in_a_query(memory: Place, query: str) -> None:
     search(memory, query)
     search(memory, "staging", repository=query)
-    done = run_cli("search", query, "-w", str(memory.workspace))
-    assert done.returncode == 0, done.stderr
+    if query != "\ud800":  # no bytes on a command line become this
+        done = run_cli("search", query, "-w", str(memory.workspace))
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t ", "\u3000"])
