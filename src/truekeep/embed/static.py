@@ -84,7 +84,8 @@ class Static:
         self._table_bytes = memoryview(b"")
         self._known: list[str] = []
         self._places: dict[str, int] = {}
-        self._known_vectors: memoryview = memoryview(b"")
+        self._known_bytes = memoryview(b"")
+        self._known_vectors = memoryview(b"")
         self._rows: dict[str, int] = {}
         self._table: Any = None
 
@@ -171,13 +172,14 @@ class Static:
         self._open()
         packed = bytearray(pack(question))
         for word in words:
-            packed += pack(self._sum_up((word,)))
+            at = self._places.get(word)
+            packed += pack(self._sum_up((word,))) if at is None else self._known_bytes[at * DIMENSIONS :][:DIMENSIONS]
         count = len(self._known)
         asked = memoryview(packed).cast("b", (len(words) + 1, DIMENSIONS))
         scores = multiply(asked, self._known_vectors, kind="int8", out="int32")
         flat = scores.cast("i")
         # A score from 2**16 on, and none below, has something in its third byte that is no sign: found without a loop.
-        thirds = bytes(scores[2::4] if sys.byteorder == "little" else scores[1::4])
+        thirds = bytes(scores)[2::4] if sys.byteorder == "little" else bytes(scores)[1::4]
         near: list[dict[str, float]] = [{} for _ in words]
         for match in _HIGH.finditer(thirds, count):
             row, at = divmod(match.start(), count)
@@ -234,7 +236,8 @@ class Static:
         words = vectors + count * DIMENSIONS
         whole = memoryview(lexicon)
         self._table_bytes = whole[table:vectors]
-        self._known_vectors = whole[vectors:words].cast("b", (count, DIMENSIONS))
+        self._known_bytes = whole[vectors:words]
+        self._known_vectors = self._known_bytes.cast("b", (count, DIMENSIONS))
         self._known = bytes(whole[words : words + names]).decode().split("\n")
         self._places = {word: at for at, word in enumerate(self._known)}
         self._weights = weights

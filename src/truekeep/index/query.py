@@ -17,6 +17,8 @@ from truekeep.words import STOP, Identifier, Span, cjk_pairs, content_words, fin
 
 _LONGEST = 4_000  # characters of a question that are looked at
 _MOST_TERMS = 48
+_SMALL = 20_000  # chunks up to which every match is counted and scored
+_COMMON = 3_000  # in a larger memory: chunks with a word, from which it is common and counted no further
 _ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
     "s",
@@ -46,6 +48,7 @@ class Term(NamedTuple):
     match: str
     chunks: int
     weight: float
+    is_common: bool = False  # so common that its matches were not all counted
 
 
 class Query(NamedTuple):
@@ -75,7 +78,7 @@ def parse_query(
     telling = [word for word in content_words(rest) if not spans or word not in STOP]
     words: dict[str, str] = {word: quote(word) for word in telling}
     words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(rest)})
-    most = max(2_000, min(20_000, total // 20))
+    most = total + 1 if total <= _SMALL else _COMMON
     terms: list[Term] = []
     corrections: list[tuple[str, str]] = []
     chosen = list(words.items())
@@ -90,7 +93,7 @@ def parse_query(
                 match = f"{quote(known)}"
                 count = count_matches(db, match, most)
                 word = known
-        terms.append(Term(word, match, count, rarity(count, total)))
+        terms.append(Term(word, match, count, rarity(count, total), count >= most))
     terms.sort(key=lambda term: -term.weight)
     return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
 

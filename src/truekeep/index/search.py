@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _EACH = 50  # candidates that each search brings
 _READ = 20  # chunks whose lines are looked at
-_ROWS = 30_000  # rows that the word search may score before common words are left out
+_ROWS = 20_000  # rows that the word search may score before common words are left out
 _SAME = 0.8  # shared words from which two passages say the same
 
 
@@ -169,6 +169,8 @@ class Searcher:
         match = _affordable(query)
         if match:
             found = self._ask(match, filter_, count)
+        elif common := [term.match for term in query.terms if term.is_common]:
+            found = self._among_common(common, filter_, 4 * count)
         for identifier in query.identifiers:
             for chunk_id, score in self._ask(phrase_of(identifier), filter_, 12).items():
                 found[chunk_id] = found.get(chunk_id, 0.0) or score
@@ -194,6 +196,20 @@ class Searcher:
                 (match, bm25, *values, count),
             )
         return {chunk_id: -score for chunk_id, score in rows}
+
+    def _among_common(self, matches: Sequence[str], filter_: Filter, count: int) -> dict[int, float]:
+        """Every word is common in a large memory: some chunks that have as many of them as possible, in no order."""
+        condition, values = _where(filter_)
+        for size in (min(6, len(matches)), 2, 1):
+            rows: Any = self.db.execute(
+                "SELECT chunks_fts.rowid FROM chunks_fts JOIN chunks ON chunks.id = chunks_fts.rowid"  # noqa: S608
+                f" JOIN files ON files.id = chunks.file_id WHERE chunks_fts MATCH ? AND {condition} LIMIT ?",
+                (" AND ".join(matches[:size]), *values, count),
+            )
+            found = {row[0]: 1.0 for row in rows}
+            if found:
+                return found
+        return {}
 
     def _by_letters(self, query: Query, filter_: Filter) -> dict[int, float]:
         """Chunks that hold the question, or its longest piece, as typed: for scripts and signs that have no words."""
@@ -353,17 +369,16 @@ def _mmr(scored: Sequence[Scored], weight: float, limit: int) -> list[Scored]:
 
 
 def _affordable(query: Query) -> str:
-    """The question for FTS5: all its words, rarest first, until scoring the matches would take long."""
-    known = [term for term in query.terms if term.chunks]
+    """The question for FTS5: its words, rarest first, until scoring the matches would take long."""
     chosen: list[str] = []
     rows = 0
-    for term in known:
+    for term in query.terms:
         rows += term.chunks
+        if not term.chunks or term.is_common:
+            continue
         if chosen and rows > _ROWS:
             break
         chosen.append(term.match)
-    if len(chosen) == 1 and len(known) > 1 and known[0].chunks >= 10_000:
-        return f"{known[0].match} AND {known[1].match}"  # every word is common: those with two of them first
     return " OR ".join(chosen)
 
 

@@ -18,6 +18,7 @@ from truekeep.index.schema import BLOCK, TRANSCRIPTS_FROM
 if TYPE_CHECKING:
     import apsw
 
+_OFTEN = 3  # a process that asks more often than this is one that stays
 _MANY = 40_000  # from here on numpy picks the best faster than Python, even if it has to be loaded first
 
 
@@ -93,6 +94,7 @@ class Shelf:
         self._seen = -1
         self._data = bytearray()
         self._size = 0
+        self._asked = 0
 
     def load(self, db: apsw.Connection, size: int) -> None:
         """Read the blocks that changed since the last time: all of them at first, none usually."""
@@ -131,7 +133,8 @@ class Shelf:
         if among is not None:
             within = [at for chunk_id in among if 0 <= (at := chunk_id - base) < total]
             return [at + base for at in nlargest(count, within, key=scores.__getitem__) if scores[at] > 0]
-        if total >= _MANY:
+        self._asked += 1
+        if total >= _MANY or (self._asked > _OFTEN and total > 1000):
             np = load_numpy()
 
             values = np.frombuffer(scores, dtype=np.int32)
