@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import random
 import re
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.faults import assert_about_linear
 from truekeep.index.chunks import BUDGET, OVERLAP, Chunk, split_chunks, strip_notes, weigh
 from truekeep.index.passages import is_by_entry
 from truekeep.index.refresh import prepare
@@ -99,7 +102,7 @@ MIXED_LINES = st.tuples(LENGTHS, st.sampled_from(["a", "数", "é", "🦊", "a�
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(ASCII_LINES, max_size=30).map("\n".join))
 @example("")
 @example("\n")
@@ -113,7 +116,7 @@ def test_the_fast_way_is_the_plain_way(text: str) -> None:
     assert split_chunks(text) == plain_chunks(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(MIXED_LINES, ASCII_LINES), max_size=20).map("\n".join))
 @example("数" * 400 + "\n" + "数" * 401)
 @example("🦊" * 800 + "\n" + "a" * 10)
@@ -172,7 +175,7 @@ def test_sizes() -> None:
 def test_overlap_is_whole_lines_from_the_end() -> None:
     lines = [f"line {number:03} " + "x" * 90 for number in range(40)]
     chunks = split_chunks("\n".join(lines))
-    for before, after in zip(chunks, chunks[1:], strict=False):
+    for before, after in pairwise(chunks):
         shared = before.last - after.first + 1
         assert shared == 3  # three lines of a hundred characters fit into 320
         assert after.text.startswith("\n".join(lines[after.first - 1 : before.last]))
@@ -193,7 +196,8 @@ def test_no_room_no_overlap() -> None:
 @pytest.mark.parametrize("size", [1601, 3200, 3201, 5000, 100_000])
 def test_a_long_line_is_cut(size: int) -> None:
     chunks = split_chunks("intro\n" + "x" * size + "\nend")
-    assert all(chunk.first <= 2 <= chunk.last for chunk in chunks)
+    assert chunks[0] == Chunk(1, 1, "intro")
+    assert all(chunk.first <= 2 <= chunk.last for chunk in chunks[1:])
     assert all(weigh(chunk.text) <= BUDGET for chunk in chunks)
     assert sum(len(chunk.text) for chunk in chunks) >= size
     assert chunks[-1].last == 3
@@ -202,9 +206,9 @@ def test_a_long_line_is_cut(size: int) -> None:
 @pytest.mark.parametrize(
     ("character", "weight"),
     [
-        ("a", 1), ("é", 1), ("ß", 1), ("\x00", 1), ("א", 1), ("ก", 1), ("·", 4), ("数", 4), ("あ", 4), ("ア", 4), ("한", 4),
-        ("Ａ", 4), ("\u3000", 4), ("ｱ", 8), ("︽", 8), ("㐀", 12), ("ꀀ", 12), ("ᄀ", 12), ("豈", 12), ("🦊", 2), ("𝄞", 2),
-        ("𝍠", 12), ("𠮷", 16), ("𛀀", 16), ("🈁", 16), ("\ud800", 1), ("\udfff", 1),
+        ("a", 1), ("é", 1), ("ß", 1), ("\x00", 1), ("א", 1), ("ก", 1), ("·", 4), ("数", 4), ("あ", 4), ("ア", 4),
+        ("한", 4), ("Ａ", 4), ("\u3000", 4), ("ｱ", 8), ("︽", 8), ("㐀", 12), ("ꀀ", 12), ("ᄀ", 12), ("\uf900", 12),
+        ("🦊", 2), ("𝄞", 2), ("𝍠", 12), ("𠮷", 16), ("𛀀", 16), ("🈁", 16), ("\ud800", 1),
     ],
 )  # fmt: skip
 def test_weights(character: str, weight: int) -> None:
@@ -214,14 +218,14 @@ def test_weights(character: str, weight: int) -> None:
 
 def test_a_line_of_cjk_is_cut_by_weight() -> None:
     chunks = split_chunks("数" * 1000)
-    assert [len(chunk.text) for chunk in chunks] == [400, 400, 200]  # each costs one more than 1600: no overlap
+    assert [len(chunk.text) for chunk in chunks] == [400, 400, 79 + 1 + 200]  # overlap only where there is room
     assert all((chunk.first, chunk.last) == (1, 1) for chunk in chunks)
 
 
 def test_no_character_is_broken() -> None:
     text = "a" + "🦊" * 2000
     joined = "".join(chunk.text for chunk in split_chunks(text))
-    assert set(joined) == {"a", "🦊"}
+    assert set(joined) <= {"a", "🦊", "\n"}
 
 
 def test_lone_surrogates_are_no_trouble() -> None:
@@ -276,17 +280,18 @@ def test_annotations_are_no_content(text: str, stripped: str) -> None:
     assert strip_notes(text) == stripped
 
 
-def test_annotations_of_many_lines_do_not_take_forever() -> None:
-    for piece in ("<!-- trigger: ", "<!--", "<!-- trigger:" + " " * 50, "-->", "<!-- project: x -->"):
-        strip_notes(piece * 5000)
-        strip_notes("\n".join([piece] * 5000))
+@pytest.mark.parametrize("piece", ["<!--", "-->", "<!-- project: x -->", "<!-- trigger: \n", "<!-- other: "])
+def test_many_annotations_cost_no_more_than_their_length(piece: str) -> None:
+    assert_about_linear(lambda count: strip_notes(piece * count), 500)
 
 
-def test_digests_are_of_the_text(tmp_path: object) -> None:
+def test_many_open_annotations_cost_no_more_than_their_length() -> None:
+    assert_about_linear(lambda count: strip_notes("<!-- trigger: " * count), 500)
+
+
+def test_digests_are_of_the_text(tmp_path: Path) -> None:
     """A chunk's digest is the SHA-256 of its text, so that OpenClaw's vectors can be lent."""
-    from pathlib import Path
-
-    file = Path(str(tmp_path)) / "a.md"
+    file = tmp_path / "a.md"
     file.write_text("- one <!-- importance: 3 -->\n- two\n")
     info = file.stat()
     source = Source("MEMORY.md", "cards", info.st_size, 0, 0, 0, str(file))
@@ -298,14 +303,14 @@ def test_digests_are_of_the_text(tmp_path: object) -> None:
 def test_long_inputs_finish() -> None:
     chance = random.Random(1)
     for text in (
-        "x" * 2_000_000,
-        "x\n" * 500_000,
-        "\n" * 500_000,
-        "数" * 200_000,
-        "🦊\n" * 100_000,
-        "- \n" * 100_000,
-        "".join(chance.choices("ab \n数", k=200_000)),
-        "y" * 1599 + "\n" + "z\n" * 100_000,
+        "x" * 500_000,
+        "x\n" * 100_000,
+        "\n" * 100_000,
+        "数" * 50_000,
+        "🦊\n" * 20_000,
+        "- \n" * 20_000,
+        "".join(chance.choices("ab \n数", k=50_000)),
+        "y" * 1599 + "\n" + "z\n" * 20_000,
     ):
         assert split_chunks(text) is not None
         split_chunks(text, by_entry=True)

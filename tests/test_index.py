@@ -195,10 +195,6 @@ def act(root: Path, step: tuple[str, str, str]) -> None:
         os.utime(file)
 
 
-TWICE = "free ids are taken out before the highest id is looked up, so the last file's ids are given out twice"
-
-
-@pytest.mark.xfail(strict=True, reason=TWICE)
 @example([[("write", "memory/cards/a.md", "one")], [("write", "memory/cards/a.md", "two words\n" * 400)]])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.lists(STEPS, max_size=6), min_size=1, max_size=5))
@@ -245,7 +241,6 @@ def test_with_the_real_embedder_too(place: Place) -> None:
     rebuilt.close()
 
 
-@pytest.mark.xfail(strict=True, reason=TWICE)
 def test_the_file_that_was_indexed_last_grows(db: apsw.Connection, root: Path) -> None:
     write(root, "memory/a.md", "one\n")
     bring_up_to_date(db, root, Numbers())
@@ -255,7 +250,6 @@ def test_the_file_that_was_indexed_last_grows(db: apsw.Connection, root: Path) -
     assert "line 199" in str(rows_of(db)[-1])
 
 
-@pytest.mark.xfail(strict=True, reason=TWICE)
 def test_a_growing_log_is_followed(place: Place) -> None:
     """What every day does: the log of today gets longer."""
     some_memories(place)
@@ -640,7 +634,6 @@ def test_drafts_are_never_memory_whatever_is_configured(place: Place) -> None:
         assert not any("zebra" in hit.text for hit in search(place, "zebras").hits), extra
 
 
-@pytest.mark.xfail(strict=True, reason="a relative extra path is looked for below whatever folder the command runs in")
 def test_a_relative_extra_path_is_relative_to_the_workspace(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(place, "notes/a.md", "The platypus note.\n")
     configure_extra(place, "notes")
@@ -648,9 +641,6 @@ def test_a_relative_extra_path_is_relative_to_the_workspace(place: Place, monkey
     assert any("platypus" in hit.text for hit in search(place, "platypus").hits)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an extra path that leads back into the workspace through a link shows its drafts"
-)
 def test_drafts_are_not_memory_through_a_link_either(place: Place) -> None:
     remember(place, "memory/handoff-inbox/d.md", "A draft about zebras.\n")
     (place.base / "link").symlink_to(place.workspace)
@@ -716,7 +706,6 @@ def test_an_embedder_that_fails_halfway_leaves_words_and_a_note(db: apsw.Connect
     assert_sound(db)
 
 
-@pytest.mark.xfail(strict=True, reason=TWICE)
 def test_a_batch_is_all_or_nothing(db: apsw.Connection, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(root, "memory/a.md", "one\n")
     bring_up_to_date(db, root, Numbers())

@@ -7,6 +7,7 @@ characters count as a word.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import NamedTuple
@@ -202,13 +203,21 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not (start and text[start - 1].isalnum()) and not (end < len(text) and text[end].isalnum())
 
 
+def _last_time(month: int, day: int, today: date) -> date:
+    """The last day of that month and number that has come; 29 February is not in every year."""
+    for year in range(today.year, today.year - 9, -1):
+        with suppress(ValueError):
+            found = date(year, month, day)
+            if found <= today:
+                return found
+    raise ValueError("no calendar has it")
+
+
 def _add(spans: list[Span], year: str | None, month: str, day: str | None, today: date) -> bool:
     """The day, or the month; without a year, the last one that has come. Whether any calendar has it."""
     try:
         if year is None:
-            found = date(today.year, int(month), int(day or 1))
-            if found > today:
-                found = date(today.year - 1, int(month), int(day or 1))
+            found = _last_time(int(month), int(day or 1), today)
         else:
             found = date(int(year), int(month), int(day or 1))
         if day is None:

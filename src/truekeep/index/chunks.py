@@ -17,7 +17,7 @@ BUDGET = 1600
 OVERLAP = 320
 
 _ENTRY = re.compile(r"- |#{1,6}(?:\s|\Z)")
-_NOTES = re.compile(r"<!--\s*(?:trigger|importance|project):.*?-->", re.IGNORECASE)
+_NOTES = re.compile(r"<!--\s*(?:trigger|importance|project):.{0,500}?-->", re.IGNORECASE)
 
 # Where the weight of a character changes, and to what. One UTF-16 unit weighs 1 unless listed.
 _WEIGHTS = (
@@ -98,19 +98,11 @@ def _split_plain(lines: list[str], budget: int, overlap: int) -> list[Chunk]:
         if after >= count:
             return chunks
         window = min(overlap, max(0, budget - (ends[after + 1] - ends[after])))
-        tail = bisect_left(ends, ends[after] - window)  # whole lines from the end while they fit
-        if tail < after:
-            first = tail
-        elif window > 1:  # not even the last line fits: its end does
-            return chunks + _resume(lines, after, lines[after - 1][-(window - 1) :], budget, overlap)
-        else:
-            first = after
-
-
-def _resume(lines: list[str], after: int, tail: str, budget: int, overlap: int) -> list[Chunk]:
-    """Go on where a chunk begins in the middle of a line."""
-    rest = _split_plain([tail, *lines[after:]], budget, overlap)
-    return [Chunk(chunk.first + after - 1, chunk.last + after - 1, chunk.text) for chunk in rest]
+        first = bisect_left(ends, ends[after] - window)  # whole lines from the end while they fit
+        if first == after and window > 1:  # not even the last line fits: its end does
+            first = after - 1
+            lines[first] = lines[first][-(window - 1) :]
+            ends[first] = ends[after] - len(lines[first]) - 1
 
 
 def _emit(held: list[tuple[int, str, int]], chunks: list[Chunk]) -> None:

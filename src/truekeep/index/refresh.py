@@ -344,21 +344,17 @@ def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int])
 def _new_ids(db: apsw.Connection, count: int, *, transcripts: bool) -> list[int]:
     """Ids for new chunks: those that became free first, so that the vectors stay close together."""
     low, high = (TRANSCRIPTS_FROM, 1 << 62) if transcripts else (0, TRANSCRIPTS_FROM)
-    free = [
-        row[0]
-        for row in db.execute(
-            "SELECT id FROM free_chunks WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (low, high, count)
-        )
-    ]
-    db.executemany("DELETE FROM free_chunks WHERE id = ?", ((chunk_id,) for chunk_id in free))
-    if len(free) < count:
-        highest = db.execute(
-            "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
-            " (SELECT coalesce(max(id), ?1) FROM free_chunks WHERE id > ?1 AND id <= ?2))",
-            (low, high),
-        ).get
-        free += range(highest + 1, highest + 1 + count - len(free))
-    return free
+    highest = db.execute(
+        "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
+        " (SELECT coalesce(max(id), ?1) FROM free_chunks WHERE id > ?1 AND id <= ?2))",
+        (low, high),
+    ).get
+    rows: Any = db.execute(
+        "SELECT id FROM free_chunks WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (low, high, count)
+    )
+    ids = [row[0] for row in rows]
+    db.executemany("DELETE FROM free_chunks WHERE id = ?", ((chunk_id,) for chunk_id in ids))
+    return ids + list(range(highest + 1, highest + 1 + count - len(ids)))
 
 
 def _drop_file(db: apsw.Connection, file_id: int, generation: int) -> None:

@@ -76,7 +76,10 @@ def sweep(root: str, extra: Sequence[str] = ()) -> Iterator[Source]:
     yield from _walk(os.path.join(root, "memory"), "memory")
     seen: set[str] = set()
     for location in extra:
-        for source in _extra(os.path.abspath(os.path.expanduser(location))):
+        full = os.path.normpath(os.path.join(root, os.path.expanduser(location)))
+        if (os.path.realpath(full) + os.sep).startswith(os.path.realpath(root) + os.sep):
+            continue  # what is in the workspace is covered already, by its own rules
+        for source in _extra(full):
             if source.path not in seen and not source.location.startswith(root + os.sep):
                 seen.add(source.path)
                 yield source
