@@ -96,7 +96,7 @@ say "An identifier in a note of last year: found whatever its age"
 run search ERR_INVOICE_4417 -n 1 --explain
 
 say "Misspelt, and filed a minute ago"
-run search "conection rset on stagng" -n 1 --explain
+run search "conection rset on staging" -n 1 --explain
 
 say "The ledger: every act, every line"
 run history

@@ -691,7 +691,7 @@ def test_search_finds_nothing_but_memory(guarded: Place) -> None:
         guarded.configure(config)
         answer = search(guarded, "zebras outside instructions draft", limit=100)
         assert not [hit for hit in answer.hits if "zebra" in hit.text or "outside" in hit.text or "instr" in hit.text]
-        assert not answer.notes or "embedder" in answer.notes[0]
+        assert all("embedder" in note or "nearest in meaning" in note for note in answer.notes)
 
 
 def test_get_suggests_what_is_near(memory: Place) -> None:

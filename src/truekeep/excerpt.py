@@ -68,7 +68,10 @@ def read_excerpt(
         raise NotFound(f"{wanted} is gone", hint="`truekeep search` finds where it went") from error
     except OSError as error:
         raise BadInput(f"{wanted}: {error.strerror}", hint="it must be a plain readable file") from error
-    text = decode(data)
+    try:
+        text = decode(data).replace("\r\n", "\n")
+    except OSError as error:
+        raise BadInput(f"{wanted}: {error.strerror}", hint="only text can be read here") from error
     about = describe(source.path, text)
     day = about.day or _local_day(info.st_mtime).isoformat()
     everything = text.split("\n")

@@ -21,7 +21,7 @@ import apsw
 from truekeep.config import Recall as Settings
 from truekeep.embed import Embedder, EmbedderFailed, Versioned
 from truekeep.embed.choice import choose, make_embedder
-from truekeep.errors import BadInput, Busy, StorageFailed
+from truekeep.errors import BadInput, Busy, StorageFailed, TruekeepError
 from truekeep.index import schema
 from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
@@ -140,6 +140,10 @@ class Recall:
                 searcher, left = self._ready(transcripts=filter_.transcripts)
                 found = searcher.search(query, filter_=filter_, **options)
                 break
+            except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
+                if attempt:
+                    raise StorageFailed(f"{self._path}: {error}", hint="`truekeep index --rebuild`") from error
+                self._set_aside(str(error))
             except DAMAGE as error:
                 if attempt:
                     raise StorageFailed(f"{self._path}: {error}", hint="check the disk") from error
@@ -147,6 +151,12 @@ class Recall:
         found = self._with_files(found, left, query, filter_, options)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._from_transcripts(found, searcher, query, filter_, options)
+        if (
+            found.hits
+            and found.mode == "hybrid"
+            and not any(hit.matched and not all("~" in word for word in hit.matched) for hit in found.hits)
+        ):
+            self.notes.append("no memory has these words; these are the nearest in meaning")
         if found.failure:
             self.notes.append(f"meaning could not be asked ({found.failure}); these are found by words alone")
         name = searcher.embedder
@@ -164,7 +174,8 @@ class Recall:
 
     def _ready(self, *, transcripts: bool) -> tuple[Searcher, list[Source]]:
         """The index, as fresh as there is time for, and the files that are not in it."""
-        sources = list(sweep(self._root, self._settings.extra_paths))
+        unseen: list[str] = []
+        sources = list(self._sweep(unseen))
         try:
             searcher = self._open()
         except DAMAGE:
@@ -173,13 +184,21 @@ class Recall:
             what = error.what if isinstance(error, Unusable) else str(error)
             self.notes.append(f"the index cannot be used ({what}); these are found in the files, by words alone")
             return Searcher(open_index(":memory:"), None), sources
-        changes = compare(searcher.db, sources)
+        changes = compare(searcher.db, sources, unseen=unseen)
         left = changes.changed
         if changes.changed or changes.gone:
             left = self._catch_up(searcher, changes)
         if transcripts:
             self._catch_up_transcripts(searcher)
         return searcher, left
+
+    def _sweep(self, unseen: list[str]) -> Iterator[Source]:
+        """Every memory file; what cannot be looked at is said."""
+        yield from sweep(self._root, self._settings.extra_paths, problems=unseen)
+        self.notes += [f"{folder} cannot be listed; what is known of it stays" for folder in unseen]
+        for path in self._settings.extra_paths:
+            if not os.path.exists(os.path.join(self._root, os.path.expanduser(path))):
+                self.notes.append(f"extra path {path} does not exist")
 
     def _catch_up(self, searcher: Searcher, changes: Changes) -> list[Source]:
         """Refresh while there is time. Returns what is left."""
@@ -230,7 +249,10 @@ class Recall:
         paths = {source.path for source in left}
         kept = [hit for hit in found.hits if hit.path not in paths]
         merged = sorted((*kept, *extra.hits), key=lambda hit: -hit.score)[: options["limit"]]
-        return found._replace(hits=tuple(merged), mode=found.mode if kept else "words")
+        known = {term.word for term in extra.query.terms if term.chunks}
+        corrections = tuple(pair for pair in found.query.corrections if pair[0] not in known)
+        query_ = found.query._replace(corrections=corrections)
+        return found._replace(hits=tuple(merged), mode=found.mode if kept else "words", query=query_)
 
     def _from_transcripts(
         self,
@@ -262,7 +284,7 @@ class Recall:
                 raise Busy("another truekeep is indexing", hint="wait for it to end and run it again")
             try:
                 return self._index(rebuild, tell, started)
-            except DAMAGE as error:
+            except (*DAMAGE, apsw.SQLError) as error:
                 self._set_aside(str(error))
                 return self._index(False, tell, started)
 
@@ -299,8 +321,11 @@ class Recall:
             raise StorageFailed(
                 f"{self._path}: the disk is full", hint="make room; the old index still answers"
             ) from error
-        except (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError, OSError) as error:
-            raise StorageFailed(f"{self._path}: {error}", hint="check the disk; the old index still answers") from error
+        except DAMAGE:
+            raise
+        except (apsw.Error, OSError) as error:
+            hint = "check the disk, or `truekeep index --rebuild`; the old index still answers"
+            raise StorageFailed(f"{self._path}: {error}", hint=hint) from error
         changed, removed, embedded, told = done
         groups: Any = searcher.db.execute("SELECT store = 'transcripts', count(*) FROM files GROUP BY 1").fetchall()
         counts: dict[Any, Any] = dict(groups)
@@ -325,9 +350,11 @@ class Recall:
 
         told: list[str] = []
         embedder = self._borrowing(embedder)
+        unseen: list[str] = []
+        changes = compare(db, list(self._sweep(unseen)), unseen=unseen)
         done = refresh(
             db,
-            compare(db, sweep(self._root, self._settings.extra_paths)),
+            changes,
             embedder,
             tell=lambda at, total: tell("files", at, total),
         )
@@ -552,16 +579,19 @@ class Recall:
         epoch = int(read_meta(db, "epoch", 0))
         if _name(_versioned(wanted, epoch)) == noted:
             return wanted
-        if failure:
-            self.notes.append(f"{failure}; these are found by words alone")
-            return None
-        self.notes.append("the embedder in the settings is another one; the index is being rebuilt for it")
-        self._go_on_in_background()
         try:
             known = self._make(noted.partition("\t")[0])
         except EmbedderFailed:
-            return None
-        return known if _name(_versioned(known, epoch)) == noted else None
+            known = None
+        if _name(_versioned(known, epoch)) != noted:
+            known = None
+        who = f"{known.provider} answers" if known is not None else "words alone answer"
+        if failure:
+            self.notes.append(f"{failure}; {who} until then")
+        else:
+            self.notes.append(f"the index is not yet rebuilt for the embedder in the settings; {who} until then")
+            self._go_on_in_background()
+        return known
 
     def _usable(self) -> Searcher:
         """The index, or an error that says why there is none."""
@@ -671,12 +701,17 @@ class Recall:
         except FileNotFoundError as error:
             raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep index` forgets it") from error
 
-    def watch(self, tell: Callable[[Indexed], None], *, stop: Any = None) -> None:
+    def watch(
+        self, tell: Callable[[Indexed], None], *, stop: Any = None, warn: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Follow edits: index, then again whenever a memory file changes, until stopped."""
         import watchfiles
 
         tell(self.index())
-        folders = [self._root, *(os.path.expanduser(path) for path in self._settings.extra_paths)]
+        folders = [
+            self._root,
+            *(os.path.join(self._root, os.path.expanduser(path)) for path in self._settings.extra_paths),
+        ]
         folders = [path for path in folders if os.path.exists(path)]
 
         state = self._state + os.sep
@@ -688,10 +723,13 @@ class Recall:
         for _ in watchfiles.watch(
             *folders, watch_filter=is_memory, debounce=400, step=50, stop_event=stop, raise_interrupt=False
         ):
-            with suppress(Busy):
+            try:
                 done = self.index()
-                if done.changed or done.removed:
-                    tell(done)
+            except TruekeepError as error:
+                warn(error.message)  # the next change tries again
+                continue
+            if done.changed or done.removed:
+                tell(done)
 
     def _today(self) -> date:
         return self._now().date()

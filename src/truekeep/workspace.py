@@ -570,9 +570,11 @@ class Workspace:
         """Bring the search index up to date with the files."""
         return self._the_recall().index(rebuild=rebuild, tell=tell, wait=wait)
 
-    def watch(self, tell: Callable[[Indexed], None], *, stop: Any = None) -> None:
+    def watch(
+        self, tell: Callable[[Indexed], None], *, stop: Any = None, warn: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Keep the search index up to date until stopped."""
-        self._the_recall().watch(tell, stop=stop)
+        self._the_recall().watch(tell, stop=stop, warn=warn)
 
     def search(
         self,

@@ -133,7 +133,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
         if type(error).__module__ == "apsw":
             failed = StorageFailed(
-                f"the ledger cannot be read: {error}", hint="check the disk; `truekeep ingest` mends it"
+                f"a database in .truekeep cannot be used: {error}", hint="check the disk; `truekeep ingest` mends it"
             )
             show_error(failed, as_json=as_json)
             return failed.exit_code
@@ -169,7 +169,7 @@ def show_error(error: TruekeepError, *, as_json: bool) -> None:
         place = f"line {finding.line}: " if finding.line else ""
         click.echo(f"  {place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}", err=True)
     if error.hint:
-        click.echo(f"  {error.hint}", err=True)
+        click.echo(f"  {printable(error.hint)}", err=True)
 
 
 def _log_bug(error: Exception) -> str:

@@ -55,7 +55,7 @@ def _watch(opened: Any, *, as_json: bool) -> None:
         _show_indexed(done, as_json=as_json)
         sys.stdout.flush()
 
-    opened.watch(tell, stop=stop)
+    opened.watch(tell, stop=stop, warn=lambda what: click.echo(click.style(printable(what), fg="yellow"), err=True))
 
 
 def _progress(as_json: bool) -> Callable[[str, int, int], None]:
@@ -113,6 +113,8 @@ def search(
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
+    if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
+        raise click.UsageError("--mmr and --half-life go with --ranking openclaw", ctx=ctx)
     opened = open_workspace(ctx, workspace)
     since = parse_since(given.pop("since") or "", opened.today())
     answer = opened.search(" ".join(query), since=since, **given)
@@ -179,7 +181,8 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
                 click.echo(click.style(f"   matched: {printable(', '.join(hit.matched[:12]))}", dim=True))
     for typed, known in answer.corrections:
         click.echo(
-            click.style(f"no memory has {printable(typed)!r}; looked for {printable(known)!r}", fg="yellow"), err=True
+            click.style(f"no memory has {printable(typed)!r}; looked for words like {printable(known)!r}", fg="yellow"),
+            err=True,
         )
     for note in answer.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)

@@ -31,7 +31,7 @@ def describe(path: str, text: str) -> About:
     if text.startswith("---"):
         end = text.find("\n---", 3, _FRONT)
         if end > 0:
-            keys = {match[1]: match[2].strip("\"'[]") for match in _KEY.finditer(text, 0, end)}
+            keys = {match[1]: match[2].strip().strip("\"'[]") for match in _KEY.finditer(text, 0, end)}
     name = path.rsplit("/", 1)[-1].removesuffix(".md")
     topic = keys.get("topic") or keys.get("title") or ""
     day = day_in(path)

@@ -13,12 +13,23 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from truekeep.words import STOP, Identifier, Span, cjk_pairs, content_words, find_identifiers, find_spans, stem_key
+from truekeep.words import (
+    STOP,
+    WORD,
+    Identifier,
+    Span,
+    cjk_pairs,
+    content_words,
+    find_identifiers,
+    find_spans,
+    stem_key,
+)
 
 _LONGEST = 4_000  # characters of a question that are looked at
 _MOST_TERMS = 48
 _SMALL = 20_000  # chunks up to which every match is counted and scored
 _COMMON = 3_000  # in a larger memory: chunks with a word, from which it is common and counted no further
+_GUESS = 0.7  # what a guessed word counts, beside a typed one
 _ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
     "s",
@@ -93,7 +104,8 @@ def parse_query(
                 match = f"{quote(known)}"
                 count = count_matches(db, match, most)
                 word = known
-        terms.append(Term(word, match, count, rarity(count, total), count >= most))
+        weight = rarity(count, total) * (_GUESS if corrections and corrections[-1][1] == word else 1.0)
+        terms.append(Term(word, match, count, weight, count >= most))
     terms.sort(key=lambda term: -term.weight)
     return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
 
@@ -139,24 +151,34 @@ def phrase_of(identifier: Identifier) -> str:
 
 
 def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | None:
-    """The word of the memory that an unknown word is most likely a misspelling of."""
+    """The word of the memory that an unknown word is most likely a misspelling of.
+
+    The index keeps stems, which are near to much; so a stem only proposes, and a word of a text that has it decides.
+    """
     if not 4 <= len(word) <= 24 or sum(character.isdigit() for character in word) > 1:
         return None
-    allowed = 1 if len(word) < 6 else 2
-    typed = {word, _stem(db, word)}  # the index keeps stems
-    best: tuple[int, int, str] | None = None
+    typed = {word, _stem(db, word)}
+    proposed: list[tuple[int, int, str]] = []
     for first in dict.fromkeys((word[0], word[1])):  # the second letter: the first was left out, or the two swapped
-        rows = db.execute(
+        rows: Any = db.execute(
             "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
-            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + allowed, most),
+            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + 2, most),
         )
-        near = allowed if first == word[0] else 1
         for term, count in rows:
-            distance = min(edit_distance(form, term, near) for form in typed)
-            if distance > near and len(term) > 4 and word.startswith(term):
-                distance = near  # only the ending is wrong, and the stem has none
-            if distance <= near and (best is None or (distance, -count) < best[:2]):
-                best = (distance, -count, term)
+            distance = min(edit_distance(form, term, 2) for form in typed)
+            if distance <= 2 or (len(term) > 4 and word.startswith(term)):  # the ending is wrong, and the stem has none
+                proposed.append((distance, -count, term))
+    best: tuple[int, int, str] | None = None
+    allowed = 1 if len(word) < 8 else 2
+    for _, count, term in sorted(proposed)[:8]:
+        row = db.execute(
+            "SELECT text FROM chunks WHERE id = (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1)",
+            (quote(term),),
+        ).fetchone()
+        for known in set(WORD.findall(str(row[0]).lower())) if row else ():
+            distance = edit_distance(word, known, allowed)
+            if distance <= allowed and (best is None or (distance, count) < best[:2]):
+                best = (distance, count, known)
     return best[2] if best else None
 
 

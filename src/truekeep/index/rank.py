@@ -47,7 +47,8 @@ class Weights(NamedTuple):
 
 
 WEIGHTS = Weights()
-_POINTER = re.compile(r"- \[[^\n]*\]\(memory/cards/[^\n]*\)\s*\Z")
+_POINTER = re.compile(r"- \[[^\n]*\]\((memory/cards/[^\n]*)\)\s*\Z")
+_SEE = re.compile(r"\W*(?:(?:see|see also|compare|cf|siehe|siehe auch|vgl)\W+)?\[\[[^\]\n]*\]\]\W*\Z", re.IGNORECASE)
 
 
 class Candidate(NamedTuple):
@@ -136,7 +137,13 @@ def standardise(values: Sequence[float]) -> list[float]:
 
 
 def rank(query: Query, candidates: Sequence[Candidate], matcher: Matcher, weights: Weights = WEIGHTS) -> list[Scored]:
-    """All candidates, best first."""
+    """All candidates, best first. A line that points at a card is none when the card is one."""
+    paths = {candidate.path for candidate in candidates}
+    candidates = [
+        candidate
+        for candidate in candidates
+        if candidate.path != INDEX or (link := _POINTER.match(candidate.text)) is None or link[1] not in paths
+    ]
     has_meaning = any(candidate.cosine is not None for candidate in candidates)
     words = standardise([candidate.words for candidate in candidates])
     soft_raw = [
@@ -203,6 +210,7 @@ class Passage(NamedTuple):
     text: str
     score: float
     best: int = 0  # the line around which it grew
+    parts: Mapping[str, float] = {}  # what the line added to the chunk's score
 
 
 SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
@@ -226,7 +234,7 @@ def choose_passages(
         texts.append(item.candidate.text.split("\n"))
         starts.append(_content_start(item.candidate, texts[number]))
         for at, line in enumerate(texts[number]):
-            if at >= starts[number] and line and not line.isspace():
+            if at >= starts[number] and line and not line.isspace() and not ("[[" in line and _SEE.match(line)):
                 value = matcher.line(line, weights.line_meaning)
                 for identifier in query.identifiers:
                     if identifier.text.lower() in line.lower():
@@ -235,8 +243,10 @@ def choose_passages(
                 lines.append((number, at))
     levelled = standardise(raw)
     scores: dict[tuple[int, int], float] = {}
+    added: dict[tuple[int, int], float] = {}
     for (number, at), level in zip(lines, levelled, strict=True):
-        scores[number, at] = weights.line * level + ranked[number].score
+        added[number, at] = weights.line * level
+        scores[number, at] = added[number, at] + ranked[number].score
     taken: set[tuple[str, int]] = set()
     chosen: list[Passage] = []
     had: dict[str, int] = {}  # how many passages a file has already
@@ -266,7 +276,8 @@ def choose_passages(
         # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
         first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
         best = min(candidate.first + at, candidate.last)
-        chosen.append(Passage(ranked[number], first, last, text, score, best))
+        parts = {"line": added[number, at]} | ({"again": -weights.again * seen} if seen else {})
+        chosen.append(Passage(ranked[number], first, last, text, score, best, parts))
         if len(chosen) >= count:
             break
     return chosen
@@ -274,9 +285,9 @@ def choose_passages(
 
 def _content_start(candidate: Candidate, lines: Sequence[str]) -> int:
     """The first line after frontmatter, which is about the card and is shown with it anyway; 0 if there is no other."""
-    if candidate.first != 1 or not lines or lines[0] != "---":
+    if candidate.first != 1 or not lines or lines[0].rstrip() != "---":
         return 0
-    end = next((at for at, line in enumerate(lines[1:], 1) if line == "---"), -1)
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), -1)
     return end + 1 if any(line.strip() for line in lines[end + 1 :]) else 0
 
 

@@ -93,6 +93,8 @@ def refresh(
                 continue  # it vanished; the next sweep notices
             except OSError as error:
                 unread.append(f"{source.path}: {error.strerror or error}")
+            except (RecursionError, MemoryError, ValueError) as error:
+                unread.append(f"{source.path}: {type(error).__name__}")  # one file never stops the others
         fresh = _unchanged_apart(db, prepared, changes.known)
         vectors = None
         if embedder is not None and not failure and fresh:
@@ -176,10 +178,21 @@ def prepare(source: Source) -> Prepared:
 
 
 def decode(data: bytes) -> str:
-    """A file's text: a byte order mark and NULs are no content, other line ends are lines too."""
-    text = data.decode("utf-8", "replace")
-    if "\x00" in text:
-        text = text.replace("\x00", " ")
+    """A file's text: UTF-8, else what Windows wrote, without byte order mark and stray NULs. OSError: it is no text."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    elif data.count(b"\0") > len(data) // 100 + 2:
+        raise OSError(errno.EILSEQ, "it is not text")
+    else:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            whole = error.start >= len(data) - 4  # cut in the middle of a character
+            text = data.decode("utf-8" if whole or data.count(b"\xc3") else "cp1252", "replace")
+            if text.count("\ufffd") > len(text) // 10:
+                raise OSError(errno.EILSEQ, "it is not text") from error
+    if "\0" in text:
+        text = text.replace("\0", " ")
     return text.removeprefix("\ufeff")
 
 

@@ -6,6 +6,7 @@ Words come from FTS5, meaning from the vectors; either alone is enough. Nothing 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _EACH = 50  # candidates that each search brings
 _READ = 20  # chunks whose lines are looked at
 _ROWS = 20_000  # rows that the word search may score before common words are left out
+_BARE = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
 _SAME = 0.8  # shared words from which two passages say the same
 
 
@@ -124,7 +126,7 @@ class Searcher:
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
         passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
-        hits = _fold([_hit(passage, query, matcher) for passage in passages], limit)
+        hits = _confide(_fold([_hit(passage, query, matcher) for passage in passages], limit))
         is_match = any(item.candidate.words > 0 for item in ranked) and (
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
@@ -271,6 +273,8 @@ class Searcher:
                 tuple(part),
             )
             for row in rows:
+                if row[9].startswith("#") and _BARE.match(row[9]):
+                    continue  # a heading without anything under it
                 day = row[3] or _day_of(row[10])
                 candidates.append(
                     Candidate(
@@ -347,8 +351,6 @@ class Searcher:
 
 
 def _document_words(text: str) -> list[str]:
-    import re
-
     return re.findall(r"\w+", text)[:64]
 
 
@@ -409,7 +411,8 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
         for number, term in enumerate(query.terms)
         if term.word not in lowered and (near := _nearest(matcher, number, lowered)) is not None
     ]
-    score = 1 / (1 + math.exp(-passage.score)) if squash else passage.score
+    parts = {**passage.scored.parts, **passage.parts}
+    score = _confidence(passage, matcher) if squash else passage.score
     first, last, best = passage.first, passage.last, passage.best or passage.first
     if candidate.lines:
         from array import array
@@ -417,12 +420,31 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
         lines = array("I", candidate.lines)  # of the session file, for each line of the dialogue
         first, last, best = (lines[min(place - candidate.first, len(lines) - 1)] for place in (first, last, best))
     return Hit(
-        path=candidate.path, first=first, last=last, text=passage.text, score=round(score, 4),
-        parts={name: round(value, 3) for name, value in passage.scored.parts.items()},
+        path=candidate.path, first=first, last=last, text=passage.text.replace("\r", ""), score=round(score, 4),
+        parts={name: round(value, 3) for name, value in parts.items()},
         store=candidate.store, day=candidate.day, age_days=candidate.age_days, heading=candidate.heading,
         title=candidate.title, repository=candidate.repository, matched=tuple(matched), best=best,
         origin=candidate.origin,
     )  # fmt: skip
+
+
+def _confidence(passage: Passage, matcher: Matcher) -> float:
+    """How far the evidence goes, from 0 to 1: the share of the question's words that stand there, and the nearness."""
+    candidate = passage.scored.candidate
+    covered = min(1.0, matcher.soft(f"{candidate.title}\n{candidate.heading}\n{passage.text}"))
+    if passage.scored.parts.get("exact") or passage.scored.parts.get("day"):
+        covered = max(covered, 0.6)
+    return 1 - (1 - covered) * (1 - 0.5 * max(0.0, candidate.cosine or 0.0))
+
+
+def _confide(hits: Sequence[Hit]) -> list[Hit]:
+    """Scores that fall, as the order says: no hit is surer than the one before it."""
+    least = 1.0
+    falling: list[Hit] = []
+    for hit in hits:
+        least = min(least, hit.score)
+        falling.append(hit._replace(score=least))
+    return falling
 
 
 def _nearest(matcher: Matcher, number: int, lowered: str) -> tuple[float, str] | None:

@@ -61,8 +61,9 @@ def project_in(path: str) -> str:
     return match[1] if match else ""
 
 
-def sweep(root: str, extra: Sequence[str] = ()) -> Iterator[Source]:
-    """Every memory file there is, without reading one."""
+def sweep(root: str, extra: Sequence[str] = (), *, problems: list[str] | None = None) -> Iterator[Source]:
+    """Every memory file there is, without reading one. Folders that cannot be listed are added to the problems."""
+    problems = [] if problems is None else problems
     for name in _ROOT_FILES:
         location = os.path.join(root, name)
         try:
@@ -71,21 +72,24 @@ def sweep(root: str, extra: Sequence[str] = ()) -> Iterator[Source]:
             continue
         if stat.S_ISREG(info.st_mode):
             yield _source(name, info, location)
-    for folder in _ROOT_FOLDERS:
-        yield from _walk(os.path.join(root, folder), folder)
-    yield from _walk(os.path.join(root, "memory"), "memory")
+    for folder in (*_ROOT_FOLDERS, "memory"):
+        yield from _walk(os.path.join(root, folder), folder, problems)
     seen: set[str] = set()
     for location in extra:
         full = os.path.normpath(os.path.join(root, os.path.expanduser(location)))
-        if (os.path.realpath(full) + os.sep).startswith(os.path.realpath(root) + os.sep):
-            continue  # what is in the workspace is covered already, by its own rules
-        for source in _extra(full):
-            if source.path not in seen and not source.location.startswith(root + os.sep):
+        inside = os.path.relpath(os.path.realpath(full), os.path.realpath(root))
+        if inside == "." or inside.split(os.sep)[0] in (*_ROOT_FOLDERS, *_ROOT_FILES, "memory", ".truekeep"):
+            continue  # covered already, by the rules of the workspace
+        is_inside = not inside.startswith("..")
+        if is_inside and os.path.islink(full):
+            continue
+        for source in _extra(full, inside.replace(os.sep, "/") if is_inside else full, problems):
+            if source.path not in seen and (is_inside or not source.location.startswith(root + os.sep)):
                 seen.add(source.path)
                 yield source
 
 
-def _walk(location: str, shown: str) -> Iterator[Source]:
+def _walk(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
     """The Markdown files below a folder; links and hidden names are left out."""
     folders = [(location, shown)]
     if os.path.islink(location):
@@ -93,38 +97,43 @@ def _walk(location: str, shown: str) -> Iterator[Source]:
     while folders:
         location, shown = folders.pop()
         try:
-            entries = os.scandir(location)
-        except OSError:
+            with os.scandir(location) as entries:
+                listed = list(entries)
+        except (FileNotFoundError, NotADirectoryError):
             continue
-        with entries:
-            for entry in entries:
-                name = entry.name
-                if name[0] == ".":
-                    continue
-                path = f"{shown}/{name}"
-                try:
-                    if name.endswith(".md"):
-                        info = entry.stat(follow_symlinks=False)
-                        if stat.S_ISREG(info.st_mode) and _is_text(name):
+        except OSError:
+            problems.append(shown)
+            continue
+        for entry in listed:
+            name = entry.name
+            if name[0] == ".":
+                continue
+            path = f"{shown}/{name}"
+            try:
+                if name.endswith(".md"):
+                    info = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(info.st_mode):
+                        if _is_text(name):
                             yield _source(path, info, f"{location}/{name}")
-                    elif entry.is_dir(follow_symlinks=False) and path != REVIEW and _is_text(name):
-                        folders.append((f"{location}/{name}", path))
-                except OSError:
-                    continue  # it vanished between the listing and the look
+                        continue
+                if entry.is_dir(follow_symlinks=False) and path != REVIEW and _is_text(name):
+                    folders.append((f"{location}/{name}", path))
+            except OSError:
+                continue  # it vanished between the listing and the look
 
 
-def _extra(location: str) -> Iterator[Source]:
+def _extra(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
     if os.path.islink(location):
         return
     if os.path.isdir(location):
-        yield from _walk(location, location)
+        yield from _walk(location, shown, problems)
         return
     try:
         info = os.lstat(location)
     except OSError:
         return
     if stat.S_ISREG(info.st_mode):
-        yield _source(location, info, location)
+        yield _source(shown, info, location)
 
 
 def _source(path: str, info: os.stat_result, location: str) -> Source:
@@ -133,7 +142,11 @@ def _source(path: str, info: os.stat_result, location: str) -> Source:
 
 def _is_text(name: str) -> bool:
     """Whether a name can be written down; one that is not UTF-8 cannot be shown or asked for."""
-    return name.isascii() or name.isprintable()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class Changes(NamedTuple):
@@ -145,8 +158,13 @@ class Changes(NamedTuple):
     known: dict[str, int]  # file ids of changed files that are in the index in an older state
 
 
-def compare(db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool = False) -> Changes:
-    """Which of the files seen are not in the index as they are, and which of the index's files are gone."""
+def compare(
+    db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool = False, unseen: Sequence[str] = ()
+) -> Changes:
+    """Which of the files seen are not in the index as they are, and which of the index's files are gone.
+
+    `unseen` are folders that could not be listed, filled while the sources are: what was in them is not gone.
+    """
     where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
     rows = db.execute(
         f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled FROM files WHERE store {where}"  # noqa: S608
@@ -162,4 +180,6 @@ def compare(db: apsw.Connection, sources: Iterable[Source], *, transcripts: bool
             changed.append(source)
             if row is not None:
                 known[source.path] = row[0]
-    return Changes(changed, [row[0] for row in noted.values()], total, known)
+    hidden = tuple(f"{folder}/" for folder in unseen)
+    gone = [row[0] for path, row in noted.items() if not hidden or not path.startswith(hidden)]
+    return Changes(changed, gone, total, known)
