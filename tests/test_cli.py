@@ -278,9 +278,9 @@ def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
 
 def test_output_to_a_closed_pipe_is_quiet(place: Place) -> None:
     environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
-    script = f"{sys.executable} -m truekeep handoff lint --codes | head -1"
+    script = f"set -o pipefail; {sys.executable} -m truekeep handoff lint --codes | head -1"
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
-    assert done.stderr == ""
+    assert (done.stderr, done.returncode) == ("", 0)
 
 
 def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:
