@@ -208,9 +208,9 @@ def show(first: str, groups: Mapping[str, Mapping[str, Sequence[Trial]]]) -> Non
             best = (min if n == len(HEADERS) - 1 else max)(column)
             bold.update((start + at, 2 + n) for at, value in enumerate(column) if value == best)
             by_name = dict(zip(rankings, column, strict=True))
-            if n < len(HEADERS) - 1 and max(by_name[name] for name in OURS) < best:
-                winner = next(name for name, value in by_name.items() if value == best)
-                behind.append(f"{group} {HEADERS[n]} ({winner})")
+            better = [name for name, value in by_name.items() if name not in OURS and value > by_name["ours"]]
+            if better and n < len(HEADERS) - 1:
+                behind.append(f"{group} {HEADERS[n]} ({', '.join(better)})")
     table([first, "ranking", *HEADERS], rows, left=2, bold=bold)
     print(f"  another is better than ours: {', '.join(behind) if behind else 'nowhere'}")
 

@@ -22,6 +22,7 @@ from itertools import count
 from pathlib import Path
 from statistics import quantiles
 from typing import IO, Any, NamedTuple
+from unittest.mock import patch
 
 import apsw
 
@@ -246,12 +247,11 @@ def stat_all(root: str) -> int:
 
 def bench_cold(folder: Path) -> None:
     root = folder / "cold"
-    environment = {"HOME": str(folder), "TRUEKEEP_NO_BACKGROUND": "1"}
     Workspace.init(root)
     questions = write_notes(root, 5_000)[:5]
     time.sleep(SETTLED)
     truekeep = [sys.executable, "-m", "truekeep"]
-    child([*truekeep, "index", "-w", str(root)], **environment)
+    child([*truekeep, "index", "-w", str(root)])
     index = str(root / STATE / INDEX_FILE)
     db = open_index(index)
     chunks = db.execute("SELECT count(*) FROM chunks").get
@@ -268,7 +268,7 @@ def bench_cold(folder: Path) -> None:
     for _ in range(5):
         for question in questions:
             for name, arguments in programs.items():
-                seconds, peak = child(arguments(question), **environment)
+                seconds, peak = child(arguments(question))
                 times[name].append(seconds)
                 peaks[name] = max(peaks[name], peak)
     bare = times["bare script, FTS5"]
@@ -331,15 +331,15 @@ def bench_warm(folder: Path, sizes: Sequence[int]) -> None:
     before = 0.0
     for size in sizes:
         index, exact = str(folder / f"{size}.sqlite"), str(folder / f"{size}.f32")
-        built = apart(build, index, exact, size)
+        built = apart(build, index, exact, lexicon, size)
         warm = apart(measure_warm, index, exact, lexicon, built.questions)
-        p50 = middle(warm.hybrid)
+        p50 = median(warm.hybrid)
         rows.append(
             [
                 f"{built.chunks:,}",
-                *(milliseconds(middle(found)) for found in (warm.bare, warm.words, warm.scan, warm.hybrid)),
+                *(milliseconds(median(found)) for found in (warm.bare, warm.words, warm.scan, warm.hybrid)),
                 milliseconds(late(warm.hybrid)),
-                milliseconds(middle(warm.wall)),
+                milliseconds(median(warm.wall)),
                 ratio(p50, before) if before else "",
                 milliseconds(warm.first),
                 f"{warm.found:.2f}",
@@ -360,10 +360,6 @@ def bench_warm(folder: Path, sizes: Sequence[int]) -> None:
     print("  By words: a search without embedder. Scan: 8 bits and rescoring; scan@10: its recall beside float32.")
     print(f"  Found: the file that a question's words were drawn from is among the {LIMIT} hits.")
     print("  promised: p50 under 5 ms at 100,000 and under 50 ms at 1,000,000")
-
-
-def middle(values: Sequence[float]) -> float:
-    return median(values)
 
 
 def late(values: Sequence[float]) -> float:
@@ -387,7 +383,7 @@ class Recording:
         return rows
 
 
-def build(index: str, exact: str, chunks: int) -> Built:
+def build(index: str, exact: str, lexicon: str, chunks: int) -> Built:
     """An index of about so many chunks, from made-up files of five."""
     prose = Prose(LARGE_WORDS)
     files = chunks // CHUNKS_IN_FILE
@@ -410,7 +406,7 @@ def build(index: str, exact: str, chunks: int) -> Built:
     db = open_index(index)
     started = time.process_time()
     with open(exact, "wb") as file:
-        done = refresh(db, Changes(sources, [], files, {}), Recording(Static(), file), read=read)
+        done = refresh(db, Changes(sources, [], files, {}), Recording(Static(lexicon=lexicon), file), read=read)
     seconds = time.process_time() - started - making
     db.close()
     return Built(done.chunks, done.files, seconds, os.path.getsize(index), questions)
@@ -509,7 +505,7 @@ def bench_peers(folder: Path) -> None:
     notes = folder / "peers" / "notes"
     questions = write_notes(notes, 1_000)[:5]
     time.sleep(SETTLED)
-    peers = {"truekeep": our_peer(folder / "peers", notes)}
+    peers = {"truekeep": our_peer(notes)}
     if "qmd" in installed:
         peers["qmd, BM25"] = qmd_peer(folder / "peers" / "qmd", notes)
     if "openclaw" in installed:
@@ -529,12 +525,11 @@ def bench_peers(folder: Path) -> None:
     table(["1,000 notes, CPU", "index", "cold query, least", "median", "memory"], rows)
 
 
-def our_peer(folder: Path, notes: Path) -> Peer:
+def our_peer(notes: Path) -> Peer:
     Workspace.init(notes)
     program = [sys.executable, "-m", "truekeep"]
-    environment = {"HOME": str(folder), "TRUEKEEP_NO_BACKGROUND": "1"}
     return Peer(
-        environment,
+        {},
         [[*program, "index", "-w", str(notes)]],
         lambda question: [*program, "search", "-w", str(notes), "-n", "5", question],
     )
@@ -583,7 +578,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number, name in enumerate(options.only or PARTS):
         if number:
             print()
-        with scratch() as folder:
+        # With a home of its own, for this process and its children: nobody's transcripts are looked at.
+        with scratch() as folder, patch.dict(os.environ, HOME=str(folder), TRUEKEEP_NO_BACKGROUND="1"):
             benches[name](folder)
 
 

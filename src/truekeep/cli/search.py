@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -115,6 +116,7 @@ def search(
     """
     if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
         raise click.UsageError("--mmr and --half-life go with --ranking openclaw", ctx=ctx)
+    gc.disable()  # one answer and the process ends: looking for garbage among ten thousand files gains nothing
     opened = open_workspace(ctx, workspace)
     since = parse_since(given.pop("since") or "", opened.today())
     answer = opened.search(" ".join(query), since=since, **given)

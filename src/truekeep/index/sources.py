@@ -22,6 +22,8 @@ STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts")
 
 _LOG = re.compile(r"memory/(?:[^/]+/)*(\d{4}-\d{2}-\d{2})[^/]*\.md\Z")
 _PROJECT = re.compile(r"memory/(?:projects/|project-)([^/]+)\.md\Z")
+_CARDS = CARDS + "/"
+_make = tuple.__new__
 _ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
 _ROOT_FOLDERS = ("rules", ".learnings")
 
@@ -113,7 +115,7 @@ def _walk(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
                 if name.endswith(".md"):
                     info = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(info.st_mode):
-                        if _is_text(name):
+                        if name.isascii() or _is_text(name):
                             yield _source(path, info, f"{location}/{name}")
                         continue
                 if entry.is_dir(follow_symlinks=False) and path != REVIEW and _is_text(name):
@@ -137,7 +139,10 @@ def _extra(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
 
 
 def _source(path: str, info: os.stat_result, location: str) -> Source:
-    return Source(path, store_of(path), info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, location)
+    store: Store = "cards" if path.startswith(_CARDS) else store_of(path)
+    return _make(
+        Source, (path, store, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, location)
+    )  # ten thousand of them are made for every search, so without the detour over keywords
 
 
 def _is_text(name: str) -> bool:
