@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import sys
 import time
@@ -26,7 +25,7 @@ from unittest.mock import patch
 
 import apsw
 
-from bench.measure import apart, child, least, median, scratch, table
+from bench.measure import apart, child, least, median, peak_memory, scratch, table
 from bench.prose import Prose
 from truekeep.embed import Embedder, Vector, load_numpy
 from truekeep.embed.static import DIMENSIONS, Static
@@ -428,7 +427,7 @@ def measure_warm(index: str, exact: str, lexicon: str, asked: Sequence[Asked]) -
     first = time.process_time() - started
     hybrid, wall = clock(lambda question: searcher.search(question, limit=LIMIT, today=TODAY), questions)
     found = sum(one.path in paths(searcher, one.text) for one in asked) / len(asked)
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    resident = peak_memory()
     words, _ = clock(lambda question: words_only.search(question, limit=LIMIT, today=TODAY), questions)
     bare, _ = clock(lambda question: ask_bare(db, question), questions)
     vectors = embedder.embed(questions)
