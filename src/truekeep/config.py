@@ -60,6 +60,15 @@ class Recall(NamedTuple):
     lend: bool = True
 
 
+class Verify(NamedTuple):
+    """What claims are held against, and when."""
+
+    checkouts: tuple[str, ...] = ()
+    ingest: bool = True
+    recall: bool = True
+    budget_ms: int = 200
+
+
 class Config(NamedTuple):
     """What a workspace is told to do."""
 
@@ -68,6 +77,7 @@ class Config(NamedTuple):
     policy: Mapping[str, Policy] = MappingProxyType({})
     limits: Limits = Limits()
     recall: Recall = Recall()
+    verify: Verify = Verify()
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -109,6 +119,12 @@ repositories = [{repositories}]
 # transcripts = true        # search the harnesses' own session files, when asked to
 # transcript_days = 30
 # lend = true               # take vectors from OpenClaw's database where it has them for the same model
+
+[verify]
+# checkouts = []            # more folders that hold repositories which memory is about, such as "~/src/*"
+# ingest = true             # hold handoffs against code before they are filed
+# recall = true             # show with every hit whether what it names still exists
+# budget_ms = 200           # the time that a search may spend on checking its hits
 """
 
 
@@ -126,13 +142,14 @@ def parse_config(text: str, *, where: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
     problems: list[str] = []
-    _unknown(data, ("repositories", "writers", "policy", "limits", "recall"), "", problems)
+    _unknown(data, ("repositories", "writers", "policy", "limits", "recall", "verify"), "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
         policy=_policy(data.get("policy", {}), problems),
         limits=_limits(data.get("limits", {}), problems),
         recall=_recall(data.get("recall", {}), problems),
+        verify=_verify(data.get("verify", {}), problems),
     )
     if problems:
         raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
@@ -212,27 +229,38 @@ def _limits(value: Any, problems: list[str]) -> Limits:
 
 def _recall(value: Any, problems: list[str]) -> Recall:
     table = _table(value, "recall", problems)
-    defaults = Recall()
-    _unknown(table, Recall._fields, "recall.", problems)
+    if "embedder" in table and table["embedder"] not in EMBEDDERS:
+        problems.append(f"recall.embedder must be one of {', '.join(EMBEDDERS)}")
+        table = {key: given for key, given in table.items() if key != "embedder"}
+    return Recall(**_settings(table, "recall", Recall()._asdict(), problems))
+
+
+def _verify(value: Any, problems: list[str]) -> Verify:
+    return Verify(**_settings(_table(value, "verify", problems), "verify", Verify()._asdict(), problems))
+
+
+def _settings(
+    table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]
+) -> dict[str, Any]:
+    """The settings of a table, each of the type that its default has."""
+    _unknown(table, tuple(defaults), f"{name}.", problems)
     chosen: dict[str, Any] = {}
-    for key in Recall._fields:
+    for key, default in defaults.items():
         if key not in table:
             continue
-        default, given = getattr(defaults, key), table[key]
-        if key == "embedder" and given not in EMBEDDERS:
-            problems.append(f"recall.embedder must be one of {', '.join(EMBEDDERS)}")
-        elif isinstance(default, tuple):
+        given = table[key]
+        if isinstance(default, tuple):
             if not isinstance(given, list) or not all(isinstance(item, str) and item for item in given):
-                problems.append(f"recall.{key} must be a list of paths")
+                problems.append(f"{name}.{key} must be a list of paths")
             else:
                 chosen[key] = tuple(given)
         elif type(given) is not type(default):
-            problems.append(f"recall.{key} must be {_KINDS[type(default)]}")
+            problems.append(f"{name}.{key} must be {_KINDS[type(default)]}")
         elif isinstance(given, int) and not 0 <= given <= 100_000:
-            problems.append(f"recall.{key} must be a whole number from 0 to 100000")
+            problems.append(f"{name}.{key} must be a whole number from 0 to 100000")
         else:
             chosen[key] = given
-    return Recall(**chosen)
+    return chosen
 
 
 _KINDS = {str: "a text", bool: "true or false", int: "a whole number"}

@@ -48,6 +48,7 @@ class Shelf(Protocol):
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
     def hand_edits(self, path: str) -> tuple[set[str], set[str]]: ...
     def instructions(self) -> str: ...
+    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]: ...
 
 
 class EmptyShelf:
@@ -79,6 +80,9 @@ class EmptyShelf:
 
     def instructions(self) -> str:
         return ""
+
+    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:  # noqa: ARG002
+        return content, []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +310,14 @@ class _Plan:
         if nested := [key for key in ("topic", "category") if front.has_mapping(key)]:
             self._find("bad-frontmatter", f"{' and '.join(nested)} must be a text", where)
             return None
-        return Card(name=name or "card.md", front=front, body=body)
+        return Card(name=name or "card.md", front=front, body=self._held(body, where))
+
+    def _held(self, content: str, where: str) -> str:
+        """The content held against the code it speaks of: what moved since is written as it is now, the rest is found."""
+        content, found = self.shelf.hold(content, self.day)
+        for code, message in found:
+            self._find(code, message, where)
+        return content
 
     def _compare(self, suggested: Card, existing: Card | None) -> None:
         """What the card that is there says to the one that is suggested."""
@@ -366,7 +377,7 @@ class _Plan:
             return self._filing("review", target)
         except ChangedSince as error:
             raise Retry(error.path) from error
-        addition = _addition(existing, content)
+        addition = _addition(existing, self._held(content, "Suggested document content"))
         if addition is None:
             return self._filing("already", target)
         if len(existing or b"") + len(addition) > self.config.limits.document_bytes:

@@ -27,7 +27,7 @@ from truekeep.model import INDEX, Filed, Origin, Report
 from truekeep.pointers import is_over_budget
 from truekeep.repo import repository_name
 from truekeep.secrets import find_secrets, withhold
-from truekeep.shelf import StoreShelf
+from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging
 
 BATCH = 128
@@ -49,6 +49,7 @@ class Ingest:
         routes: Routes,
         dry_run: bool,
         tell: Callable[[Filed], None],
+        hold: Hold | None = None,
     ) -> None:
         self._waiting = waiting
         self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
@@ -58,7 +59,7 @@ class Ingest:
         self._repositories: dict[Path, str] = {}
         self._shown_inboxes = {inbox: _home_relative(str(inbox.path)) for inbox in inboxes.inboxes}
         self._staging = Staging(books.vault)
-        self._shelf = StoreShelf(books.vault, books.ledger, catalog, self._staging)
+        self._shelf = StoreShelf(books.vault, books.ledger, catalog, self._staging, hold=hold)
         self._seen: set[bytes] = set()
 
     def run(self) -> Report:

@@ -11,6 +11,9 @@ index line      the one line in MEMORY.md that points at a card
 document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
 review          memory/handoff-inbox/: drafts that wait for a person
 finding         one thing noticed about a handoff, with a code; the policy says what it leads to
+claim           something a memory names that can be checked now: a path, a line, a symbol, a flag, a port, a decision
+verdict         confirmed, moved, changed, gone or unverifiable, with evidence
+checkout        a folder on this machine that holds a repository
 filing          what one handoff becomes: card, document, already filed, review, refused
 entry           one act in the ledger; it can be explained and undone
 splice          one change of bytes in one file: at an offset, these bytes became those
@@ -83,7 +86,9 @@ RULES: dict[str, Rule] = {
     "secret": Rule("review", "the text holds what looks like a credential", binding=True),
     "hidden-text": Rule("review", "the text holds characters that a reader cannot see"),
     "instruction": Rule("review", "the text gives orders to the agent that will read it"),
+    "refuted": Rule("review", "today's code refutes something that it names"),
     # Hints: filed all the same.
+    "moved-since": Rule("promote", "something moved since it was written; it is filed with the new place"),
     "unknown-type": Rule("promote", "the type is not one of the eight"),
     "no-title": Rule("promote", "there is no title"),
     "no-summary": Rule("promote", "there is no summary"),

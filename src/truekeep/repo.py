@@ -7,10 +7,24 @@ run a program. A repository that git will not read is still a folder with a name
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 TIMEOUT = 10.0
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
+_SAFE = (
+    "--no-pager",
+    "--literal-pathspecs",
+    "-c", "core.fsmonitor=false",
+    "-c", "core.hooksPath=/dev/null",
+    "-c", "protocol.allow=never",
+    "-c", "log.showSignature=false",
+    "-c", "core.untrackedCache=false",
+    "-c", "diff.external=",
+    "-c", "color.ui=false",
+    "-c", "core.quotePath=false",
+)  # fmt: skip
 
 
 def find_top(folder: Path) -> Path | None:
@@ -49,20 +63,138 @@ def parse_remote(url: str) -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     """What git prints; empty when it fails, is missing or takes too long."""
-    import subprocess
-
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *_SAFE, *arguments],
-            stdin=subprocess.DEVNULL,
+        return Git(str(root)).run(*arguments).decode("utf-8", "replace").strip()
+    except GitFailed:
+        return ""
+
+
+class GitFailed(Exception):
+    """Git could not answer. `why` is a sentence for people, `hint` what to do about it."""
+
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(why)
+        self.why = why
+        self.hint = hint
+
+
+class Git:
+    """Read-only questions to one repository. Nothing of its configuration can run a program, and nothing is fetched.
+
+    Commands that compare the work tree (status, diff, ls-files -m) are not used at all: they run the clean filters that a
+    repository's own configuration names.
+    """
+
+    def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
+        self.root = root
+        self.timeout = timeout
+
+    def run(self, *arguments: str, given: bytes | None = None, timeout: float | None = None) -> bytes:
+        """What git prints. Untrusted words go behind `--` or through `given`, never in front."""
+        import subprocess
+
+        limit = timeout or self.timeout
+        try:
+            done = subprocess.run(
+                self.command(*arguments),
+                input=given,
+                stdin=subprocess.DEVNULL if given is None else None,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(),
+                timeout=limit,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise GitFailed("git is not installed", "install git") from error
+        except subprocess.TimeoutExpired as error:
+            raise GitFailed(f"git {arguments[0]} took longer than {limit:.0f} s") from error
+        except (OSError, ValueError) as error:
+            raise GitFailed(f"git {arguments[0]} could not run: {error}") from error
+        if done.returncode != 0:
+            raise _failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
+        return done.stdout
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["git", "-C", self.root, *_SAFE, *arguments]
+
+    def lines(self, *arguments: str, timeout: float | None = None) -> list[str]:
+        return self.run(*arguments, timeout=timeout).decode("utf-8", "surrogateescape").splitlines()
+
+    def blobs(self, names: Sequence[str], *, limit: int) -> Iterator[tuple[str, bytes | None]]:
+        """Objects by name, in order, as they come; None for one that is missing, no blob, or larger than the limit.
+
+        A name is a blob's id or `commit:path`. What has a newline in it cannot be asked for, and is missing.
+        """
+        import subprocess
+        import threading
+
+        with subprocess.Popen(
+            self.command("cat-file", "--batch"),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
-            timeout=TIMEOUT,
-            check=False,
+            env=_environment(),
+        ) as process:
+            asked, answered = process.stdin, process.stdout
+            assert asked is not None
+            assert answered is not None
+
+            def ask() -> None:
+                with suppress(OSError), asked:
+                    for name in names:
+                        line = name if "\n" not in name and name else "HEAD:?"
+                        asked.write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+            asking = threading.Thread(target=ask, daemon=True)
+            asking.start()
+            try:
+                for name in names:
+                    head = answered.readline().split()
+                    if len(head) < 3 or not head[-1].isdigit() or head[-2] not in (b"blob", b"tree", b"commit", b"tag"):
+                        if not head:
+                            raise GitFailed("git cat-file ended early")
+                        yield name, None
+                        continue
+                    size = int(head[-1])
+                    if size > limit:
+                        _discard(answered, size + 1)
+                        yield name, None
+                        continue
+                    data = answered.read(size + 1)[:-1]
+                    yield name, data if head[-2] == b"blob" else None
+            finally:
+                process.kill()
+                asking.join(1)
+
+
+def _discard(stream: IO[bytes], size: int) -> None:
+    while size > 0 and (piece := stream.read(min(size, 1 << 20))):
+        size -= len(piece)
+
+
+def _environment() -> dict[str, str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return environment | {
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_PAGER": "cat",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "LC_ALL": "C",
+    }
+
+
+def _failure(verb: str, said: str, code: int) -> GitFailed:
+    lowered = said.lower()
+    first = next((line.strip() for line in said.splitlines() if line.strip()), f"exit {code}")
+    if "dubious ownership" in lowered:
+        return GitFailed(
+            "git refuses it: another user owns the folder (dubious ownership)",
+            "if you trust it: git config --global --add safe.directory FOLDER",
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else ""
+    if "not a git repository" in lowered:
+        return GitFailed("not a git repository")
+    if "unable to read" in lowered or "missing" in lowered or "promisor" in lowered or "could not fetch" in lowered:
+        return GitFailed(f"git {verb}: objects are missing here (a partial or damaged clone): {first[:120]}")
+    return GitFailed(f"git {verb} failed: {first[:160]}")

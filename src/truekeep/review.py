@@ -25,7 +25,7 @@ from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry
 from truekeep.model import REVIEW, RULES, Finding
 from truekeep.secrets import find_secrets
-from truekeep.shelf import StoreShelf
+from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging, Vault
 
 MASK = b"[secret: "
@@ -61,8 +61,18 @@ def iter_drafts(vault: Vault) -> Iterator[Draft]:
 class Review:
     """The review of one workspace."""
 
-    def __init__(self, books: Books, catalog: Catalog, config: Config, *, actor: str, now: datetime) -> None:
+    def __init__(
+        self,
+        books: Books,
+        catalog: Catalog,
+        config: Config,
+        *,
+        actor: str,
+        now: datetime,
+        hold: Hold | None = None,
+    ) -> None:
         self.books, self.catalog, self.config, self.actor, self.now = books, catalog, config, actor, now
+        self._hold = hold
         self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def drafts(self) -> Iterator[Draft]:
@@ -93,6 +103,7 @@ class Review:
 
     def _propose(self, draft: Draft, staging: Staging, *, approved: bool, target: str) -> Proposal:
         shelf = self._shelf(staging)
+        shelf.from_repository(None, draft.repository)
         candidate = Candidate(
             raw=draft.body,
             name=draft.name,
@@ -113,7 +124,7 @@ class Review:
         return Proposal(draft=draft, filing=filing, difference=self._difference(filing, staging))
 
     def _shelf(self, staging: Staging) -> StoreShelf:
-        return StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging)
+        return StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging, hold=self._hold)
 
     def _difference(self, filing: Filing, staging: Staging) -> tuple[str, ...]:
         if not filing.target or filing.data is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,6 +18,9 @@ from truekeep.handoff import decode_text
 from truekeep.ledger import Ledger
 from truekeep.vault import Staging, Vault
 
+Hold = Callable[[str, date, Path | None, str], tuple[str, list[tuple[str, str]]]]
+"""Holds a content against the code of a repository: content, its day, the repository's folder, or its name."""
+
 INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
 _INSTRUCTION_LIMIT = 262_144
 
@@ -24,8 +28,12 @@ _INSTRUCTION_LIMIT = 262_144
 class StoreShelf:
     """A Shelf over a real workspace."""
 
-    def __init__(self, vault: Vault, ledger: Ledger, catalog: Catalog, staging: Staging) -> None:
+    def __init__(
+        self, vault: Vault, ledger: Ledger, catalog: Catalog, staging: Staging, *, hold: Hold | None = None
+    ) -> None:
         self._vault, self._ledger, self._catalog, self._staging = vault, ledger, catalog, staging
+        self._hold = hold
+        self._name = ""
         self._instructions: dict[Path, str] = {}
         self._repository: Path | None = None
 
@@ -46,9 +54,15 @@ class StoreShelf:
     def restage(self, staging: Staging) -> None:
         self._staging = staging
 
-    def from_repository(self, root: Path | None) -> None:
-        """Name the repository whose instruction files count for the next question."""
-        self._repository = root
+    def from_repository(self, root: Path | None, name: str = "") -> None:
+        """Name the repository whose code and instruction files count for the next question: its folder, or its name."""
+        self._repository, self._name = root, name
+
+    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:
+        """The content with what moved since that day as it is now, and what code refutes."""
+        if self._hold is None or (self._repository is None and not self._name):
+            return content, []
+        return self._hold(content, day, self._repository, self._name)
 
     def read(self, path: str) -> bytes | None:
         return self._staging.read(path)

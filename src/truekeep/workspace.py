@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from truekeep.ledger import Entry, Ledger, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
+    from truekeep.checkouts import Checkout as CheckoutFolder
+    from truekeep.index.search import Hit
+    from truekeep.truth import Holder, Repair, Resolution, Truth
     from truekeep.vault import Vault
+    from truekeep.verify.check import Checked, Origin
+    from truekeep.verify.store import Store
+    from truekeep.verify.world import Options
 
 RANKINGS = ("truekeep", "openclaw")
 
@@ -71,6 +77,8 @@ class Workspace:
         self._ledger: Ledger | None = None
         self._catalog: Catalog | None = None
         self._recall: Recall | None = None
+        self._facts: Store | None = None
+        self._holder: Holder | None = None
         self.notices: list[str] = []
         self._is_writing = False
 
@@ -120,10 +128,11 @@ class Workspace:
         return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
 
     def close(self) -> None:
-        for room in (self._recall, self._catalog, self._ledger, self._vault):
+        for room in (self._facts, self._recall, self._catalog, self._ledger, self._vault):
             if room is not None:
                 room.close()
-        self._recall = self._catalog = self._ledger = self._vault = None
+        self._facts = self._recall = self._catalog = self._ledger = self._vault = None
+        self._holder = None
 
     def __enter__(self) -> Workspace:
         return self
@@ -276,7 +285,10 @@ class Workspace:
     def _review(self) -> Review:
         from truekeep.review import Review
 
-        return Review(self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now())
+        hold = self._hold if self.config.verify.ingest else None
+        return Review(
+            self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now(), hold=hold
+        )
 
     def _history(self) -> History:
         from truekeep.history import History
@@ -359,6 +371,7 @@ class Workspace:
                 routes=Routes(cards=cards, documents=documents),
                 dry_run=dry_run,
                 tell=tell,
+                hold=self._hold if config.verify.ingest else None,
             ).run()
         finally:
             inboxes.close()
@@ -380,7 +393,8 @@ class Workspace:
         from truekeep.vault import Staging
 
         books = self._books()
-        shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault))
+        hold = self._hold if self.config.verify.ingest else None
+        shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault), hold=hold)
         filings: list[Filing] = []
         for raw, name, root in letters:
             known = books.ledger.find_handoff(hashlib.sha256(raw).digest())
@@ -587,8 +601,12 @@ class Workspace:
         ranking: str = "truekeep",
         mmr: float | None = None,
         half_life: float | None = None,
+        verified: bool = False,
     ) -> Answer:
-        """Find memories by words and by meaning. Nothing is changed but the index."""
+        """Find memories by words and by meaning, with the verdicts on what they name. Nothing is changed but the index.
+
+        `verified` leaves out what code refutes.
+        """
         from truekeep.index.search import Filter
         from truekeep.index.sources import STORES
 
@@ -600,9 +618,28 @@ class Workspace:
             raise BadInput(f"{limit} hits cannot be asked for", hint="from 1 to 1000")
         repository = repository.encode("utf-8", "replace").decode()
         chosen = Filter(stores=tuple(stores), since=since.isoformat() if since else "", repository=repository)
-        return self._the_recall().search(
-            query, limit=limit, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
+        asked = min(1000, limit * 2 + 4) if verified else limit
+        answer = self._the_recall().search(
+            query, limit=asked, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
         )
+        hits = self._with_verdicts(answer.hits)
+        if verified:
+            hits = [hit for hit in hits if not any(verdict.is_rot for verdict in hit.verdicts)][:limit]
+        return answer._replace(hits=tuple(hits))
+
+    def _with_verdicts(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Hits with what code says to them, in the time that the configuration allows."""
+        settings = self.config.verify
+        if not settings.recall or not hits or not (settings.checkouts or self.config.repositories):
+            return list(hits)
+        return self._truth().verdicts(hits, budget=settings.budget_ms / 1000)
+
+    def resolve(self, topic: str, *, limit: int = 10) -> Resolution:
+        """Everything memory says about one thing, in trust order, with the winner and why."""
+        from truekeep.truth import resolve
+
+        answer = self.search(topic, limit=limit)
+        return resolve(topic, answer.hits, self._truth().code_says(topic, answer.hits))
 
     def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:
         """Some lines of a memory file, by its path or by a citation such as memory/cards/a.md#L5-L9."""
@@ -615,6 +652,115 @@ class Workspace:
             return self._the_recall().read_transcript(path, first=first, lines=lines, today=today)
         extra = self.config.recall.extra_paths
         return read_excerpt(str(self.path), path, first=first, lines=lines, extra=extra, today=today)
+
+    def verify(
+        self,
+        files: Sequence[str] = (),
+        *,
+        repository: Path | None = None,
+        changed: bool = False,
+        online: bool = False,
+        system: bool = True,
+        tell: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> list[Checked]:
+        """Hold memories against current code: the named files, else every card and document."""
+        from truekeep.verify.world import Options
+
+        truth = self._truth(Options(online=online, system=system))
+        memories = list(truth.files(files) if files else truth.memories())
+        root = str(repository) if repository is not None else ""
+        if root and not files:
+            memories = [memory for memory in memories if truth.belongs(memory, root)]
+        if changed:
+            memories = [memory for memory in memories if truth.verifier.recall(memory) is None]
+        return truth.verifier.check(memories, root=root, tell=tell)
+
+    def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> Checked:
+        """Hold any text against current code; nothing of it is kept."""
+        from truekeep.verify.world import Options
+
+        truth = self._truth(Options(online=online, is_current=True))
+        memory = truth.memory("", text)._replace(path="")
+        (checked,) = truth.verifier.check([memory], root=str(repository) if repository else "", keep=False)
+        return checked
+
+    def repair(self, checked: Sequence[Checked], *, dry_run: bool = False) -> tuple[list[Repair], list[str]]:
+        """Write what moved into the memories, and propose the removal of what is gone. Gives the plan and what was done."""
+        truth = self._truth()
+        with self._writing("repair memory"):
+            vault = self._the_vault()
+            repairs = []
+            for item in checked:
+                if not item.path or item.path.startswith("/") or not any(verdict.is_rot for verdict in item.verdicts):
+                    continue
+                stored = vault.read(item.path)
+                memory = truth.read(str(self.path / item.path), item.path)
+                if stored is not None and memory is not None and _text_digest(memory.text) == item.digest:
+                    repairs.append(truth.plan(memory, item, stored.data))
+            done = [] if dry_run else truth.apply(repairs, self._books(), actor=_person())
+            return repairs, done
+
+    def checkouts(self) -> list[tuple[CheckoutFolder, int]]:
+        """The checkouts known on this machine, each with the number of cards that belong to it."""
+        from truekeep.checkouts import choose_checkout
+
+        truth = self._truth()
+        counts: dict[str, int] = {}
+        for card in self.cards():
+            chosen = choose_checkout(card.repository, truth.checkouts)
+            if chosen is not None:
+                counts[chosen.root] = counts.get(chosen.root, 0) + 1
+        return [(item, counts.get(item.root, 0)) for item in truth.checkouts]
+
+    def unknown_repositories(self) -> dict[str, int]:
+        """Repositories that cards name and no checkout on this machine holds."""
+        from truekeep.checkouts import choose_checkout
+
+        truth = self._truth()
+        missing: dict[str, int] = {}
+        for card in self.cards():
+            if card.repository and choose_checkout(card.repository, truth.checkouts) is None:
+                missing[card.repository] = missing.get(card.repository, 0) + 1
+        return missing
+
+    def _truth(self, options: Options | None = None) -> Truth:
+        from truekeep.truth import Truth
+        from truekeep.verify.store import Store
+
+        if self._facts is None:
+            self._facts = Store(str(self.path / STATE / "facts.sqlite"))
+        return Truth(
+            str(self.path), self._facts, self._checkout_folders(), now=self._now(), options=options, origins=self._line_origins
+        )
+
+    def _hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
+        """Hold a handoff's content against its repository; one holder serves a whole run."""
+        if self._holder is None:
+            from truekeep.truth import Holder
+
+            self._holder = Holder(self._truth())
+        return self._holder.hold(content, day, root, name)
+
+    def _checkout_folders(self) -> list[Path]:
+        from truekeep.inbox import expand_repositories
+
+        return expand_repositories((*self.config.verify.checkouts, *self.config.repositories))
+
+    def _line_origins(self, path: str) -> tuple[Origin, ...]:
+        """For each line of a document, the repository and the day of the handoff that wrote it."""
+        from truekeep.truth import end_of_day
+        from truekeep.verify.check import Origin
+
+        try:
+            lines = self._history().lines(path)
+        except (NotFound, UnsafePath):
+            return ()
+        return tuple(
+            Origin(line.record.repository, end_of_day(date.fromisoformat(line.record.received_at[:10])))
+            if line.record is not None and line.record.received_at
+            else Origin()
+            for line in lines
+        )
 
     def today(self) -> date:
         return self._now().date()
@@ -662,6 +808,12 @@ def _person() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return "unknown"
+
+
+def _text_digest(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _utc(when: datetime) -> str:

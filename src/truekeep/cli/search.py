@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
     from truekeep.index.search import Hit
     from truekeep.recall import Answer, Indexed
+    from truekeep.verify.verdict import Verdict
 
 _STORES = ("cards", "documents", "logs", "transcripts")
 _BAR = 24
@@ -95,6 +96,7 @@ def _show_indexed(done: Indexed, *, as_json: bool) -> None:
 @click.option("--store", "stores", multiple=True, type=click.Choice(_STORES), help="Only this store; may be repeated.")
 @click.option("--since", metavar="DAY", help="Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
+@click.option("--verified", is_flag=True, help="Leave out what current code refutes.")
 @click.option("--explain", is_flag=True, help="Say why each hit is here.")
 @click.option("--ranking", type=click.Choice(("truekeep", "openclaw")), default="truekeep", show_default=True)
 @click.option("--mmr", type=click.FloatRange(0, 1), help="With openclaw: rerank for diversity; its own value is 0.7.")
@@ -158,6 +160,18 @@ def shown_hit(hit: Hit) -> dict[str, Any]:
         "repository": hit.repository,
         "matched": list(hit.matched),
         "also": list(hit.also),
+        **shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked),
+    }
+
+
+def shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:
+    """The verdicts on what a passage names, as data."""
+    from truekeep.cli.verify import shown_verdict
+
+    return {
+        "verdicts": [shown_verdict(verdict) for verdict in verdicts],
+        "checked_at": checked_at,
+        "unchecked": unchecked,
     }
 
 
@@ -172,6 +186,7 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
         if hit.heading:
             click.echo(click.style(f"   {clip(printable(hit.heading), 100)}", fg="cyan"))
         _show_lines(hit)
+        _show_verdicts(hit.verdicts, hit.unchecked)
         if hit.also:
             click.echo(click.style(f"   the same in {', '.join(map(printable, hit.also))}", dim=True))
         if explain:
@@ -188,6 +203,19 @@ def _show_answer(answer: Answer, *, explain: bool) -> None:
         )
     for note in answer.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)
+
+
+def _show_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> None:
+    """One line of what holds, and one for each thing that does not."""
+    if unchecked:
+        click.echo(click.style(f"   {unchecked}: `truekeep verify` checks what this names", dim=True))
+    for verdict in verdicts:
+        if verdict.verdict in ("gone", "moved", "changed"):
+            colour = {"gone": "red", "moved": "yellow", "changed": "cyan"}[verdict.verdict]
+            what = click.style(verdict.verdict, fg=colour)
+            click.echo(f"   {what} {printable(clip(verdict.claim.text, 60))}: {printable(verdict.why)}")
+    if holds := sum(verdict.verdict == "confirmed" for verdict in verdicts):
+        click.echo(click.style(f"   {holds} of {len(verdicts)} claims confirmed against current code", fg="green", dim=True))
 
 
 def _show_lines(hit: Hit) -> None:

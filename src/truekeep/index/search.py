@@ -22,6 +22,8 @@ from truekeep.index.vectors import Shelf, cosines
 if TYPE_CHECKING:
     import apsw
 
+    from truekeep.verify.verdict import Verdict
+
 _EACH = 50  # candidates that each search brings
 _READ = 20  # chunks whose lines are looked at
 _ROWS = 20_000  # rows that the word search may score before common words are left out
@@ -70,6 +72,9 @@ class Hit(NamedTuple):
     best: int = 0  # the line that answers best
     also: tuple[str, ...] = ()  # citations of hits that say the same and were folded into this one
     origin: str = ""
+    verdicts: tuple[Verdict, ...] = ()  # on the claims inside it
+    checked_at: str = ""  # when; empty: not checked, or nothing to check it against
+    unchecked: str = ""  # why there are no verdicts, where there could be
 
     @property
     def citation(self) -> str:

@@ -1,0 +1,98 @@
+"""Checkouts: which folders on this machine hold which repository.
+
+A memory names its repository as host/owner/name, or by a folder's name. The folders come from the configuration; a
+remote may have several clones and worktrees, and each of them is known. What git says of a folder is asked once, and
+again only when its configuration changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from truekeep.repo import Git, GitFailed, parse_remote
+
+
+class Answers(Protocol):
+    """Where slow answers are kept."""
+
+    def answer(self, key: str) -> str | None: ...
+    def remember(self, key: str, value: str) -> None: ...
+
+
+class Checkout(NamedTuple):
+    """One folder that holds a repository."""
+
+    root: str
+    names: tuple[str, ...]  # its remotes, origin first; then the folder's own name
+    is_linked: bool  # a worktree of another clone
+    problem: str = ""  # why git will not read it
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:
+    """The repositories that these folders are, each once, in their order."""
+    found: dict[str, Checkout] = {}
+    for folder in folders:
+        root = os.path.realpath(folder)
+        git = os.path.join(root, ".git")
+        if root not in found and os.path.lexists(git):
+            found[root] = _look(root, git, answers)
+    return list(found.values())
+
+
+def _look(root: str, git: str, answers: Answers) -> Checkout:
+    stamp = "-"
+    try:
+        info = os.stat(os.path.join(git, "config") if os.path.isdir(git) else git)
+        stamp = f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}"
+    except OSError:
+        pass
+    key = f"remotes {root} {stamp}"
+    is_linked = not os.path.isdir(git)
+    known = answers.answer(key) if not is_linked else None
+    if known is None:
+        try:
+            Git(root).run("rev-parse", "--git-dir")
+        except GitFailed as error:
+            return Checkout(
+                root, (os.path.basename(root),), is_linked, error.why + (f" ({error.hint})" if error.hint else "")
+            )
+        known = "\n".join(_remotes(root))
+        answers.remember(key, known)
+    names = tuple(name for name in known.split("\n") if name)
+    return Checkout(root, (*names, os.path.basename(root)), is_linked)
+
+
+def _remotes(root: str) -> list[str]:
+    try:
+        lines = (
+            Git(root)
+            .run("config", "--local", "--get-regexp", r"^remote\..*\.url$")
+            .decode("utf-8", "replace")
+            .splitlines()
+        )
+    except GitFailed:
+        return []
+    ordered = sorted(lines, key=lambda line: not line.startswith("remote.origin.url "))
+    return list(dict.fromkeys(name for line in ordered if (name := parse_remote(line.partition(" ")[2]))))
+
+
+def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
+    """The checkout that a memory's repository means: a clone before its worktrees, the first one named before others."""
+    wanted = repository.strip().removesuffix(".git").lower()
+    if not wanted:
+        return None
+    matches = [item for item in checkouts if wanted in (name.lower() for name in item.names[:-1] or item.names)]
+    if not matches and "/" not in wanted:
+        matches = [item for item in checkouts if wanted in (name.rpartition("/")[2].lower() for name in item.names)]
+        if len({item.name for item in matches}) > 1:
+            return None  # two different repositories have this name: not ours to guess
+    if not matches and wanted.count("/") == 1:
+        matches = [item for item in checkouts if any(name.lower().endswith("/" + wanted) for name in item.names)]
+    return min(matches, key=lambda item: (bool(item.problem), item.is_linked), default=None)

@@ -1,0 +1,79 @@
+"""`truekeep resolve`: what memory says about one thing, in the order in which it is to be believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.ages import shown_age
+from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.hidden import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.truth import Resolution
+
+
+@click.command()
+@click.argument("topic", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="How many memories.")
+@json_option
+@workspace_option
+@click.pass_context
+def resolve(ctx: click.Context, topic: tuple[str, ...], limit: int, as_json: bool, workspace: str | None) -> None:
+    """Say which memory to believe about one thing.
+
+    Current code comes first, then git, then memory of the last days, then older memory. What code refutes comes last.
+
+    Example: truekeep resolve "staging port"
+    """
+    resolution = open_workspace(ctx, workspace).resolve(" ".join(topic), limit=limit)
+    if as_json:
+        print_json("resolve", shown_resolution(resolution))
+        return
+    _show(resolution)
+
+
+def shown_resolution(resolution: Resolution) -> dict[str, Any]:
+    from truekeep.cli.verify import shown_verdict
+
+    return {
+        "topic": resolution.topic,
+        "winner": resolution.winner,
+        "why": resolution.why,
+        "code": [shown_verdict(verdict) for verdict in resolution.code],
+        "statements": [
+            {
+                "citation": item.citation,
+                "text": item.text,
+                "store": item.store,
+                "day": item.day,
+                "age_days": item.age_days,
+                "rank": item.rank,
+                "trust": item.trust,
+                "repository": item.repository,
+                "claims": [shown_verdict(verdict) for verdict in item.verdicts],
+            }
+            for item in resolution.statements
+        ],
+    }
+
+
+def _show(resolution: Resolution) -> None:
+    for verdict in resolution.code:
+        click.echo(f"{click.style('code', fg='green', bold=True)}  {printable(verdict.claim.text)}: {verdict.verdict}, {printable(verdict.why)}")
+    if not resolution.statements:
+        click.echo("nothing in memory speaks of it")
+        return
+    for number, item in enumerate(resolution.statements, 1):
+        is_winner = item.citation == resolution.winner
+        mark = click.style("★", fg="green") if is_winner else " "
+        colour = "red" if item.rank > 4 else "green" if item.rank <= 2 else None
+        place = click.style(printable(item.citation), bold=is_winner)
+        click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {click.style(item.trust, fg=colour)}")
+        for line in item.text.strip().split("\n")[:3]:
+            click.echo(f"      {clip(printable(line), 140)}")
+        for verdict in item.verdicts:
+            if verdict.verdict in ("gone", "moved", "changed"):
+                click.echo(click.style(f"      {verdict.verdict}: {printable(verdict.claim.text)}: {printable(verdict.why)}", fg="yellow"))
+    click.echo(f"{click.style('believe', bold=True)} {printable(resolution.winner or 'none of them')}: {printable(resolution.why)}")

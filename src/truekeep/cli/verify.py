@@ -1,0 +1,314 @@
+"""`truekeep verify`, `truekeep claims`, `truekeep repos`: what memory says, held against what is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.claims import Claim
+    from truekeep.truth import Repair
+    from truekeep.verify.check import Checked
+    from truekeep.verify.verdict import Verdict
+
+EXIT_ROT = 12
+_COLOURS = {"confirmed": "green", "moved": "yellow", "changed": "cyan", "gone": "red", "unverifiable": "bright_black"}
+_ORDER = ("gone", "moved", "changed", "unverifiable", "confirmed")
+_MOST = 1_000_000  # characters of a text from standard input
+
+
+@click.command()
+@click.argument("files", nargs=-1)
+@click.option("--repo", "repository", metavar="DIR", help="The checkout to hold them against.")
+@click.option("--changed", is_flag=True, help="Only what changed since the last check, or whose evidence did.")
+@click.option("--fix", is_flag=True, help="Write new places into memory; propose to drop what is gone.")
+@click.option("--dry-run", is_flag=True, help="With --fix: show what would be written.")
+@click.option("--stdin", "from_stdin", is_flag=True, help="Check the text on standard input.")
+@click.option("--online", is_flag=True, help="Follow links, too.")
+@click.option("--all", "show_all", is_flag=True, help="Show every claim, not only what needs you.")
+@click.option("--exit-code", is_flag=True, help="Exit 12 when something is gone or moved.")
+@json_option
+@workspace_option
+@click.pass_context
+def verify(
+    ctx: click.Context, /, files: tuple[str, ...], repository: str | None, as_json: bool, workspace: str | None, **given: Any
+) -> int:
+    """Hold what memory names against current code.
+
+    Paths, lines, symbols, flags, commits, versions, ports, decisions: each is confirmed, moved (to where), changed,
+    gone (since which commit) or unverifiable (why). All cards and documents, unless files are named.
+
+    Example: truekeep verify --fix --dry-run
+    """
+    root = _checked_root(repository)
+    if given["from_stdin"]:
+        if files or given["fix"] or given["changed"]:
+            raise click.UsageError("--stdin takes no files, no --fix and no --changed", ctx=ctx)
+        checked = [_from_stdin(ctx, workspace, root, online=given["online"])]
+    else:
+        opened = open_workspace(ctx, workspace)
+        if given["dry_run"] and not given["fix"]:
+            raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
+        tell = _progress(as_json)
+        checked = opened.verify(files, repository=root, changed=given["changed"], online=given["online"], tell=tell)
+    repairs: Sequence[Repair] = ()
+    done: Sequence[str] = ()
+    if given["fix"]:
+        repairs, done = opened.repair(checked, dry_run=given["dry_run"])
+    if as_json:
+        print_json("verify", shown_checked(checked, repairs, done))
+    else:
+        _show(checked, show_all=given["show_all"] or given["from_stdin"])
+        _show_repairs(repairs, done, dry_run=given["dry_run"])
+    rot = any(verdict.is_rot for item in checked for verdict in item.verdicts)
+    return EXIT_ROT if rot and given["exit_code"] else 0
+
+
+def _checked_root(repository: str | None) -> Path | None:
+    if repository is None:
+        return None
+    root = Path(repository).expanduser()
+    if not root.is_dir():
+        raise BadInput(f"{repository} is not a folder", hint="name a checkout with --repo")
+    from truekeep.repo import find_top
+
+    return (find_top(root.resolve()) or root).resolve()
+
+
+def _from_stdin(ctx: click.Context, workspace: str | None, root: Path | None, *, online: bool) -> Checked:
+    text = sys.stdin.buffer.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise BadInput(f"the text is larger than {_MOST} bytes", hint="check it in parts")
+    from truekeep.truth import verify_text
+    from truekeep.workspace import default_path
+
+    chosen = workspace or (ctx.obj or {}).get("workspace")
+    place = Path(chosen).expanduser() if chosen else default_path()
+    decoded = text.decode("utf-8", "replace")
+    if (place / ".truekeep").is_dir():
+        return open_workspace(ctx, workspace).verify_text(decoded, repository=root or _here(), online=online)
+    return verify_text(decoded, root=root or _here(), online=online)
+
+
+def _here() -> Path | None:
+    from truekeep.repo import find_top
+
+    return find_top(Path.cwd())
+
+
+def _progress(as_json: bool) -> Callable[[str, int, int], None]:
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def tell(what: str, at: int, total: int) -> None:
+        end = "\r\x1b[K" if at >= total else ""
+        click.echo(f"\r{what} {at}/{total} repositories{end}", nl=False, err=True)
+
+    return tell
+
+
+def shown_checked(checked: Sequence[Checked], repairs: Sequence[Repair] = (), done: Sequence[str] = ()) -> dict[str, Any]:
+    from truekeep.verify.check import count_verdicts
+
+    return {
+        "files": [
+            {
+                "path": item.path,
+                "repository": item.repository,
+                "checkouts": list(item.roots),
+                "head": item.head,
+                "branch": item.branch,
+                "in_progress": item.doing,
+                "checked_at": _stamp(item.checked_at),
+                "left_out": item.left_out,
+                "problems": list(item.problems),
+                "claims": [shown_verdict(verdict) for verdict in item.verdicts],
+            }
+            for item in checked
+        ],
+        "summary": {"files": len(checked), **count_verdicts(checked)},
+        "repairs": [
+            {
+                "path": repair.path,
+                "edits": [{"line": edit.verdict.claim.line, "old": edit.verdict.claim.text, "new": edit.new} for edit in repair.edits],
+                "draft": repair.draft.id if repair.draft else "",
+                "left": list(repair.left),
+            }
+            for repair in repairs
+        ],
+        "done": list(done),
+    }
+
+
+def shown_verdict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as data, for scripts and for MCP."""
+    claim = verdict.claim
+    return {
+        "kind": claim.kind,
+        "text": claim.text,
+        "line": claim.line,
+        "column": claim.column,
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "why": verdict.why,
+        "place": verdict.place,
+        "candidates": list(verdict.candidates),
+        "commit": verdict.commit,
+        "commit_day": verdict.day,
+        "rank": verdict.rank,
+        "uncommitted": verdict.is_dirty,
+    }
+
+
+def _stamp(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
+    from truekeep.verify.check import count_verdicts
+
+    for item in checked:
+        shown = [verdict for verdict in item.verdicts if show_all or verdict.verdict in ("gone", "moved", "changed")]
+        if not shown and not item.left_out:
+            continue
+        at = f" at {item.head[:10]}" if item.head else ""
+        doing = f", {item.doing} in progress" if item.doing else ""
+        where = f"{printable(item.repository or ', '.join(Path(root).name for root in item.roots) or 'no repository')}{at}{doing}"
+        click.echo(f"{click.style(printable(item.path or 'standard input'), bold=True)}  {click.style(where, dim=True)}")
+        for verdict in sorted(shown, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
+            _show_verdict(verdict)
+        if item.left_out:
+            click.echo(click.style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow"))
+    counts = count_verdicts(checked)
+    parts = [click.style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
+    click.echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
+    _show_reasons(checked, show_all=show_all)
+    if (counts["moved"] or counts["gone"]) and checked and checked[0].path:
+        click.echo("next: truekeep verify --fix writes the moves and proposes what to drop")
+
+
+def _show_verdict(verdict: Verdict) -> None:
+    claim = verdict.claim
+    word = click.style(verdict.verdict.ljust(12), fg=_COLOURS[verdict.verdict])
+    dirty = click.style(" (not committed)", fg="yellow") if verdict.is_dirty else ""
+    click.echo(f"  {claim.line:>4}  {word} {printable(clip(claim.text, 70))}")
+    click.echo(f"        {click.style('↳ ' + printable(verdict.why), dim=verdict.verdict == 'confirmed')}{dirty}")
+    for candidate in verdict.candidates:
+        click.echo(f"          {printable(candidate)}")
+
+
+def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
+    """Why things could not be checked, each reason once."""
+    if show_all:
+        return
+    reasons: dict[str, int] = {}
+    for item in checked:
+        for verdict in item.verdicts:
+            if verdict.verdict == "unverifiable":
+                reasons[verdict.why] = reasons.get(verdict.why, 0) + 1
+    for why, count in sorted(reasons.items(), key=lambda pair: -pair[1])[:4]:
+        click.echo(click.style(f"  {count} unverifiable: {printable(clip(why, 110))}", dim=True))
+
+
+def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bool) -> None:
+    for repair in repairs if dry_run else ():
+        for edit in repair.edits:
+            click.echo(f"would write {printable(repair.path)}:{edit.verdict.claim.line}  {printable(edit.verdict.claim.text)} → {printable(edit.new)}")
+        if repair.draft is not None:
+            click.echo(f"would propose to drop from {printable(repair.path)}: draft {repair.draft.id}")
+    for line in done:
+        click.echo(click.style("repaired ", fg="green") + printable(line))
+    for repair in repairs:
+        for line in repair.left:
+            click.echo(click.style("by hand  ", fg="yellow") + printable(line))
+
+
+@click.command()
+@click.argument("file")
+@click.option("--all", "show_all", is_flag=True, help="Also what counts only where the repository knows it, and the past.")
+@json_option
+@click.pass_context
+def claims(ctx: click.Context, file: str, show_all: bool, as_json: bool) -> None:
+    """Show what a Markdown file claims, and why each counts.
+
+    Nothing is checked here; `truekeep verify` does that. A dash reads standard input.
+
+    Example: truekeep claims AGENTS.md --all
+    """
+    from truekeep.claims import extract_claims
+
+    del ctx
+    text = _read_any(file)
+    name = Path(file).name.lower()
+    found = extract_claims(text, is_changelog=name.startswith(("changelog", "history", "changes", "release")))
+    shown = [claim for claim in found.claims if show_all or not (claim.is_weak or claim.is_past)]
+    hidden = len(found.claims) - len(shown)
+    if as_json:
+        rows = [{key: value for key, value in claim._asdict().items()} for claim in shown]
+        print_json("claims", {"file": file, "claims": rows, "hidden": hidden, "left_out": found.left_out})
+        return
+    if shown:
+        print_table(("line", "kind", "claim", "about", "why"), [_row(claim) for claim in shown])
+    tail = f"; {hidden} more count only if the repository knows them, or speak of the past (--all)" if hidden else ""
+    click.echo(f"{len(shown)} {'claim' if len(shown) == 1 else 'claims'}{tail}")
+    if found.left_out:
+        click.echo(click.style(f"{found.left_out} more were left out", fg="yellow"), err=True)
+
+
+def _row(claim: Claim) -> tuple[str, ...]:
+    about = f"in {claim.place}" if claim.place and claim.kind != "line" else claim.owner
+    if claim.near:
+        about = f"holds {claim.near}"
+    why = claim.why + (", if known" if claim.is_weak else "") + (", past" if claim.is_past else "")
+    return str(claim.line), claim.kind, clip(claim.text, 60), clip(about, 40), why
+
+
+def _read_any(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read(_MOST + 1) if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}", hint="name a Markdown file, or - for standard input") from error
+    return data.decode("utf-8", "replace")
+
+
+@click.command()
+@json_option
+@workspace_option
+@click.pass_context
+def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+    """List the checkouts that memory can be held against.
+
+    They come from `repositories` and `verify.checkouts` in the configuration; patterns are fine.
+
+    Example: truekeep repos
+    """
+    opened = open_workspace(ctx, workspace)
+    found = opened.checkouts()
+    missing = opened.unknown_repositories()
+    if as_json:
+        rows = [
+            {"root": item.root, "names": list(item.names), "worktree": item.is_linked, "problem": item.problem, "cards": cards}
+            for item, cards in found
+        ]
+        print_json("repos", {"checkouts": rows, "unknown": missing})
+        return
+    if found:
+        rows_shown = [
+            (item.name, str(cards), "worktree" if item.is_linked else "clone", item.problem or item.root) for item, cards in found
+        ]
+        print_table(("repository", "cards", "kind", "folder"), rows_shown)
+    else:
+        click.echo('no checkouts are known: add patterns such as "~/repos/*" to repositories in .truekeep/config.toml')
+    for name, count in sorted(missing.items()):
+        cards = f"{count} card{'s' if count > 1 else ''}"
+        click.echo(click.style(f"no checkout of {printable(name)} here ({cards}): add its folder to verify.checkouts", fg="yellow"))

@@ -1,0 +1,421 @@
+"""Truth: the memories of a workspace held against code, repaired where that is sure, and weighed where they disagree.
+
+Reads memory and hands it to the inspection (`verify/`); writes only what a repair has planned, through the books, one
+ledger entry for each file. Nothing here decides what is true: code does, then git, then the younger memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.card import parse_card, parse_day
+from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.errors import BadInput
+from truekeep.handoff import decode_text
+from truekeep.hidden import printable
+from truekeep.index.passages import describe
+from truekeep.index.sources import sweep
+from truekeep.model import CARDS, INDEX
+from truekeep.verify.check import Checked, Memory, Origin, Verifier
+from truekeep.verify.repair import Edit, apply_repairs, plan_repairs, without_gone
+from truekeep.verify.store import Store
+from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
+from truekeep.verify.world import Options
+
+if TYPE_CHECKING:
+    from truekeep.books import Books
+    from truekeep.draft import Draft
+    from truekeep.index.search import Hit
+
+_LARGEST = 8_000_000
+_RECENT = 7  # days: what "the last days" are
+_CHANGELOGS = ("changelog", "history", "release-notes", "changes")
+
+
+class Repair(NamedTuple):
+    """What is to be done to one memory file."""
+
+    path: str
+    old: bytes
+    new: bytes  # the same as old: nothing can be repaired without asking
+    edits: tuple[Edit, ...]
+    draft: Draft | None  # what is proposed for removal
+    left: tuple[str, ...]  # what only a person can mend
+
+
+class Truth:
+    """The claims of one workspace."""
+
+    def __init__(
+        self,
+        root: str,
+        store: Store,
+        folders: Sequence[Path],
+        *,
+        now: datetime,
+        options: Options | None = None,
+        origins: Callable[[str], tuple[Origin, ...]] | None = None,
+    ) -> None:
+        self.root, self.store, self.now = root, store, now
+        self.checkouts: list[Checkout] = find_checkouts(folders, store)
+        self.verifier = Verifier(store, self.checkouts, workspace=root, options=options)
+        self._origins = origins
+
+    # Memories.
+
+    def memories(self) -> Iterator[Memory]:
+        """Every card and document. Logs and transcripts tell what happened, and that stays true."""
+        for source in sweep(self.root):
+            if source.store in ("cards", "documents") and source.path != INDEX:
+                memory = self.read(source.location, source.path)
+                if memory is not None:
+                    yield memory
+
+    def read(self, location: str, shown: str) -> Memory | None:
+        """A memory file with what is known of its origin; None when it is no readable text."""
+        try:
+            with open(location, "rb") as file:
+                data = file.read(_LARGEST + 1)
+        except OSError:
+            return None
+        text = decode_text(data) if len(data) <= _LARGEST else None
+        return self.memory(shown, text) if text is not None else None
+
+    def memory(self, shown: str, text: str) -> Memory:
+        about = describe(shown, text)
+        name = shown.rpartition("/")[2].lower()
+        lines: tuple[Origin, ...] = ()
+        if self._origins is not None and not shown.startswith((CARDS, "/")) and not about.repository:
+            lines = self._origins(shown)
+        return Memory(
+            path=shown,
+            text=text,
+            origin=Origin(about.repository, end_of_day(parse_day(about.day))),
+            lines=lines,
+            is_changelog=name.startswith(_CHANGELOGS),
+        )
+
+    def files(self, wanted: Sequence[str]) -> Iterator[Memory]:
+        """The named files: of the workspace, or any Markdown anywhere."""
+        for path in wanted:
+            location = self._locate(path)
+            shown = os.path.relpath(location, self.root).replace(os.sep, "/")
+            memory = self.read(location, path if shown.startswith("..") else shown)
+            if memory is None:
+                raise BadInput(f"{path} is no readable text", hint="name a Markdown file")
+            yield memory
+
+    def belongs(self, memory: Memory, root: str) -> bool:
+        """Whether a memory is about the repository of this checkout, or names none."""
+        if not memory.origin.repository:
+            return not memory.lines or any(self._is_in(origin.repository, root) for origin in memory.lines)
+        return self._is_in(memory.origin.repository, root)
+
+    def _is_in(self, repository: str, root: str) -> bool:
+        here = find_checkouts([Path(root)], self.store)
+        return bool(repository) and choose_checkout(repository, here) is not None
+
+    def _locate(self, path: str) -> str:
+        for candidate in (path, os.path.join(self.root, path), os.path.join(self.root, CARDS, path), os.path.join(self.root, CARDS, f"{path}.md")):
+            if os.path.isfile(candidate):
+                return os.path.realpath(candidate)
+        raise BadInput(f"there is no file {path}", hint="name a card, a document, or any Markdown file")
+
+    # Recall.
+
+    def verdicts(self, hits: Sequence[Hit], *, budget: float) -> list[Hit]:
+        """The hits with the verdicts on the claims inside them, as far as the time goes; refuted ones come last."""
+        memories: dict[str, Memory] = {}
+        checked: dict[str, Checked] = {}
+        for hit in hits:
+            if hit.path in memories or hit.store == "transcripts":
+                continue
+            location = hit.path if os.path.isabs(hit.path) else os.path.join(self.root, hit.path)
+            memory = self.read(location, hit.path)
+            if memory is None:
+                continue
+            memories[hit.path] = memory
+            known = self.verifier.recall(memory)
+            if known is not None:
+                checked[hit.path] = known
+        missing = [memory for path, memory in memories.items() if path not in checked and self._has_checkout(memory)]
+        if missing and budget > 0:
+            deadline = time.monotonic() + budget
+            options = Options(system=False, deadline=deadline, deleting=False)
+            verifier = Verifier(self.store, self.checkouts, workspace=self.root, options=options)
+            for item in verifier.check(missing, keep=False):
+                if not any(verdict.reason == "out-of-time" for verdict in item.verdicts) and item.roots:
+                    checked[item.path] = item
+        told = [self._told(hit, checked.get(hit.path), memories.get(hit.path)) for hit in hits]
+        return sorted(told, key=lambda hit: any(verdict.is_rot for verdict in hit.verdicts))
+
+    def code_says(self, topic: str, hits: Sequence[Hit]) -> list[Verdict]:
+        """What code says to the things that a topic names, in the repositories that the memories of it are about."""
+        names = dict.fromkeys(hit.repository for hit in hits if hit.repository)
+        words = " ".join(f"`{word}`" for word in topic.split())
+        found: dict[str, Verdict] = {}
+        for repository in list(names)[:3]:
+            memory = Memory("", f"{words}\n\n{topic}\n", Origin(repository))
+            (checked,) = self.verifier.check([memory], keep=False)
+            for verdict in checked.verdicts:
+                if verdict.verdict != UNVERIFIABLE and verdict.claim.kind != "decision":
+                    found.setdefault(verdict.claim.name, verdict)
+        return list(found.values())
+
+    def _has_checkout(self, memory: Memory) -> bool:
+        names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
+        return any(choose_checkout(name, self.checkouts) is not None for name in names)
+
+    def _told(self, hit: Hit, checked: Checked | None, memory: Memory | None) -> Hit:
+        if checked is not None:
+            inside = tuple(item for item in checked.verdicts if hit.first <= item.claim.line <= hit.last)
+            at = datetime.fromtimestamp(checked.checked_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return hit._replace(verdicts=inside, checked_at=at)
+        if memory is None or not self._has_checkout(memory):
+            return hit
+        return hit._replace(unchecked="not checked yet")
+
+    # Repair.
+
+    def plan(self, memory: Memory, checked: Checked, data: bytes) -> Repair:
+        """What can be written at once, and what is proposed."""
+        text = data.decode("utf-8")
+        edits = plan_repairs(text, checked.verdicts)
+        new = text
+        if edits:
+            new = _bumped(memory.path, apply_repairs(text, edits), self.now.date())
+        gone = [item for item in checked.verdicts if item.verdict == GONE]
+        draft = self._removal(memory, new, checked, edits) if gone and memory.path.startswith(CARDS + "/") else None
+        left = [] if draft or not gone else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
+        return Repair(memory.path, data, new.encode(), tuple(edits), draft, tuple(left))
+
+    def _removal(self, memory: Memory, repaired: str, checked: Checked, edits: Sequence[Edit]) -> Draft | None:
+        """A draft that proposes the card without what is gone."""
+        from truekeep.draft import Draft, draft_id
+        from truekeep.handoff import compose_handoff
+
+        gone = [item for item in checked.verdicts if item.verdict == GONE]
+        shifted = _shifted(gone, edits)
+        card = parse_card(memory.path.rpartition("/")[2], without_gone(repaired, shifted))
+        body = card.body.strip("\n")
+        facts = [f"`{item.claim.text}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
+        replaced = [f"`{item.claim.text}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates]
+        if not body.strip():
+            body = "Nothing that this card said holds any more."
+        text = compose_handoff(
+            title=f"{card.topic}: what code refutes",
+            kind="project-context",
+            summary="Proposes this card without what is gone; edit the draft to say what holds instead.",
+            facts=[*facts, *replaced],
+            evidence=[f"truekeep verify, at {checked.head[:10] or 'no commit'}"],
+            card=card.name,
+            update=True,
+            content=card.front.render() + f"\n{body}\n",
+        )
+        raw = text.encode()
+        digest = hashlib.sha256(raw).digest()
+        name = f"{self.now:%Y-%m-%d-%H%M}-verify-{card.name.removesuffix('.md')}.md"
+        stable = hashlib.sha256(f"{memory.path}\0{body}".encode()).digest()
+        return Draft(
+            id=draft_id(name, stable),
+            received_at=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            name=name,
+            writer="verify",
+            machine="",
+            repository=memory.origin.repository,
+            original="",
+            digest=digest.hex(),
+            kept="whole",
+            reasons=tuple(("refuted", f"{item.claim.text}: {item.why}"[:300]) for item in gone[:10]),
+            target=memory.path,
+            body=raw,
+        )
+
+    def apply(self, repairs: Sequence[Repair], books: Books, *, actor: str) -> list[str]:
+        """Write repairs and drafts, one ledger entry for each file. Gives what happened, for people."""
+        from truekeep.draft import render_draft
+        from truekeep.ledger import Entry
+        from truekeep.vault import Staging
+
+        at = self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        told = []
+        for repair in repairs:
+            if repair.new != repair.old:
+                staging = Staging(books.vault)
+                try:
+                    found = staging.read(repair.path)
+                except (UnsafePath, ChangedSince, OSError) as error:
+                    told.append(f"{repair.path}: not repaired ({error})")
+                    continue
+                if found != repair.old:
+                    told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
+                    continue
+                staging.put(repair.path, repair.new, 0)
+                what = "; ".join(f"{edit.verdict.claim.text} → {edit.new}" for edit in repair.edits[:4])
+                books.act(staging, Entry(at=at, verb="repaired", actor=actor, note=what[:200]))
+                told.append(f"{repair.path}: {what}")
+            if repair.draft is not None:
+                staging = Staging(books.vault)
+                if staging.read(repair.draft.path) is None:
+                    staging.put(repair.draft.path, render_draft(repair.draft), 0)
+                    books.act(staging, Entry(at=at, verb="proposed", actor=actor, note=repair.draft.id))
+                    told.append(f"{repair.path}: removal proposed as draft {repair.draft.id}")
+        return told
+
+
+class Holder:
+    """Holds handoffs against code on their way in. A repository is read once for all handoffs of a run."""
+
+    def __init__(self, truth: Truth) -> None:
+        options = Options(system=False)
+        self._truth = truth
+        self._verifier = Verifier(truth.store, truth.checkouts, workspace=truth.root, options=options, reuse=True)
+
+    def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
+        """The content as it would be written today, and a finding for everything that moved or is refuted."""
+        place = self._root(root, name)
+        if not place:
+            return content, []
+        memory = Memory("", content, Origin(name, end_of_day(day)))
+        (checked,) = self._verifier.check([memory], root=place, keep=False)
+        edits = plan_repairs(content, checked.verdicts)
+        found = [("moved-since", f"{edit.verdict.claim.text} is now {edit.new}: {edit.verdict.why}") for edit in edits]
+        for verdict in checked.verdicts:
+            if verdict.verdict == GONE:
+                found.append(("refuted", f"{verdict.claim.text}: {verdict.why}"))
+        return apply_repairs(content, edits) if edits else content, [(code, printable(what)) for code, what in found]
+
+    def _root(self, root: Path | None, name: str) -> str:
+        if root is not None:
+            return str(root) if (root / ".git").exists() else ""
+        chosen = choose_checkout(name, self._truth.checkouts)
+        return chosen.root if chosen is not None and not chosen.problem else ""
+
+
+class Statement(NamedTuple):
+    """One passage of memory about a topic, and how far to believe it."""
+
+    citation: str
+    text: str
+    store: str
+    day: str
+    age_days: int | None
+    repository: str
+    rank: int
+    trust: str  # the rank in words
+    verdicts: tuple[Verdict, ...]
+
+
+class Resolution(NamedTuple):
+    """Everything memory says about one thing, in trust order, and which of it wins."""
+
+    topic: str
+    code: tuple[Verdict, ...]  # what code itself says about the things that the topic names
+    statements: tuple[Statement, ...]
+    winner: str  # the citation; empty: none
+    why: str
+
+
+def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
+    """Put what memory says in the order of trust. Decided by rule: code, git, younger memory, older memory."""
+    statements = sorted((_statement(hit) for hit in hits), key=lambda item: (item.rank, _age_key(item)))
+    standing = [item for item in statements if item.rank < REFUTED]
+    if not statements:
+        return Resolution(topic, tuple(code), (), "", "memory does not speak of it")
+    if not standing:
+        return Resolution(topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code")
+    best = standing[0]
+    others = [item for item in standing[1:] if item.rank == best.rank]
+    if best.rank == CODE:
+        why = "what it names is there in current code"
+        why += ", and it is the youngest such memory" if others else ""
+    elif best.rank == GIT:
+        why = "git has the commit it speaks of"
+    elif len(statements) == 1:
+        why = "it is the only memory of it, and nothing could confirm it: check before you act"
+    else:
+        why = "it is the youngest memory that nothing refutes; nothing could confirm it: check before you act"
+    return Resolution(topic, tuple(code), tuple(statements), best.citation, why)
+
+
+REFUTED = 6
+
+
+def _statement(hit: Hit) -> Statement:
+    words = {verdict.verdict for verdict in hit.verdicts}
+    code = [verdict for verdict in hit.verdicts if verdict.verdict in (CONFIRMED, CHANGED) and verdict.rank == CODE]
+    if words & {GONE, MOVED}:
+        rank, trust = REFUTED, "refuted by code"
+    elif code:
+        rank, trust = CODE, "code agrees"
+    elif CONFIRMED in words:
+        rank, trust = GIT, "git agrees"
+    elif hit.age_days is not None and 0 <= hit.age_days <= _RECENT:
+        rank, trust = RECENT, "memory of the last days"
+    else:
+        rank, trust = OLDER, "older memory"
+    return Statement(
+        hit.citation, hit.text, hit.store, hit.day, hit.age_days, hit.repository, rank, trust, tuple(hit.verdicts)
+    )
+
+
+def _age_key(item: Statement) -> tuple[int, int]:
+    """Cards before documents before logs on the same day; what is dated in the future counts as old."""
+    age = item.age_days if item.age_days is not None and item.age_days >= 0 else 100_000
+    return age, ("cards", "documents", "logs", "transcripts").index(item.store)
+
+
+def end_of_day(day: date | None) -> int | None:
+    """The last second of a day, here; None for no day. A day in the future says nothing."""
+    if day is None:
+        return None
+    try:
+        return int((datetime.combine(day, datetime.min.time()).astimezone() + timedelta(days=1)).timestamp()) - 1
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _bumped(path: str, text: str, today: date) -> str:
+    """A card's text with today in `updated`; any other file as it is."""
+    if not path.startswith(CARDS + "/"):
+        return text
+    plain = text.replace("\r\n", "\n")
+    card = parse_card(path.rpartition("/")[2], plain)
+    if card.problem or not card.front.fields:
+        return text
+    bumped = card.front.with_text("updated", today.isoformat()).render() + card.body
+    return bumped.replace("\n", "\r\n") if "\r\n" in text else bumped
+
+
+def _shifted(gone: Sequence[Verdict], edits: Sequence[Edit]) -> list[Verdict]:
+    """Verdicts with their claims' places as they are after the edits (and a longer or shorter frontmatter aside)."""
+    moved = []
+    for verdict in gone:
+        claim = verdict.claim
+        shift = sum(len(edit.new) - (edit.end - edit.start) for edit in edits if edit.end <= claim.start)
+        moved.append(verdict._replace(claim=claim._replace(start=claim.start + shift, end=claim.end + shift)))
+    return moved
+
+
+def verify_text(text: str, *, root: Path | None, online: bool = False) -> Checked:
+    """Hold a text against one checkout, without any workspace. What is read is kept in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(home, "truekeep")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        store = Store(os.path.join(folder, "facts.sqlite"))
+    except OSError:
+        store = Store(":memory:")
+    try:
+        verifier = Verifier(store, [], options=Options(online=online, is_current=True))
+        (checked,) = verifier.check([Memory("", text)], root=str(root) if root else "", keep=False)
+        return checked
+    finally:
+        store.close()

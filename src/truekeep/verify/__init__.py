@@ -1,0 +1,1 @@
+"""Checking what memories claim against what is there now."""

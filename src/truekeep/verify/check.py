@@ -1,0 +1,393 @@
+"""The inspection: memories in, verdicts out.
+
+Each memory's claims go to the repository that the memory belongs to; there they are judged together. What was found is
+kept with the identity of its evidence, so that recall can show it without asking again, as long as nothing changed.
+Only a check renews what is kept here; reading never does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from truekeep.checkouts import Checkout, choose_checkout
+from truekeep.claims import VERSION, Claim, extract_claims
+from truekeep.repo import GitFailed
+from truekeep.verify.judge import judge
+from truekeep.verify.paths import outside
+from truekeep.verify.store import Store
+from truekeep.verify.tree import LARGEST, Outline, OutOfTime, outline_of, stamp_of
+from truekeep.verify.verdict import CONFIRMED, VERDICTS, Question, Verdict, changed, confirmed, unverifiable
+from truekeep.verify.world import Options, World
+
+LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+_LIVE = ("port", "unit", "container")
+_WITH_BODY = ("symbol", "method")
+_DAY = 86_400
+
+
+class Origin(NamedTuple):
+    """Where a line of memory comes from: the repository that it is about, and since when it says so."""
+
+    repository: str = ""
+    written_at: int | None = None
+
+
+class Memory(NamedTuple):
+    """A text to be checked, and what is known of it."""
+
+    path: str  # as it is shown; empty for a text from nowhere
+    text: str
+    origin: Origin = Origin()
+    lines: tuple[Origin, ...] = ()  # for a document that many handoffs wrote: the origin of each line
+    is_changelog: bool = False
+
+    def origin_of(self, line: int) -> Origin:
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else self.origin
+
+
+class Checked(NamedTuple):
+    """One memory with its verdicts."""
+
+    path: str
+    repository: str
+    roots: tuple[str, ...]  # the checkouts that it was held against
+    verdicts: tuple[Verdict, ...]
+    checked_at: float
+    head: str = ""  # of the first of them
+    branch: str = ""
+    doing: str = ""
+    left_out: int = 0  # claims beyond the limit
+    problems: tuple[str, ...] = ()
+    digest: str = ""
+
+    def count(self, verdict: str) -> int:
+        return sum(item.verdict == verdict for item in self.verdicts)
+
+
+class _Asked(NamedTuple):
+    """A question on its way: which memory asked it, and which checkout answers."""
+
+    memory: int
+    root: str
+    question: Question
+    problem: str
+
+
+class Verifier:
+    """Checks memories against the checkouts of this machine."""
+
+    def __init__(
+        self,
+        store: Store,
+        checkouts: Sequence[Checkout],
+        *,
+        workspace: str = "",
+        options: Options | None = None,
+        reuse: bool = False,
+    ) -> None:
+        self.store, self.checkouts, self.workspace = store, checkouts, workspace
+        self.options = options or Options()
+        self._worlds: dict[str, World] | None = {} if reuse else None  # a run of many small checks looks once
+
+    def check(
+        self,
+        memories: Sequence[Memory],
+        *,
+        root: str = "",
+        keep: bool = True,
+        tell: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> list[Checked]:
+        """Verdicts for every claim of every memory, in their order. `root`: the checkout to use for all of them."""
+        left_out = [0] * len(memories)
+        asked: list[_Asked] = []
+        for at, memory in enumerate(memories):
+            found = extract_claims(memory.text, is_changelog=memory.is_changelog)
+            left_out[at] = found.left_out
+            asked += self._ask(at, memory, found.claims, root)
+        by_root: dict[str, list[int]] = defaultdict(list)
+        for number, item in enumerate(asked):
+            by_root[item.root].append(number)
+        verdicts: list[Verdict | None] = [None] * len(asked)
+        worlds: dict[str, World] = {}
+        problems: dict[str, str] = {}
+        for done, (chosen, members) in enumerate(by_root.items()):
+            tell("verify", done, len(by_root))
+            world = self._open(chosen, problems)
+            questions = [asked[number].question for number in members]
+            if world is None:
+                why = problems.get(chosen, "")
+                answers = [self._without(asked[number], why) for number in members]
+            else:
+                worlds[chosen] = world
+                answers = self._compare(world, questions, judge(world, questions), keep=keep)
+            for number, verdict in zip(members, answers, strict=True):
+                verdicts[number] = verdict
+        tell("verify", len(by_root), len(by_root))
+        results = self._collect(memories, asked, verdicts, worlds, problems, left_out)
+        if keep:
+            self._keep(memories, results, worlds)
+        return results
+
+    def _ask(self, at: int, memory: Memory, claims: Sequence[Claim], root: str) -> Iterable[_Asked]:
+        chosen: dict[str, tuple[str, str]] = {}
+        for claim in claims:
+            if claim.is_past:
+                continue
+            origin = memory.origin_of(claim.line)
+            if root:
+                where, problem = root, ""
+            else:
+                if origin.repository not in chosen:
+                    chosen[origin.repository] = self._root_for(origin.repository)
+                where, problem = chosen[origin.repository]
+            yield _Asked(at, where, Question(claim, memory.path, origin.written_at), problem)
+
+    def _root_for(self, repository: str) -> tuple[str, str]:
+        if not repository:
+            return "", "the memory names no repository"
+        checkout = choose_checkout(repository, self.checkouts)
+        if checkout is None:
+            return "", f"no checkout of {repository} is known on this machine"
+        if checkout.problem:
+            return "", f"{checkout.root}: {checkout.problem}"
+        return checkout.root, ""
+
+    def _open(self, root: str, problems: dict[str, str]) -> World | None:
+        if not root:
+            return None
+        if self._worlds is not None and root in self._worlds:
+            return self._worlds[root]
+        try:
+            world = World(root, self.store, workspace=self.workspace, options=self.options)
+            if self._worlds is not None:
+                self._worlds[root] = world
+            return world
+        except GitFailed as error:
+            problems[root] = error.why + (f" ({error.hint})" if error.hint else "")
+        except OutOfTime:
+            problems[root] = "the checkout could not be read in the time that was given"
+        return None
+
+    def _without(self, asked: _Asked, problem: str) -> Verdict | None:
+        """A claim without a checkout: outside paths can still be looked at, everything else is unverifiable."""
+        claim = asked.question.claim
+        if claim.kind in ("path", "directory"):
+            if claim.name.startswith(("/", "~")) and not claim.is_weak:
+                return outside(asked.question, claim.name)
+            inside = self.workspace and ".." not in claim.name.split("/")
+            if inside and os.path.lexists(os.path.join(self.workspace, claim.name)):
+                return confirmed(asked.question, "in-memory", "a file of this memory")
+        if claim.is_weak:
+            return None
+        return unverifiable(asked.question, "no-checkout", problem or asked.problem)
+
+    def _collect(
+        self,
+        memories: Sequence[Memory],
+        asked: Sequence[_Asked],
+        verdicts: Sequence[Verdict | None],
+        worlds: Mapping[str, World],
+        problems: Mapping[str, str],
+        left_out: Sequence[int],
+    ) -> list[Checked]:
+        now = time.time()
+        grouped: dict[int, list[int]] = defaultdict(list)
+        for number, item in enumerate(asked):
+            grouped[item.memory].append(number)
+        results = []
+        for at, memory in enumerate(memories):
+            members = grouped[at]
+            roots = tuple(dict.fromkeys(root for number in members if (root := asked[number].root) in worlds))
+            said = (problems.get(asked[number].root, "") or asked[number].problem for number in members)
+            state = worlds[roots[0]].now.state if roots else None
+            results.append(
+                Checked(
+                    path=memory.path,
+                    repository=memory.origin.repository,
+                    roots=roots,
+                    verdicts=tuple(verdict for number in members if (verdict := verdicts[number]) is not None),
+                    checked_at=now,
+                    head=state.head if state else "",
+                    branch=state.branch if state else "",
+                    doing=state.doing if state else "",
+                    left_out=left_out[at],
+                    problems=tuple(dict.fromkeys(why for why in said if why)),
+                    digest=digest_text(memory.text),
+                )
+            )
+        return results
+
+    # What was seen before.
+
+    def _compare(
+        self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None], *, keep: bool
+    ) -> list[Verdict | None]:
+        """Tell `changed` from confirmed: by what the last check saw, else by the commit that the memory was written at."""
+        result = list(verdicts)
+        prints = self._prints({question.memory for question in questions if question.memory})
+        ask: list[tuple[int, Question, Verdict]] = []
+        for at, verdict in enumerate(verdicts):
+            if (
+                verdict is None
+                or verdict.verdict != CONFIRMED
+                or not verdict.seen
+                or verdict.claim.kind not in _WITH_BODY
+            ):
+                continue
+            question = questions[at]
+            seen, since = prints.get((question.memory, _claim_key(verdict.claim)), ("", 0))
+            if seen and (question.written_at is None or since >= question.written_at - _DAY):
+                if seen != verdict.seen:
+                    result[at] = _as_changed(question, verdict, "since the last check")
+            elif question.written_at is not None:
+                ask.append((at, question, verdict))
+        for at, day in _seen_then(world, ask):
+            before = verdicts[at]
+            assert before is not None
+            result[at] = _as_changed(questions[at], before, f"since {day}")
+        if keep:
+            self._remember(questions, result)
+        return result
+
+    def _prints(self, memories: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
+        found: dict[tuple[str, str], tuple[str, int]] = {}
+        for memory in memories:
+            for claim, seen, at in self.store.rows("SELECT claim, seen, at FROM print WHERE memory = ?", (memory,)):
+                found[memory, claim] = (seen, int(at))
+        return found
+
+    def _remember(self, questions: Sequence[Question], verdicts: Sequence[Verdict | None]) -> None:
+        now = int(time.time())
+        rows = [
+            (question.memory, _claim_key(verdict.claim), verdict.seen, now)
+            for question, verdict in zip(questions, verdicts, strict=True)
+            if verdict is not None and verdict.verdict == CONFIRMED and verdict.seen and question.memory
+        ]
+        if rows:
+            with self.store.transaction():
+                self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?)", rows)
+
+    def _keep(self, memories: Sequence[Memory], results: Sequence[Checked], worlds: Mapping[str, World]) -> None:
+        """Keep the verdicts for recall, with the identity of everything that they rest on."""
+        quick = {root: quick_stamp(root, world.now.state.git_dir) for root, world in worlds.items()}
+        rows = []
+        for memory, checked in zip(memories, results, strict=True):
+            if not memory.path or not checked.roots:
+                continue
+            places = {item.place.partition(":")[0] for item in checked.verdicts}
+            places |= {item.claim.place for item in checked.verdicts}
+            places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
+            inside = sorted(place for place in places if place and place[0] not in "/~")
+            stamp = {
+                "version": VERSION,
+                "origins": _origins(memory),
+                "head": checked.head,
+                "roots": {
+                    root: [quick[root], {place: stamp_of(root, place) for place in inside}] for root in checked.roots
+                },
+            }
+            body = [pack_verdict(item) for item in checked.verdicts]
+            digest = bytes.fromhex(checked.digest)
+            rows.append((memory.path, digest, checked.checked_at, json.dumps(stamp), json.dumps(body)))
+        with self.store.transaction():
+            self.store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows)
+
+    def recall(self, memory: Memory) -> Checked | None:
+        """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise."""
+        row = self.store.row("SELECT digest, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
+        if row is None or bytes(row[0]).hex() != digest_text(memory.text):
+            return None
+        stamp = json.loads(row[2])
+        if stamp["version"] != VERSION or stamp["origins"] != _origins(memory):
+            return None
+        for root, (known, files) in stamp["roots"].items():
+            if known != quick_stamp(root) or any(stamp_of(root, path) != was for path, was in files.items()):
+                return None
+        verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
+        if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
+            return None
+        roots = tuple(stamp["roots"])
+        return Checked(
+            memory.path, memory.origin.repository, roots, verdicts, row[1], stamp["head"], digest=bytes(row[0]).hex()
+        )
+
+
+def _origins(memory: Memory) -> str:
+    return sha256(json.dumps([memory.origin, memory.lines]).encode()).hexdigest()[:16]
+
+
+def quick_stamp(root: str, git_dir: str = "") -> str:
+    """A checkout's identity without asking git: its HEAD, its index and the log of both."""
+    if not git_dir:
+        git_dir = os.path.join(root, ".git")
+        if not os.path.isdir(git_dir):
+            try:
+                with open(git_dir, "rb") as file:
+                    said = os.fsdecode(file.read(4096).strip())
+            except OSError:
+                return "-"
+            git_dir = os.path.join(root, said.removeprefix("gitdir:").strip())
+    return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD"))
+
+
+def digest_text(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _claim_key(claim: Claim) -> str:
+    """What makes a claim the same one after an edit elsewhere in the memory."""
+    return "\0".join((claim.kind, claim.owner, claim.name, claim.place))
+
+
+def _as_changed(question: Question, verdict: Verdict, since: str) -> Verdict:
+    return changed(
+        question, "body-changed", f"still in {verdict.place}, but its code changed {since}", verdict.place, seen=verdict.seen,
+        dirty=verdict.is_dirty,
+    )  # fmt: skip
+
+
+def _seen_then(world: World, asked: Sequence[tuple[int, Question, Verdict]]) -> Iterable[tuple[int, str]]:
+    """The confirmed symbols whose code was another one at the commit of their memory, and the day of that commit."""
+    past, now = world.past, world.now
+    names: dict[int, tuple[str, str, str]] = {}
+    for at, question, verdict in asked:
+        commit = past.commit_at(question.written_at or 0)
+        path = verdict.place.rpartition(":")[0]
+        if commit is not None and commit.id != now.state.head and path:
+            names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", path, commit.day)
+    oids = past.oids([name for name, _, _ in names.values()])
+    wanted: dict[str, list[int]] = defaultdict(list)
+    for at, (name, path, _) in names.items():
+        oid = oids.get(name)
+        if oid is not None and path not in now.path_of_blob.get(oid, ()):
+            wanted[oid.hex()].append(at)
+    verdicts = {at: verdict for at, _, verdict in asked}
+    for oid_hex, data in world.git.blobs(list(wanted), limit=LARGEST) if wanted else ():
+        outlines: dict[str, tuple[Outline, ...]] = {}
+        for at in wanted[oid_hex] if data is not None else ():
+            _, path, day = names[at]
+            if path not in outlines:
+                outlines[path] = outline_of(data or b"", path)
+            digests = [item.digest for item in outlines[path] if item.name == verdicts[at].claim.name]
+            if digests and verdicts[at].seen not in digests:
+                yield at, day
+
+
+def pack_verdict(verdict: Verdict) -> list[Any]:
+    return [list(verdict.claim), *verdict[1:]]
+
+
+def unpack_verdict(packed: list[Any]) -> Verdict:
+    claim, word, reason, why, place, candidates, *rest = packed
+    return Verdict(Claim(*claim), word, reason, why, place, tuple(candidates), *rest)
+
+
+def count_verdicts(checked: Iterable[Checked]) -> dict[str, int]:
+    items = list(checked)
+    return {word: sum(item.count(word) for item in items) for word in VERDICTS}

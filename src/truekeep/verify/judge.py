@@ -1,0 +1,118 @@
+"""The judge: all claims of a run against one repository, each with its verdict.
+
+What needs looking up is looked up together (one pass over the repository's facts, one question to git), then each claim is
+judged for itself. Nothing is confirmed by default, and what could not be asked is unverifiable, never gone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from truekeep.repo import GitFailed
+from truekeep.verify.lines import check_line
+from truekeep.verify.paths import check_path
+from truekeep.verify.symbols import Symbols
+from truekeep.verify.things import (
+    check_bundle,
+    check_commits,
+    check_containers,
+    check_decision,
+    check_package,
+    check_ports,
+    check_script,
+    check_units,
+    check_urls,
+    check_version,
+)
+from truekeep.verify.tree import OutOfTime
+from truekeep.verify.verdict import Question, Verdict, unverifiable
+from truekeep.verify.world import World
+
+_SYMBOLS = ("symbol", "method", "env", "flag")
+_ONE_BY_ONE = {
+    "path": check_path,
+    "directory": check_path,
+    "line": check_line,
+    "package": check_package,
+    "version": check_version,
+    "script": check_script,
+    "bundle": check_bundle,
+    "decision": check_decision,
+}
+
+
+def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
+    """A verdict for each question, in order; None where a weak claim turned out to be none."""
+    by_kind: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        by_kind[question.claim.kind].append(question)
+    found: dict[int, Verdict | None] = {}
+    units: dict[str, list[str]] = defaultdict(list)
+    for question in by_kind["unit"]:
+        units[f"{question.memory}\0{question.claim.line}"].append(question.claim.name)
+    _load_history(world, questions)
+    found.update(check_commits(world, by_kind["commit"]))
+    found.update(check_units(world, by_kind["unit"]))
+    found.update(check_ports(world, by_kind["port"], units))
+    found.update(check_containers(world, by_kind["container"]))
+    found.update(check_urls(world, by_kind["url"]))
+    found.update(_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    for kind, check in _ONE_BY_ONE.items():
+        for question in by_kind[kind]:
+            found[id(question)] = _guarded(check, world, question)
+    return [found.get(id(question)) for question in questions]
+
+
+def _load_history(world: World, questions: Sequence[Question]) -> None:
+    """Read rename records once, back to the oldest day that a missing path needs."""
+    needed = [
+        question.written_at
+        for question in questions
+        if question.claim.kind in ("path", "directory", "line") or question.claim.place
+    ]
+    if needed:
+        days = [at for at in needed if at is not None]
+        try:
+            world.past.load(min(days) - 2 * 86_400 if days and len(days) == len(needed) else 0)
+        except OutOfTime:
+            return
+
+
+def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
+    if not questions:
+        return {}
+    symbols = Symbols(world, questions)
+    found: dict[int, Verdict | None] = {}
+    missing = []
+    for question in questions:
+        verdict = symbols.check_now(question) if question.claim.kind in ("symbol", "method") else None
+        if verdict is None:
+            missing.append(question)
+        else:
+            found[id(question)] = verdict
+    try:
+        symbols.prepare_past(missing)
+    except OutOfTime:
+        for question in missing:
+            found[id(question)] = unverifiable(question, "out-of-time", "not found in the time that was given")
+        return found
+    for question in missing:
+        try:
+            found[id(question)] = symbols.check_past(question)
+        except OutOfTime:
+            found[id(question)] = unverifiable(question, "out-of-time", "not found in the time that was given")
+        except GitFailed as error:
+            found[id(question)] = unverifiable(question, "git-failed", error.why)
+    return found
+
+
+def _guarded(check: object, world: World, question: Question) -> Verdict | None:
+    assert callable(check)
+    try:
+        verdict: Verdict | None = check(world, question)
+    except OutOfTime:
+        return unverifiable(question, "out-of-time", "not found in the time that was given")
+    except GitFailed as error:
+        return unverifiable(question, "git-failed", error.why)
+    return verdict

@@ -1,0 +1,312 @@
+"""What git remembers: which commit a memory was written at, where a file went, who deleted it, what code looked like.
+
+Moves come from each commit's own rename records, chained: one comparison of two ends finds a fraction of them. The
+records are read once, newest first, as far back as a question needs, and later only what is new since.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from truekeep.repo import Git, GitFailed
+from truekeep.verify.store import Store
+from truekeep.verify.tree import OutOfTime, PastTree, State, read_past
+
+_DAY = 86_400
+_STEPS = 60  # renames that one path is followed through
+_AGES = (45, 180, 365, 730, 1_460, 2_920)  # days: where to look for something that has no date
+
+
+class Commit(NamedTuple):
+    """A commit that says something about a claim."""
+
+    id: str
+    at: int
+
+    @property
+    def day(self) -> str:
+        return time.strftime("%Y-%m-%d", time.gmtime(self.at)) if self.at else ""
+
+
+class Trail(NamedTuple):
+    """Where a path went: the last name that is known, and the commit that took it there or away."""
+
+    path: str  # empty: deleted
+    commit: Commit
+    last: str  # the last name that it had
+
+
+class Past:
+    """The history of one repository, as far as it was asked."""
+
+    def __init__(self, git: Git, store: Store, state: State, *, deadline: float | None = None) -> None:
+        self.git, self.store, self.state, self.deadline = git, store, state, deadline
+        self.key = state.git_dir
+        self._since: int | None = None
+        self._trees: dict[str, PastTree] = {}
+        self.problem = ""  # why history could not be read, for people
+
+    def _check_time(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfTime
+
+    # Commits.
+
+    def commit_at(self, at: int) -> Commit | None:
+        """The commit that the main line was at, at this time; None when there was none yet."""
+        if not self.state.head:
+            return None
+        if at >= self.state.head_at:
+            return Commit(self.state.head, self.state.head_at)
+        key = f"at {self.key} {self.state.head} {at}"
+        known = self.store.answer(key)
+        if known is None:
+            line = self._main_line_at(at)
+            known = f"{line[0]} {line[1]}" if line else ""
+            self.store.remember(key, known)
+        if not known:
+            return None
+        oid, _, seconds = known.partition(" ")
+        return Commit(oid, int(seconds))
+
+    def _main_line_at(self, at: int) -> tuple[str, int] | None:
+        for commit, seconds in self._main_line:
+            if seconds <= at:
+                return commit, seconds
+        return None
+
+    @cached_property
+    def _main_line(self) -> list[tuple[str, int]]:
+        """The commits of the main line, newest first."""
+        try:
+            raw = (
+                self.git.run("rev-list", "--first-parent", "--timestamp", "HEAD", "--", timeout=60)
+                .decode()
+                .splitlines()
+            )
+        except GitFailed as error:
+            self.problem = error.why
+            return []
+        return [(oid, int(seconds)) for seconds, _, oid in (line.partition(" ") for line in raw)]
+
+    def oldest(self) -> int:
+        return self._main_line[-1][1] if self._main_line else 0
+
+    # Files.
+
+    def load(self, since: int) -> None:
+        """Have the records of renames and deletions since this time. 0: of all history."""
+        if self._since is not None and self._since <= since:
+            return
+        if not self.state.head or self.state.is_lazy:
+            self._since = 0
+            return
+        row = self.store.row("SELECT newest, since FROM history WHERE repository = ?", (self.key,))
+        if row is not None and row[0] == self.state.head and row[1] <= since:
+            self._since = row[1]
+            return
+        self._check_time()
+        try:
+            if row is not None and row[1] <= since and self._descends(row[0]):
+                self._append(f"{row[0]}..HEAD", since=0, keep=True)
+                self._since = row[1]
+            else:
+                self._append("HEAD", since=since, keep=False)
+                self._since = since
+        except GitFailed as error:
+            self.problem = error.why
+            self._since = since
+
+    def _descends(self, commit: str) -> bool:
+        try:
+            self.git.run("merge-base", "--is-ancestor", commit, "HEAD")
+        except GitFailed:
+            return False  # history was rewritten, or the commit is gone: read it anew
+        return True
+
+    def _append(self, revisions: str, *, since: int, keep: bool) -> None:
+        limit = [f"--since=@{since}"] if since else []
+        raw = self.git.run(
+            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "-M", "-l2000", "--diff-filter=DR", "--name-status",
+            "-z", "--no-decorate", "--format=%x02%H %ct", *limit, revisions, "--", timeout=120,
+        )  # fmt: skip
+        rows = list(_records(raw))
+        with self.store.transaction():
+            if not keep:
+                self.store.run("DELETE FROM step WHERE repository = ?", (self.key,))
+            self.store.many("INSERT INTO step VALUES (?, ?, ?, ?, ?)", [(self.key, *row) for row in rows])
+            self.store.run(
+                "INSERT INTO history VALUES (?, ?, ?) ON CONFLICT (repository) DO UPDATE SET newest = excluded.newest"
+                + ("" if keep else ", since = excluded.since"),
+                (self.key, self.state.head, since),
+            )
+
+    def follow(self, path: str, since: int | None, alive: Container[str]) -> Trail | None:
+        """Where a path went after this time; without one, after its last mention. None: history has no trace of it."""
+        self.load(since or 0)
+        current, last = path, ""
+        at = since - _DAY if since is not None else None
+        trail: Trail | None = None
+        for _ in range(_STEPS):
+            rows = self.store.rows(
+                "SELECT at, id, new FROM step WHERE repository = ? AND old = ? ORDER BY at", (self.key, current)
+            )
+            if at is not None:
+                rows = [row for row in rows if row[0] >= at and row[1] != last]
+            if not rows:
+                break
+            # From a known day on, the first thing that happened; otherwise the last, because the path is not there now.
+            when, last, new = rows[0] if at is not None else rows[-1]
+            at = when
+            trail = Trail(new, Commit(last, when), new or current)
+            current = new or current
+            if new and new in alive:
+                return trail
+        if trail is not None and trail.path:
+            return Trail("", trail.commit, trail.path)
+        return trail
+
+    def name_then(self, path: str, at: int) -> str:
+        """What a file of today was called at that time."""
+        self.load(at)
+        current, limit = path, None
+        for _ in range(_STEPS):
+            rows = self.store.rows(
+                "SELECT at, old FROM step WHERE repository = ? AND new = ? AND at > ? ORDER BY at DESC",
+                (self.key, current, at),
+            )
+            row = next((row for row in rows if limit is None or row[0] < limit), None)
+            if row is None:
+                return current
+            current, limit = row[1], row[0]
+        return current
+
+    def under(self, folder: str, since: int | None) -> list[str]:
+        """The files that once were under a folder and left it."""
+        self.load(since or 0)
+        rows = self.store.rows(
+            "SELECT DISTINCT old FROM step WHERE repository = ? AND old > ? AND old < ? AND at >= ? LIMIT 400",
+            (self.key, f"{folder}/", f"{folder}0", (since or 0) - _DAY),
+        )
+        return [row[0] for row in rows]
+
+    def with_name(self, name: str, since: int | None) -> list[str]:
+        """Every path of the records that ends in this file name."""
+        self.load(since or 0)
+        rows = self.store.rows(
+            "SELECT DISTINCT old FROM step WHERE repository = ? AND (old = ? OR old LIKE ? ESCAPE '\\') LIMIT 20",
+            (self.key, name, "%/" + name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")),
+        )
+        return [row[0] for row in rows]
+
+    def elsewhere(self, path: str) -> Commit | None:
+        """The last commit on any branch that touches a path."""
+        return self.last_touch(path, "--all")
+
+    def last_touch(self, path: str, revisions: str = "HEAD") -> Commit | None:
+        key = f"touch {self.key} {self.state.head} {revisions} {path}"
+        known = self.store.answer(key)
+        if known is None:
+            self._check_time()
+            try:
+                lines = self.git.lines(
+                    "log", "-1", "--no-show-signature", "--format=%H %ct", revisions, "--", path, timeout=20
+                )
+            except GitFailed:
+                return None
+            known = lines[0] if lines else ""
+            self.store.remember(key, known)
+        oid, _, at = known.partition(" ")
+        return Commit(oid, int(at)) if oid else None
+
+    # Code.
+
+    def tree(self, commit: str) -> PastTree | None:
+        tree = self._trees.get(commit)
+        if tree is None:
+            self._check_time()
+            try:
+                tree = read_past(self.git, self.store, self.key, commit, deadline=self.deadline)
+            except GitFailed as error:
+                self.problem = error.why
+                return None
+            if len(self._trees) >= 4:
+                self._trees.pop(next(iter(self._trees)))
+            self._trees[commit] = tree
+        return tree
+
+    def checkpoints(self) -> list[Commit]:
+        """Where to look for something that has no date: a few commits, further and further back."""
+        found: list[Commit] = []
+        for days in _AGES:
+            commit = self.commit_at(self.state.head_at - days * _DAY)
+            if commit is None:
+                break
+            if commit.id not in (self.state.head, *(item.id for item in found)):
+                found.append(commit)
+        if self._main_line and found and self.state.head_at - self.oldest() > 2 * _AGES[-1] * _DAY:
+            middle = self.commit_at((found[-1].at + self.oldest()) // 2)
+            if middle is not None:
+                found.append(middle)
+        return found
+
+    def oids(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The blob ids of `commit:path` names; what is missing is left out."""
+        asked = [name for name in dict.fromkeys(names) if "\n" not in name]
+        if not asked:
+            return {}
+        given = "\n".join(asked).encode("utf-8", "surrogateescape") + b"\n"
+        try:
+            raw = self.git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", given=given, timeout=60)
+        except GitFailed:
+            return {}
+        found = {}
+        for name, line in zip(asked, raw.decode("utf-8", "replace").split("\n"), strict=False):
+            parts = line.split(" ")
+            if len(parts) == 2 and parts[1] == "blob":
+                found[name] = bytes.fromhex(parts[0])[:20]
+        return found
+
+    def deleting(self, word: str, paths: Sequence[str], since: int) -> Commit | None:
+        """The last commit that took a word out of these files."""
+        key = f"out {self.key} {self.state.head} {since} {word} {' '.join(paths)}"
+        known = self.store.answer(key)
+        if known is None:
+            self._check_time()
+            try:
+                lines = self.git.lines(
+                    "log", "-1", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%H %ct", f"-S{word}",
+                    f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *paths, timeout=20,
+                )  # fmt: skip
+            except GitFailed:
+                return None
+            known = lines[0] if lines else ""
+            self.store.remember(key, known)
+        oid, _, at = known.partition(" ")
+        return Commit(oid, int(at)) if oid else None
+
+
+def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
+    """The rename and delete records of a log, as (time, commit, old, new)."""
+    commit, at = "", 0
+    items = iter(raw.split(b"\0"))
+    for item in items:
+        item = item.lstrip(b"\n")
+        if item.startswith(b"\x02"):
+            oid, _, seconds = item[1:].partition(b" ")
+            commit, at = oid.decode(), int(seconds.split(b"\n")[0])
+            _, _, item = item.partition(b"\n")
+            item = item.lstrip(b"\n")
+        if item == b"D":
+            yield at, commit, _shown(next(items, b"")), ""
+        elif item.startswith(b"R"):
+            old = _shown(next(items, b""))
+            yield at, commit, old, _shown(next(items, b""))
+
+
+def _shown(raw: bytes) -> str:
+    """A path as text that a database takes; one that is no UTF-8 will simply match nothing."""
+    return raw.decode("utf-8", "backslashreplace")

@@ -1,0 +1,260 @@
+"""Paths and folders: there, moved by a rename, deleted by a commit, outside, or never seen."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from truekeep.verify.past import Trail
+from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.world import World
+
+
+class Place(NamedTuple):
+    """Where a path of a memory is now."""
+
+    path: str  # empty: nowhere
+    is_moved: bool = False
+    trail: Trail | None = None
+
+
+def check_path(world: World, question: Question) -> Verdict | None:
+    """The verdict on a path or folder; None when it is a weak claim that the repository knows nothing of."""
+    claim = question.claim
+    name = claim.name
+    if name.startswith(("/", "~")):
+        inside = _inside(world, name)
+        if inside is None:
+            return outside(question, name)
+        name = inside
+    place = find_place(world, name, question)
+    is_folder = claim.kind == "directory"
+    if place is not None and place.path and not place.is_moved:
+        return _there(world, question, place.path)
+    if place is not None and place.path:
+        return _moved(question, place)
+    if place is not None and place.trail is not None:
+        commit = place.trail.commit
+        what = f"deleted in {commit.id[:10]} on {commit.day}"
+        return gone(question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last)
+    if name in world.now.deleted or _was_folder(world, name):
+        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE)
+    return _missing(world, question, name, is_folder=is_folder)
+
+
+def find_place(world: World, name: str, question: Question) -> Place | None:
+    """Where a path is; None when neither the checkout nor its history knows it."""
+    key = (name, question.written_at, question.claim.is_weak)
+    known = _cache(world)
+    if key not in known:
+        known[key] = _find_place(world, name, question)
+    return known[key]
+
+
+def _cache(world: World) -> dict[tuple[str, int | None, bool], Place | None]:
+    cache: dict[tuple[str, int | None, bool], Place | None] | None = getattr(world, "_places", None)
+    if cache is None:
+        cache = {}
+        world._places = cache  # type: ignore[attr-defined]
+    return cache
+
+
+def _find_place(world: World, name: str, question: Question) -> Place | None:
+    now = world.now
+    for candidate in _spellings(world, name):
+        if now.has(candidate) or now.has_folder(candidate):
+            return Place(candidate)
+    bare = name.lstrip("/")
+    is_bare = "/" not in bare
+    if not is_bare and ".." not in bare.split("/") and _on_disk(world, bare):
+        return Place(bare)
+    if is_bare:
+        return _bare_place(world, bare, question)
+    trail = world.past.follow(bare, question.written_at, now.position)
+    if trail is not None:
+        return Place(trail.path, is_moved=bool(trail.path), trail=trail)
+    if (heir := _moved_folder(world, bare, question)) is not None:
+        return heir
+    if (folded := now.by_lower.get(bare.lower())) is not None:
+        return Place(folded, is_moved=True)
+    ending = "/" + bare
+    matches = [path for path in now.by_name.get(bare.rpartition("/")[2], ()) if path.endswith(ending)]
+    if not matches:
+        matches = [folder for folder in now.folders if folder.endswith(ending)]
+    return Place(matches[0]) if len(matches) == 1 else None
+
+
+def _spellings(world: World, name: str) -> list[str]:
+    """A path as a memory may write it: from the root, with the repository's name in front, or rooted with a slash."""
+    bare = name.strip("/")
+    found = [bare]
+    head, _, rest = bare.partition("/")
+    if rest and head == world.name:
+        found.append(rest)
+    return found
+
+
+def _bare_place(world: World, name: str, question: Question) -> Place | None:
+    """A file's name without its folder: there if any file has it, moved or gone if exactly one ever had."""
+    matches = world.now.by_name.get(name, [])
+    if len(matches) == 1:
+        return Place(matches[0])
+    if matches:
+        return Place(name)
+    if _on_disk(world, name):
+        return Place(name)
+    trails = [
+        trail
+        for path in world.past.with_name(name, question.written_at)
+        if (trail := world.past.follow(path, question.written_at, world.now.position)) is not None
+    ]
+    if not trails:
+        return None
+    alive = {trail.path for trail in trails if trail.path}
+    if len(alive) == 1 and len(trails) == 1:
+        return Place(alive.pop(), is_moved=True, trail=trails[0])
+    if not alive:
+        return Place("", trail=max(trails, key=lambda trail: trail.commit.at))
+    return None
+
+
+def _moved_folder(world: World, folder: str, question: Question) -> Place | None:
+    """A folder whose files went: to where most of those that live went, if that is one place."""
+    files = world.past.under(folder, question.written_at)
+    if not files:
+        return None
+    heirs: dict[str, int] = {}
+    alive = 0
+    last: Trail | None = None
+    for path in files:
+        trail = world.past.follow(path, question.written_at, world.now.position)
+        if trail is None:
+            continue
+        last = trail if last is None or trail.commit.at > last.commit.at else last
+        if trail.path:
+            alive += 1
+            tail = path[len(folder) :]
+            if trail.path.endswith(tail):
+                heir = trail.path[: -len(tail)]
+                heirs[heir] = heirs.get(heir, 0) + 1
+    if last is None:
+        return None
+    best = max(heirs, key=lambda heir: heirs[heir], default="")
+    if best and heirs[best] * 5 >= alive * 3 and world.now.has_folder(best):
+        return Place(best, is_moved=True, trail=last._replace(path=best))
+    return Place("", trail=last._replace(path="", last=best or folder))
+
+
+def _was_folder(world: World, name: str) -> bool:
+    prefix = name.strip("/") + "/"
+    return any(path.startswith(prefix) for path in world.now.deleted)
+
+
+def _on_disk(world: World, path: str) -> bool:
+    """Whether something lies there although git does not list it: ignored, or an empty folder. No link leads out."""
+    full = os.path.join(world.root, path)
+    try:
+        if not os.path.lexists(full):
+            return False
+        real = os.path.realpath(full)
+    except (OSError, ValueError):
+        return False
+    return real == world.root or real.startswith(world.root + os.sep)
+
+
+def _inside(world: World, name: str) -> str | None:
+    """A rooted path as one inside the repository; None when it leads outside."""
+    full = os.path.expanduser(name) if name.startswith("~") else name
+    full = os.path.normpath(full)
+    for root in {world.root, os.path.abspath(world.root)}:
+        if full.startswith(root + "/"):
+            return full[len(root) + 1 :]
+    if name.startswith("~"):
+        return None
+    first = name.lstrip("/").split("/")[0]
+    if os.path.lexists("/" + first) and not world.now.has_folder(first):
+        return None
+    return name.lstrip("/")
+
+
+def outside(question: Question, name: str) -> Verdict:
+    """A path outside the repository: whether it is there, and nothing of what is in it."""
+    try:
+        there = os.path.lexists(os.path.expanduser(name))
+    except (OSError, ValueError):
+        there = False
+    if there:
+        return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
+    return unverifiable(question, "outside", "outside the repository, and not on this machine: it may be on another")
+
+
+def _there(world: World, question: Question, path: str) -> Verdict:
+    name = question.claim.name.strip("/")
+    dirty = path in world.now.position and world.now.is_dirty(path)
+    if path == name or path == question.claim.name:
+        listed = world.now.has(path) or world.now.has_folder(path)
+        if not listed and "/" not in path and len(world.now.by_name.get(path, ())) > 1:
+            several = tuple(world.now.by_name[path][:5])
+            return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
+        why = "there" if listed else "there, but git does not keep it"
+        return confirmed(question, "exists", why, path, dirty=dirty)
+    return confirmed(question, "exists", f"there as {path}", path, dirty=dirty)
+
+
+def _moved(question: Question, place: Place) -> Verdict:
+    trail = place.trail
+    if trail is None:
+        return moved(question, "letter-case", "there with other capitals", place.path)
+    commit = trail.commit
+    what = f"renamed to {place.path} in {commit.id[:10]} on {commit.day}"
+    return moved(question, "renamed", what, place.path, commit=commit.id, day=commit.day, rank=GIT)
+
+
+def _missing(world: World, question: Question, name: str, *, is_folder: bool) -> Verdict | None:
+    """Neither there nor known to this branch's history."""
+    claim = question.claim
+    bare = name.strip("/")
+    parts = bare.split("/")
+    now = world.now
+    if ".." in parts:
+        return None if claim.is_weak else unverifiable(question, "relative", "leads upwards from a place nobody knows")
+    if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
+        return confirmed(question, "in-memory", "a file of this memory")
+    several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
+    if several:
+        return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
+    if claim.is_weak:
+        return None
+    near = tuple(now.by_name.get(parts[-1], ())[:5])
+    if not now.state.head:
+        return unverifiable(question, "no-commits", "nothing was committed here yet")
+    if not world.is_complete or not now.state.is_whole or world.past.problem:
+        return unverifiable(
+            question, "incomplete", "not here, but this clone does not have everything", candidates=near
+        )
+    other = world.past.elsewhere(bare)
+    if other is not None:
+        if world.past.last_touch(bare) is None:
+            why = f"not on this branch; another one has it ({other.id[:10]}, {other.day})"
+            return unverifiable(question, "other-branch", why, candidates=near)
+        return gone(
+            question, "deleted", f"no longer there since {other.id[:10]} on {other.day}", commit=other.id, day=other.day
+        )
+    if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
+        return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
+    if _is_ignored(world, bare):
+        return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    if not world.is_newer_than(question.written_at):
+        why = "never seen in this history; the memory may be newer than this checkout"
+        return unverifiable(question, "never-seen", why, candidates=near)
+    return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def _is_ignored(world: World, path: str) -> bool:
+    from truekeep.repo import GitFailed
+
+    try:
+        world.git.run("check-ignore", "-q", "--no-index", "--", path)
+    except GitFailed:
+        return False
+    return True

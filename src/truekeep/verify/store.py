@@ -1,0 +1,174 @@
+"""What verification has seen before: facts by blob, the last look at each checkout, history, answers. All of it derived.
+
+One SQLite file beside the index. Facts belong to a blob (its id and language), so worktrees, clones and old commits
+share them, and a second run reads only what changed. Deleting the file costs time and nothing else; a damaged one is
+thrown away, and one that cannot be written is replaced by memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+VERSION = 1  # raise it when facts are read differently: the file is begun anew
+
+_SCHEMA = """
+CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
+CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a blob defines: CRC-32 of each name
+CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
+CREATE TABLE mentions (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);   -- the words of its comments, or of a document
+CREATE TABLE outline (id INTEGER PRIMARY KEY, definitions TEXT NOT NULL);
+CREATE TABLE checkout (root TEXT PRIMARY KEY, listing BLOB, state TEXT NOT NULL);
+CREATE TABLE history (repository TEXT PRIMARY KEY, newest TEXT NOT NULL, since INTEGER NOT NULL);
+CREATE TABLE step (repository TEXT NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
+CREATE INDEX step_old ON step(repository, old);
+CREATE INDEX step_new ON step(repository, new);
+CREATE TABLE answer (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE verdict (
+  path TEXT PRIMARY KEY, digest BLOB NOT NULL, at REAL NOT NULL, stamp TEXT NOT NULL, verdicts TEXT NOT NULL
+);
+CREATE TABLE print (
+  memory TEXT NOT NULL, claim TEXT NOT NULL, seen TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (memory, claim)
+) WITHOUT ROWID;
+CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NULL, what TEXT NOT NULL);
+"""
+
+
+class Store:
+    """The file of facts, open; or its stand-in in memory."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._db = self._open(path)
+
+    def _open(self, path: str) -> apsw.Connection:
+        for _ in range(2):
+            try:
+                return _connect(path)
+            except (apsw.CorruptError, apsw.NotADBError, _OtherVersion):
+                for tail in ("", "-journal"):
+                    with contextlib.suppress(OSError):
+                        os.unlink(path + tail)
+            except (apsw.Error, OSError):
+                break
+        return _connect(":memory:")
+
+    def close(self) -> None:
+        with contextlib.suppress(apsw.Error):
+            self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except (apsw.BusyError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError):
+            self._retreat()
+            self._db.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(apsw.Error):
+                self._db.execute("ROLLBACK")
+            raise
+        try:
+            self._db.execute("COMMIT")
+        except apsw.Error:
+            with contextlib.suppress(apsw.Error):
+                self._db.execute("ROLLBACK")
+
+    def _retreat(self) -> None:
+        """Carry what can be read into memory and leave the file alone."""
+        memory = apsw.Connection(":memory:")
+        try:
+            with memory.backup("main", self._db, "main") as backup:
+                while not backup.done:
+                    backup.step(10_000)
+        except apsw.Error:
+            memory = _connect(":memory:")
+        self._db = memory
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return list(self._db.execute(sql, tuple(values)))
+
+    def row(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        for row in self._db.execute(sql, tuple(values)):
+            return tuple(row)
+        return None
+
+    def iter(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        yield from self._db.execute(sql, tuple(values))
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._db.execute(sql, tuple(values))
+
+    def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        self._db.executemany(sql, values)
+
+    # Facts.
+
+    def blob_ids(self, wanted: Sequence[tuple[bytes, str]]) -> dict[tuple[bytes, str], int]:
+        """The ids of the blobs that are known already."""
+        found: dict[tuple[bytes, str], int] = {}
+        for oid, language in wanted:
+            for (number,) in self._db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
+                found[oid, language] = number
+        return found
+
+    def add_blob(self, oid: bytes, language: str, names: bytes, words: bytes, mentions: bytes) -> int:
+        db = self._db
+        for (number,) in db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
+            return int(number)
+        db.execute("INSERT INTO blob (oid, language) VALUES (?, ?)", (oid, language))
+        number = db.last_insert_rowid()
+        if names:
+            db.execute("INSERT INTO names VALUES (?, ?)", (number, names))
+        if words:
+            db.execute("INSERT INTO words VALUES (?, ?)", (number, words))
+        if mentions:
+            db.execute("INSERT INTO mentions VALUES (?, ?)", (number, mentions))
+        return number
+
+    def keys(self, table: str) -> Iterator[tuple[int, bytes]]:
+        """Every blob's keys of one table, in the order of their ids."""
+        assert table in ("names", "words", "mentions")
+        yield from self._db.execute(f"SELECT id, keys FROM {table} ORDER BY id")  # noqa: S608
+
+    # Answers that git took long to find.
+
+    def answer(self, key: str) -> str | None:
+        row = self.row("SELECT value FROM answer WHERE key = ?", (key,))
+        return str(row[0]) if row else None
+
+    def remember(self, key: str, value: str) -> None:
+        with contextlib.suppress(apsw.Error):
+            self._db.execute("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
+
+
+class _OtherVersion(Exception):
+    pass
+
+
+def _connect(path: str) -> apsw.Connection:
+    db = apsw.Connection(path)
+    db.set_busy_timeout(2_000)
+    db.execute("PRAGMA synchronous = OFF")  # derived: a torn file is found out and thrown away
+    version = next(iter(db.execute("PRAGMA user_version")))[0]
+    if version == VERSION:
+        return db
+    if version or next(iter(db.execute("SELECT count(*) FROM sqlite_schema")))[0]:
+        db.close()
+        raise _OtherVersion
+    with contextlib.suppress(apsw.Error):
+        db.execute("PRAGMA page_size = 8192")
+    db.execute("BEGIN IMMEDIATE")
+    if next(iter(db.execute("PRAGMA user_version")))[0] != VERSION:  # another process was faster
+        db.execute(_SCHEMA)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+    db.execute("COMMIT")
+    return db

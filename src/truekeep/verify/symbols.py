@@ -1,0 +1,440 @@
+"""Symbols: defined in code now, moved to another file, gone since a commit; flags, settings and constants by their word.
+
+A word that still occurs is no proof: what is only named in comments, documents or tests is not there. What was never
+here (another project's function) is no claim about this repository, so `gone` needs an old commit that had it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from truekeep.claims import Claim
+from truekeep.verify.facts import Kind, kind_of
+from truekeep.verify.past import Commit
+from truekeep.verify.paths import Place, find_place
+from truekeep.verify.tree import Outline, Tree
+from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.world import World, is_code, prefer
+
+_LOOKED_AT = 8  # files that are opened to find one definition
+_TREES = 12  # old commits that one run looks into
+_CONFIG = frozenset(("key",))
+
+
+class Spot(NamedTuple):
+    """A definition and the file that has it."""
+
+    path: str
+    outline: Outline
+
+    @property
+    def cite(self) -> str:
+        return f"{self.path}:{self.outline.line}"
+
+
+class Then(NamedTuple):
+    """What an old commit had."""
+
+    commit: Commit
+    spots: tuple[Spot, ...]  # definitions
+    users: tuple[str, ...]  # files whose code has the word
+
+
+class Symbols:
+    """All symbol claims of one run against one repository: looked up together, then judged one by one."""
+
+    def __init__(self, world: World, questions: Sequence[Question]) -> None:
+        self.world = world
+        self.questions = questions
+        self._names = self.find_names(question.claim for question in questions)
+        self._files = world.now.find("names", self._names)
+        self._users: dict[str, list[str]] = {}
+        self._then: dict[tuple[str, int | None], Then | None] = {}
+        self._outline_all()
+
+    @staticmethod
+    def find_names(claims: Iterable[Claim]) -> set[str]:
+        names = set()
+        for claim in claims:
+            names.add(claim.name)
+            if claim.owner and claim.kind == "method":
+                names.add(claim.owner.rpartition(".")[2])
+        return names
+
+    def _outline_all(self) -> None:
+        wanted: set[str] = set()
+        for question in self.questions:
+            wanted.update(self._likely(question))
+        self._outlines = dict(self.world.now.outlines(wanted))
+
+    def _likely(self, question: Question) -> list[str]:
+        """The few files that are opened for one claim."""
+        claim = question.claim
+        files = self._files.get(claim.name, [])
+        chosen = prefer(files)[:_LOOKED_AT]
+        if claim.place and (place := find_place(self.world, claim.place, question)) is not None and place.path:
+            chosen.append(place.path)
+        if claim.kind == "method":
+            owners = set(self._files.get(claim.owner.rpartition(".")[2], ()))
+            chosen += prefer(owners & set(files))[:_LOOKED_AT]
+            chosen += self._module_files(claim.owner)
+        return chosen
+
+    def outline(self, path: str) -> tuple[Outline, ...]:
+        if path not in self._outlines:
+            self._outlines[path] = self.world.outline(path)
+        return self._outlines[path]
+
+    def spots(self, name: str, paths: Iterable[str]) -> list[Spot]:
+        return [Spot(path, item) for path in paths for item in self.outline(path) if item.name == name]
+
+    # Now.
+
+    def check_now(self, question: Question) -> Verdict | None:
+        """The verdict that today's files alone can give; None when history must be asked."""
+        claim = question.claim
+        if claim.place:
+            verdict = self._in_named_file(question)
+            if verdict is not None:
+                return verdict
+            return None
+        if claim.kind == "method" and claim.owner:
+            return self._method(question)
+        spots = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        spots.sort(key=lambda spot: spot.outline.kind in _CONFIG)
+        if spots:
+            return self._defined(question, spots[0], len(spots))
+        return None
+
+    def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
+        return confirmed(
+            question, reason, f"defined in {spot.cite}" + (f" and {count - 1} more" if count > 1 else ""), spot.cite,
+            seen=spot.outline.digest, dirty=self.world.now.is_dirty(spot.path),
+        )  # fmt: skip
+
+    def _in_named_file(self, question: Question) -> Verdict | None:
+        """`name` in `file`: defined there, used there, or not there any more."""
+        claim = question.claim
+        place = find_place(self.world, claim.place, question)
+        if place is None or not place.path:
+            return None
+        spots = self.spots(claim.name, [place.path])
+        if claim.owner:
+            spots = [spot for spot in spots if _owned(spot.outline, claim.owner)] or spots
+        if spots:
+            if place.is_moved:
+                return self._moved_with_file(question, spots[0], place)
+            return self._defined(question, spots[0])
+        return None
+
+    def _moved_with_file(self, question: Question, spot: Spot, place: Place) -> Verdict:
+        commit = place.trail.commit if place.trail else None
+        why = f"its file is now {place.path}; defined at line {spot.outline.line}"
+        return moved(
+            question, "file-renamed", why, spot.cite, commit=commit.id if commit else "", day=commit.day if commit else "",
+            seen=spot.outline.digest,
+        )  # fmt: skip
+
+    def _method(self, question: Question) -> Verdict | None:
+        """`Owner.name`: in the body of that class, or in that module."""
+        claim = question.claim
+        owner = claim.owner.rpartition(".")[2]
+        files = set(self._files.get(claim.name, ()))
+        both = prefer(files & set(self._files.get(owner, ())))[: _LOOKED_AT * 2]
+        spots = [spot for spot in self.spots(claim.name, both) if _owned(spot.outline, claim.owner)]
+        spots = [spot for spot in spots if is_code(spot.path)] or spots
+        if not spots:
+            # Methods may stand apart from their type: Go, Rust and C++ name the owner in the scope.
+            apart = self.spots(claim.name, prefer(files)[: _LOOKED_AT * 2])
+            spots = [spot for spot in apart if _owned(spot.outline, claim.owner) and is_code(spot.path)]
+        if spots:
+            return self._defined(question, spots[0], len(spots))
+        modules = self._module_files(claim.owner)
+        spots = [spot for spot in self.spots(claim.name, modules) if not spot.outline.scope]
+        if spots:
+            return self._defined(question, spots[0])
+        return None
+
+    def _module_files(self, owner: str) -> list[str]:
+        """The files that a dotted module name may mean."""
+        stem = owner.replace(".", "/").replace("::", "/")
+        found = []
+        now = self.world.now
+        for base in (stem, f"src/{stem}", f"lib/{stem}"):
+            found += [path for ending in _MODULE_ENDINGS if now.has(path := base + ending)]
+        if not found and "/" in stem:
+            last = stem.rpartition("/")[2]
+            for ending in _MODULE_ENDINGS:
+                name = (last + ending).rpartition("/")[2]
+                tail = "/" + stem + ending
+                found += [path for path in now.by_name.get(name, ()) if path.endswith(tail)][:2]
+        return found[:4]
+
+    # Then.
+
+    def prepare_past(self, questions: Sequence[Question]) -> None:
+        """Look for what is missing in the commits that its memories were written at, one old tree after the other."""
+        wanted: dict[int | None, set[str]] = defaultdict(set)
+        for question in questions:
+            wanted[question.written_at].add(question.claim.name)
+        self._users = self.world.now.find("words", {question.claim.name for question in questions})
+        past = self.world.past
+        undated = {(name, None) for name in wanted.pop(None, set())}
+        dated: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
+        commits: dict[str, Commit] = {}
+        for at, names in wanted.items():
+            commit = past.commit_at(at) if at is not None else None
+            if commit is None or commit.id == past.state.head:
+                undated |= {(name, at) for name in names}
+                continue
+            commits[commit.id] = commit
+            dated[commit.id] |= {(name, at) for name in names}
+        most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
+        for oid in most_wanted[:_TREES]:
+            undated |= self._look_into(commits[oid], dated[oid])
+        for oid in most_wanted[_TREES:]:
+            undated |= dated[oid]
+        for commit in past.checkpoints() if undated else ():
+            undated = self._look_into(commit, undated)
+            if not undated:
+                break
+
+    def _look_into(self, commit: Commit, wanted: set[tuple[str, int | None]]) -> set[tuple[str, int | None]]:
+        """Search one old tree; what it does not have is left over."""
+        known: dict[tuple[str, int | None], Then | None] = {}
+        if not wanted:
+            return set()
+        tree = self.world.past.tree(commit.id)
+        if tree is None:
+            return wanted
+        names = {name for name, _ in wanted}
+        defining = tree.find("names", names)
+        outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_LOOKED_AT]})
+        users = tree.find("words", {name for name in names if not defining[name]})
+        for name, at in wanted:
+            spots = tuple(
+                Spot(path, item)
+                for path in prefer(defining[name])[:_LOOKED_AT]
+                for item in outlines.get(path, ())
+                if item.name == name
+            )
+            used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
+            if any(is_code(spot.path) for spot in spots) or used or spots:
+                known[name, at] = Then(commit, spots, used)
+        self._then.update(known)
+        return {item for item in wanted if item not in known}
+
+    def check_past(self, question: Question) -> Verdict | None:
+        """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
+        claim = question.claim
+        then = self._then.get((claim.name, question.written_at))
+        if claim.kind in ("env", "flag"):
+            return self._word_verdict(question, then)
+        if claim.place:
+            return self._left_its_file(question, then)
+        if claim.kind == "method" and claim.owner:
+            return self._lost_method(question, then)
+        return self._lost(question, then)
+
+    def _left_its_file(self, question: Question, then: Then | None) -> Verdict | None:
+        """`name` in `file`, and the file does not define it now, or is gone itself."""
+        claim = question.claim
+        place = find_place(self.world, claim.place, question)
+        elsewhere = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        if claim.owner:
+            elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)] or elsewhere
+        in_file_then = [spot for spot in then.spots if spot.path == claim.place] if then else []
+        if place is not None and place.path:
+            line = self.world.find_word(place.path, claim.name)
+            if line and not in_file_then and not (claim.is_definite and elsewhere):
+                cite = f"{place.path}:{line}"
+                if place.is_moved:
+                    return moved(question, "file-renamed", f"its file is now {place.path}", cite)
+                return confirmed(question, "used", f"named in {cite}, not defined there", cite)
+        if not elsewhere:
+            return self._lost(question, then)
+        heir = _heir(in_file_then, elsewhere)
+        if heir is not None:
+            return moved(
+                question, "defined-elsewhere", f"now defined in {heir.cite}", heir.cite, seen=heir.outline.digest
+            )
+        cites = tuple(spot.cite for spot in elsewhere[:5])
+        if place is None and not in_file_then:
+            return self._defined(question, elsewhere[0], len(elsewhere))
+        what = f"no longer in {claim.place}; {len(elsewhere)} other places define the name"
+        return gone(question, "several", what, candidates=cites, rank=CODE)
+
+    def _lost_method(self, question: Question, then: Then | None) -> Verdict | None:
+        """`Owner.name` without such a name in the body of such an owner."""
+        claim = question.claim
+        owner = claim.owner.rpartition(".")[2]
+        now = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        owned_then = [spot for spot in then.spots if _owned(spot.outline, claim.owner)] if then else []
+        owners = prefer(self._files.get(owner, ()))
+        in_code = [path for path in owners if is_code(path)]
+        if owned_then:
+            heir = _heir(owned_then, now)
+            if heir is not None and (not in_code or heir.outline.kind == owned_then[0].outline.kind):
+                why = f"now {heir.outline.qualified} in {heir.cite}"
+                if heir.outline.scope.rpartition(".")[2] != owner:
+                    return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", (heir.cite,))
+                return moved(question, "defined-elsewhere", why, heir.cite, seen=heir.outline.digest)
+            cites = tuple(spot.cite for spot in now[:5])
+            return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
+        modules = self._module_files(claim.owner)
+        for path in modules:
+            if line := self.world.find_word(path, claim.name):
+                return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
+        if now and (in_code or modules):
+            cite = now[0].cite
+            return confirmed(
+                question,
+                "inherited",
+                f"both names are defined; {claim.name} at {cite}, not in the body of {owner}",
+                cite,
+            )
+        if now:
+            if claim.is_weak:
+                return None
+            return confirmed(
+                question,
+                "defined",
+                f"{claim.name} is defined in {now[0].cite}; nothing here is called {owner}",
+                now[0].cite,
+            )
+        if claim.is_weak and not in_code and not modules:
+            return None
+        return self._lost(question, then)
+
+    def _lost(self, question: Question, then: Then | None) -> Verdict | None:
+        """A name that no code defines now."""
+        claim = question.claim
+        users = [path for path in prefer(self._users.get(claim.name, ())) if self.world.find_word(path, claim.name)]
+        in_code = [path for path in users[:_LOOKED_AT] if is_code(path)]
+        defined_then = [spot for spot in then.spots if is_code(spot.path)] if then else []
+        tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_LOOKED_AT])
+        if defined_then and not (in_code and not _is_telling(defined_then)):
+            return self._gone_then(question, then, "", ())
+        if in_code:
+            line = self.world.find_word(in_code[0], claim.name)
+            cite = f"{in_code[0]}:{line}"
+            return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)
+        if tests and not (then and then.users):
+            return self._defined(question, tests[0], len(tests), "defined-in-tests")
+        if then is not None and (then.users or then.spots) and not tests:
+            return self._gone_then(question, then, "", ())
+        if claim.is_weak:
+            return None
+        return self._never(question)
+
+    def _gone_then(self, question: Question, then: Then | None, what: str, candidates: tuple[str, ...]) -> Verdict:
+        """Gone, with the last place, the commit that took it, and where it is still named."""
+        assert then is not None
+        if not self.world.is_complete:
+            return unverifiable(question, "incomplete", "not found, but this clone does not have everything")
+        claim = question.claim
+        spot = next((spot for spot in then.spots if is_code(spot.path)), then.spots[0] if then.spots else None)
+        where = spot.path if spot else then.users[0]
+        commit = None
+        if self.world.options.deleting:
+            paths = dict.fromkeys((where, self.world.past.name_then(where, then.commit.at)))
+            commit = self.world.past.deleting(claim.name, tuple(paths), then.commit.at)
+        said = f"{what}; " if what else ""
+        had = f"was in {where} at {then.commit.id[:10]}"
+        out = f", taken out in {commit.id[:10]} on {commit.day}" if commit else ""
+        mention = "" if what else self._mention(claim.name)
+        return gone(
+            question, "only-mentioned" if mention else "removed", f"{said}{had}{out}{mention}", place=where,
+            commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
+        )  # fmt: skip
+
+    def _mention(self, name: str) -> str:
+        """Where a word is still named although no code has it."""
+        named = self.world.now.find("mentions", [name])[name]
+        named += [path for path in self._users.get(name, ()) if not is_code(path)]
+        for path in prefer(named)[:3]:
+            if line := self.world.find_mention(path, name):
+                what = {Kind.CODE: "comments", Kind.TEST: "tests", Kind.DOCUMENT: "documents"}.get(
+                    kind_of(path), "other files"
+                )
+                return f"; now only named in {what} ({path}:{line})"
+        return ""
+
+    def _never(self, question: Question) -> Verdict:
+        mention = self._mention(question.claim.name)
+        if mention:
+            return unverifiable(question, "only-mentioned", "no code here defines or uses it" + mention)
+        return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
+
+    def _word_verdict(self, question: Question, then: Then | None) -> Verdict | None:
+        """A flag, an environment variable or a constant: its very word in code that is no test."""
+        claim = question.claim
+        for name in spellings(claim):
+            files = self._users.get(name) or self.world.now.find("words", [name])[name]
+            for path in prefer(files)[:_LOOKED_AT]:
+                if is_code(path) and (line := self.world.find_word(path, name)):
+                    if name != claim.name and then is not None and then.spots == () and then.users:
+                        break  # the flag itself was there once; its bare word is not the flag
+                    cite = f"{path}:{line}"
+                    return confirmed(question, "in-code", f"in {cite}", cite, rank=CODE)
+        if then is not None and (then.users or any(is_code(spot.path) for spot in then.spots)):
+            return self._gone_then(question, then, "", ())
+        if claim.is_weak:
+            return None
+        return self._never(question)
+
+
+_MODULE_ENDINGS = (
+    ".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".tsx", "/index.ts", "/index.js", ".go", ".rb", ".java", ".kt",
+    ".php", ".ex", ".lua",
+)  # fmt: skip
+
+
+def spellings(claim: Claim) -> list[str]:
+    """How code may write a flag: with its dashes, quoted without them, or as a field's name."""
+    if claim.kind != "flag":
+        return [claim.name]
+    bare = claim.name.lstrip("-").removeprefix("no-") if claim.name.startswith("--no-") else claim.name.lstrip("-")
+    head, *rest = bare.split("-")
+    found = [claim.name, f"--{bare}", bare]
+    if rest:
+        found += ["_".join((head, *rest)), head + "".join(part.capitalize() for part in rest)]
+    return list(dict.fromkeys(found))
+
+
+def _owned(item: Outline, owner: str) -> bool:
+    """Whether a definition stands in the body of this owner; `a.B` also owns what B does."""
+    scope = item.scope.split(".")
+    parts = owner.replace("::", ".").split(".")
+    return bool(item.scope) and parts[-1] in scope
+
+
+def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
+    """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
+    if not now:
+        return None
+    digests = {spot.outline.digest for spot in old}
+    same = [spot for spot in now if spot.outline.digest in digests]
+    if len(same) == 1:
+        return same[0]
+    kinds = {(spot.outline.kind, spot.outline.scope) for spot in old}
+    alike = [spot for spot in now if (spot.outline.kind, spot.outline.scope) in kinds] if kinds else list(now)
+    if len({spot.path for spot in alike}) == 1:
+        return alike[0]
+    if len({spot.path for spot in now}) == 1:
+        return now[0]
+    return None
+
+
+def _is_telling(spots: Sequence[Spot]) -> bool:
+    """Whether a lost definition weighs more than a use: a function or a type is defined somewhere, or it is not here."""
+    return any(
+        spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")
+        for spot in spots
+    )
+
+
+def _unused(_: Tree) -> None:
+    """Trees are asked through the world."""

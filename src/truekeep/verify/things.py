@@ -1,0 +1,506 @@
+"""Everything that is neither a path nor a symbol: commits, packages, versions, scripts, ports, units, containers, bundles,
+links, decisions. Each by the place that answers for it, and unverifiable where nothing does."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from truekeep.repo import GitFailed
+from truekeep.verify.manifests import Manifest, Package, read_manifest, same_package, satisfies
+from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
+from truekeep.verify.world import World, is_code, prefer
+
+_BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
+_BUNDLES = 20_000  # files of build folders that are looked at
+
+
+# Commits.
+
+
+def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    """All commits in one question to git; then whether each is on this branch."""
+    if not questions:
+        return {}
+    names = [question.claim.name.lower() for question in questions]
+    given = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+    try:
+        raw = world.git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", given=given, timeout=60).decode()
+    except GitFailed as error:
+        return {id(item): unverifiable(item, "git-failed", error.why) for item in questions}
+    verdicts: dict[int, Verdict] = {}
+    found = []
+    for question, line in zip(questions, raw.split("\n"), strict=False):
+        oid, _, kind = line.partition(" ")
+        if kind == "commit":
+            found.append((question, oid))
+        elif line.endswith("ambiguous"):
+            verdicts[id(question)] = unverifiable(question, "ambiguous", "several objects begin like this")
+        else:
+            verdicts[id(question)] = _no_commit(world, question)
+    here = _on_branch(world, [oid for _, oid in found])
+    for question, oid in found:
+        if oid in here:
+            verdicts[id(question)] = confirmed(question, "on-branch", "in this branch's history", rank=GIT, commit=oid)
+        else:
+            why = "the commit exists, but not on this branch"
+            verdicts[id(question)] = confirmed(question, "other-branch", why, rank=GIT, commit=oid)
+    return verdicts
+
+
+def _no_commit(world: World, question: Question) -> Verdict:
+    if not world.now.state.is_whole:
+        return unverifiable(question, "incomplete", "not here, but this clone does not have all of history")
+    if not world.now.state.head:
+        return unverifiable(question, "no-commits", "nothing was committed here yet")
+    if not world.is_newer_than(question.written_at):
+        return unverifiable(question, "never-seen", "no such commit; the memory may be newer than this checkout")
+    return gone(question, "never-seen", "no such commit in this repository: rebased away, or never pushed")
+
+
+def _on_branch(world: World, oids: list[str]) -> set[str]:
+    if len(oids) > 3:
+        try:
+            return set(world.git.run("rev-list", "HEAD", "--", timeout=60).decode().split()) & set(oids)
+        except GitFailed:
+            return set()
+    here = set()
+    for oid in oids:
+        try:
+            world.git.run("merge-base", "--is-ancestor", oid, "HEAD")
+        except GitFailed:
+            continue
+        here.add(oid)
+    return here
+
+
+# Packages, versions, scripts.
+
+
+def check_package(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    best = _best(_packages(world, claim.name))
+    if best is not None:
+        path, package = best
+        return confirmed(
+            question, "listed", f"{package.name} {package.version or package.spec}".rstrip(), f"{path}:{package.line}"
+        )
+    before = _then(
+        world,
+        question,
+        lambda manifest: any(same_package(claim.name, item.name, manifest.ecosystem) for item in manifest.packages),
+    )
+    if before is not None:
+        path, commit, day = before
+        return gone(
+            question,
+            "removed",
+            f"{path} listed it when this was written; nothing lists it now",
+            place=path,
+            commit=commit,
+            day=day,
+        )
+    if claim.is_weak:
+        return None
+    return unverifiable(question, "not-listed", "no manifest or lock file lists it")
+
+
+def check_version(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    owner = claim.owner.lower()
+    claimed = claim.name.removeprefix("v")
+    found = _packages(world, claim.owner)
+    for path, manifest in world.manifests.items():
+        for name, spec, line in manifest.runtimes:
+            if (
+                name == owner
+                or (name == "node" and owner in ("nodejs", "node.js"))
+                or (name == "go" and owner == "golang")
+            ):
+                found.append((path, Package(name, spec, "", line, is_locked=False, is_direct=True)))
+    if found:
+        return _judged_version(question, claimed, found)
+    own = [(path, item) for path, item in world.manifests.items() if item.version and item.name.lower() == owner]
+    if own or owner in (world.name.lower(), "version"):
+        return _own_version(world, question, claimed, own)
+    if claim.is_weak:
+        return None
+    return unverifiable(question, "not-listed", f"no manifest or lock file lists {claim.owner}")
+
+
+def _judged_version(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict:
+    """Locked versions say more than ranges, direct ones more than what came along."""
+    ordered = sorted(found, key=lambda item: (not item[1].is_locked, not item[1].is_direct, item[0].count("/")))
+    answers = [(path, package, satisfies(claimed, package)) for path, package in ordered]
+    for path, package, agrees in answers:
+        if agrees:
+            return confirmed(
+                question, "version", f"{package.name} {package.version or package.spec}", f"{path}:{package.line}"
+            )
+    for path, package, agrees in answers:
+        if agrees is False:
+            now = package.version or package.spec
+            place = f"{path}:{package.line}"
+            return changed(question, "version", f"{package.name} is at {now} now", place, seen=package.version)
+    path, package, _ = answers[0]
+    return unverifiable(
+        question, "no-version", f"{path} names no version that can be compared ({package.spec or 'none'})"
+    )
+
+
+def _own_version(world: World, question: Question, claimed: str, own: list[tuple[str, Manifest]]) -> Verdict:
+    for path, manifest in own:
+        if manifest.version == claimed or manifest.version.startswith(claimed + "."):
+            return confirmed(question, "version", f"{manifest.name} {manifest.version}", path)
+    try:
+        tags = world.git.lines("tag", "--list", f"v{claimed}", claimed, f"v{claimed}.*", f"{claimed}.*")
+    except GitFailed:
+        tags = []
+    if own:
+        path, manifest = own[0]
+        released = " (that version is tagged)" if tags else ""
+        return changed(
+            question, "version", f"{manifest.name} is at {manifest.version} now{released}", path, seen=manifest.version
+        )
+    if tags:
+        return confirmed(question, "tagged", f"tagged as {tags[0]}", rank=GIT)
+    return unverifiable(question, "no-version", "no manifest and no tag says this version")
+
+
+def check_script(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    tool = {"gmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm"}.get(claim.owner, claim.owner)
+    has_tool = False
+    for path, manifest in world.manifests.items():
+        for script in manifest.scripts:
+            if script.tool != tool:
+                continue
+            has_tool = True
+            if script.name == claim.name:
+                return confirmed(question, "listed", f"in {path}", f"{path}:{script.line}")
+    before = _then(
+        world, question, lambda manifest: any((item.tool, item.name) == (tool, claim.name) for item in manifest.scripts)
+    )
+    if before is not None:
+        path, commit, day = before
+        return gone(
+            question,
+            "removed",
+            f"{path} had it when this was written; nothing has it now",
+            place=path,
+            commit=commit,
+            day=day,
+        )
+    if tool == "npm" and claim.owner != "npm":
+        return None  # `yarn thing` may run any program
+    if not has_tool:
+        return unverifiable(question, "no-manifest", f"nothing here says what {claim.owner} can run")
+    if tool == "make" and not claim.is_weak and world.is_newer_than(question.written_at) and _plain_makefiles(world):
+        return gone(question, "never-seen", "no makefile has this target, now or when this was written", rank=CODE)
+    return unverifiable(question, "not-listed", "no target or script of this name")
+
+
+def _plain_makefiles(world: World) -> bool:
+    """Whether makefiles name all their targets: none that includes others or makes rules up."""
+    for path, manifest in world.manifests.items():
+        if manifest.ecosystem == "make" and re.search(
+            rb"^\s*-?include\b|\$\(eval|^[^#\t\n]*%[^=\n]*:", world.now.text(path) or b"", re.M
+        ):
+            return False
+    return True
+
+
+def _packages(world: World, name: str) -> list[tuple[str, Package]]:
+    return [
+        (path, package)
+        for path, manifest in world.manifests.items()
+        for package in manifest.packages
+        if same_package(name, package.name, manifest.ecosystem)
+    ]
+
+
+def _best(found: list[tuple[str, Package]]) -> tuple[str, Package] | None:
+    return min(found, key=lambda item: (not item[1].is_direct, item[1].is_locked, item[0].count("/")), default=None)
+
+
+def _then(world: World, question: Question, has: Callable[[Manifest], bool]) -> tuple[str, str, str] | None:
+    """The manifest that had something when the memory was written, and the commit that changed it last."""
+    at = question.written_at
+    commit = world.past.commit_at(at) if at is not None else None
+    commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()[:4]
+    for commit in commits:
+        for path, manifest in _manifests_then(world, commit.id):
+            if has(manifest):
+                touched = world.past.last_touch(path)
+                return path, touched.id if touched else "", touched.day if touched else ""
+    return None
+
+
+def _manifests_then(world: World, commit: str) -> list[tuple[str, Manifest]]:
+    known: dict[str, list[tuple[str, Manifest]]] | None = getattr(world, "_manifests_then", None)
+    if known is None:
+        known = {}
+        world._manifests_then = known  # type: ignore[attr-defined]
+    if commit not in known:
+        from truekeep.verify.manifests import is_manifest
+
+        found: list[tuple[str, Manifest]] = []
+        try:
+            raw = world.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", timeout=60)
+            paths = [path for item in raw.split(b"\0") if is_manifest(path := os.fsdecode(item))]
+            paths = sorted(paths, key=lambda path: (path.count("/"), path))[:60]
+            for path, (_, data) in zip(
+                paths, world.git.blobs([f"{commit}:{path}" for path in paths], limit=4_000_000), strict=True
+            ):
+                if data is not None:
+                    found.append((path, read_manifest(path, data)))
+        except GitFailed:
+            pass
+        known[commit] = found
+    return known[commit]
+
+
+# The machine.
+
+
+def check_ports(world: World, questions: Sequence[Question], units: dict[str, list[str]]) -> dict[int, Verdict]:
+    """Ports: what listens here now, what the unit or the configuration says, what code names."""
+    if not questions:
+        return {}
+    from truekeep.verify.system import see_ports, unit_ports
+
+    seen = see_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
+    words = world.now.find("words", {item.claim.name for item in questions})
+    verdicts = {}
+    for question in questions:
+        claim = question.claim
+        port = int(claim.name)
+        configured = [
+            (path, line)
+            for path, manifest in world.manifests.items()
+            for number, line in manifest.ports
+            if number == port
+        ]
+        named = units.get(f"{question.memory}\0{claim.line}", [])
+        said = [number for unit in named for number in unit_ports(unit)] if world.options.system else []
+        if said and port not in said:
+            why = f"{named[0]} says {', '.join(map(str, sorted(set(said))))}"
+            verdicts[id(question)] = (
+                moved(question, "unit-says", why, str(said[0]))
+                if len(set(said)) == 1
+                else changed(question, "unit-says", why, named[0])
+            )
+            continue
+        here = seen.get(port)
+        if here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "listening", here.what)
+        elif configured:
+            path, line = configured[0]
+            verdicts[id(question)] = confirmed(question, "configured", f"in {path}:{line}", f"{path}:{line}")
+        else:
+            verdicts[id(question)] = _port_by_word(world, question, words[claim.name])
+    return verdicts
+
+
+def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Verdict:
+    name = question.claim.name
+    for path in prefer(files)[:12]:
+        if is_code(path) and (line := world.find_word(path, name)):
+            text = world.code(path).split(b"\n")[line - 1].lower()
+            if (
+                b"port" in text
+                or b"listen" in text
+                or b":" + name.encode() in text
+                or b"bind" in text
+                or b"addr" in text
+            ):
+                return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
+    return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
+
+
+def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
+    if not questions:
+        return {}
+    from truekeep.verify.system import see_units
+
+    seen = see_units({item.claim.name for item in questions}) if world.options.system else {}
+    verdicts: dict[int, Verdict | None] = {}
+    for question in questions:
+        claim = question.claim
+        files = world.now.by_name.get(claim.name, [])
+        here = seen.get(claim.name)
+        if here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "unit", here.what)
+        elif files:
+            verdicts[id(question)] = confirmed(question, "unit-file", f"its file is {files[0]}", files[0])
+        elif here is not None and here.state == "absent" and not claim.is_weak:
+            verdicts[id(question)] = unverifiable(
+                question, "not-on-this-host", f"{here.what}; it may be on another machine"
+            )
+        else:
+            what = here.what if here is not None else "this machine was not asked"
+            verdicts[id(question)] = None if claim.is_weak else unverifiable(question, "no-answer", what)
+    return verdicts
+
+
+def check_containers(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    if not questions:
+        return {}
+    from truekeep.verify.system import see_containers
+
+    seen = see_containers({item.claim.name for item in questions}) if world.options.system else {}
+    verdicts = {}
+    for question in questions:
+        name = question.claim.name
+        composed = [
+            (path, line)
+            for path, manifest in world.manifests.items()
+            for service, line in manifest.services
+            if service == name
+        ]
+        here = seen.get(name)
+        if here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "container", here.what)
+        elif composed:
+            verdicts[id(question)] = confirmed(
+                question, "configured", f"in {composed[0][0]}", f"{composed[0][0]}:{composed[0][1]}"
+            )
+        else:
+            what = here.what if here is not None else "this machine was not asked"
+            verdicts[id(question)] = unverifiable(question, "no-answer", what)
+    return verdicts
+
+
+def check_bundle(world: World, question: Question) -> Verdict | None:
+    """A built file with a hash in its name: the same stem with another hash is where it went."""
+    claim = question.claim
+    folder, _, name = claim.name.rpartition("/")
+    match = re.match(r"(.+)([-.])([A-Za-z0-9_]{8,20})(\.\w+)\Z", name)
+    if world.now.has(claim.name) or name in world.now.by_name:
+        return confirmed(question, "exists", "there", (world.now.by_name.get(name) or [claim.name])[0])
+    if match is None:
+        return None
+    pattern = re.compile(re.escape(match[1] + match[2]) + r"[A-Za-z0-9_]{8,20}" + re.escape(match[4]) + r"\Z")
+    found = []
+    for path in (*world.now.paths, *_built(world, folder)):
+        base = path.rpartition("/")[2]
+        if base == name and path.endswith(claim.name):
+            return confirmed(question, "exists", "there, built", path)
+        if pattern.match(base):
+            found.append(path)
+    if len(set(found)) == 1:
+        return moved(question, "rebuilt", "the bundle has another hash now; name a symbol in it instead", found[0])
+    if found:
+        return gone(question, "rebuilt", "the bundle has another hash now", candidates=tuple(found[:5]), rank=CODE)
+    return unverifiable(question, "not-built", "no such bundle here; it may not be built on this machine")
+
+
+def _built(world: World, folder: str) -> Iterable[str]:
+    """The files of build folders, which git usually ignores: bounded, through no symlink."""
+    known: list[str] | None = getattr(world, "_bundles", None)
+    if known is not None:
+        return known
+    known = []
+    tops = dict.fromkeys((*_BUILD_FOLDERS, *([folder.split("/")[0]] if folder else [])))
+    for top in tops:
+        start = os.path.join(world.root, top)
+        if os.path.islink(start):
+            continue
+        for here, folders, files in os.walk(start):
+            folders[:] = [name for name in folders if name not in ("node_modules", ".git")]
+            relative = os.path.relpath(here, world.root)
+            known += [f"{relative}/{name}" for name in files]
+            if len(known) > _BUNDLES:
+                break
+    world._bundles = known  # type: ignore[attr-defined]
+    return known
+
+
+def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    if not questions:
+        return {}
+    if not world.options.online:
+        return {id(item): unverifiable(item, "offline", "links are only followed with --online") for item in questions}
+    import time
+
+    from truekeep.verify.system import see_urls
+
+    rows = world.store.rows("SELECT url, at, status, what FROM url")
+    cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
+    seen = see_urls(
+        {item.claim.name for item in questions}, cache=cache, now=time.time(), max_age=7 * 86_400, timeout=10, most=200
+    )
+    with world.store.transaction():
+        world.store.many(
+            "INSERT OR REPLACE INTO url VALUES (?, ?, ?, ?)", [(url, *value) for url, value in cache.items()]
+        )
+    verdicts = {}
+    for question in questions:
+        here = seen.get(question.claim.name)
+        if here is None or here.state == "unknown":
+            verdicts[id(question)] = unverifiable(question, "no-answer", here.what if here else "not asked")
+        elif here.state == "there":
+            verdicts[id(question)] = confirmed(question, "answers", here.what)
+        else:
+            verdicts[id(question)] = gone(question, "not-found", here.what, rank=CODE)
+    return verdicts
+
+
+# Decisions.
+
+_CHOSEN = re.compile(
+    r"\b(?:use|using|chose|choose|picked|adopt(?:ed)?|go(?:ing)? with|went with|switch(?:ed)? to|mov(?:e|ed) to|standardi[sz]e[d]? on|settled on"
+    r"|opted for|prefer)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)", re.IGNORECASE
+)  # fmt: skip
+_REJECTED = re.compile(
+    r"\b(?:over|instead of|rather than|not|from|and dropped|dropping|replacing|replaces)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)",
+    re.IGNORECASE,
+)
+
+
+def check_decision(world: World, question: Question) -> Verdict:
+    """A decision is never confirmed by what lies around: code can contradict it, agree with it, or say nothing."""
+    text = question.claim.name
+    chosen = [match[1] for match in _CHOSEN.finditer(text)]
+    rejected = [match[1] for match in _REJECTED.finditer(text)]
+    for name in chosen:
+        listed = _packages(world, name)
+        against = [(other, found) for other in rejected if (found := _packages(world, other))]
+        if listed and not (against and not any(package.is_direct for _, package in listed)):
+            path, package = listed[0]
+            return unverifiable(
+                question,
+                "consistent",
+                f"{path} lists {package.name}; that agrees, and proves nothing",
+                place=f"{path}:{package.line}",
+            )
+        before = _then(
+            world,
+            question,
+            lambda manifest, name=name: any(
+                same_package(name, item.name, manifest.ecosystem) for item in manifest.packages
+            ),
+        )  # type: ignore[misc]
+        if before is not None and not listed:
+            path, commit, day = before
+            return gone(
+                question,
+                "contradicted",
+                f"{name} was listed in {path} when this was written and is not any more",
+                place=path,
+                commit=commit,
+                day=day,
+            )
+        if against and not listed:
+            other, found = against[0]
+            path, package = found[0]
+            if package.is_direct:
+                return gone(
+                    question,
+                    "contradicted",
+                    f"{path} lists {package.name}, and nothing lists {name}",
+                    place=f"{path}:{package.line}",
+                    rank=CODE,
+                )
+    return unverifiable(question, "decision", "code cannot confirm a decision; look for the commit that made it")

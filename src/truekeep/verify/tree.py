@@ -1,0 +1,638 @@
+"""A repository's files at one state: the checkout as it lies on disk now, or the tree of an old commit.
+
+Both answer the same questions: which paths there are, what each defines, which words its code has. Git lists, truekeep
+reads: no command that compares the work tree is asked, because those run filters that a repository can name. What was
+read is kept by blob id; the next look costs a stat for each file and reads what changed. Symlinks are names, never
+followed; nothing is opened through a folder that leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha1
+from typing import NamedTuple
+
+from truekeep.repo import Git, GitFailed
+from truekeep.verify.facts import Kind, key_of, kind_of, language_for, read_facts
+from truekeep.verify.source import Definition, clean, definitions
+from truekeep.verify.store import Store
+
+LARGEST = 1_000_000  # bytes of a file that is read for its words
+RACY = 2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
+_SHARE = 512  # files between two looks at the clock
+
+
+class OutOfTime(Exception):
+    """The time that was given for looking is over; what is known so far stays known."""
+
+
+class Outline(NamedTuple):
+    """One definition as it is kept: where, until where, and the digest of its body."""
+
+    name: str
+    scope: str
+    kind: str
+    line: int
+    end: int
+    digest: str
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.scope}.{self.name}" if self.scope else self.name
+
+
+class Tree:
+    """Paths and facts at one state."""
+
+    def __init__(self, store: Store, paths: Sequence[str], ids: Sequence[int]) -> None:
+        self.store = store
+        self.paths = paths
+        self.ids = ids  # of the blob of each path in the store; 0: nothing was read of it
+        self.is_partial = False  # something could not be read: what is not found here may be there
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        return {path: at for at, path in enumerate(self.paths)}
+
+    @cached_property
+    def folders(self) -> set[str]:
+        folders: set[str] = set()
+        for path in self.paths:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return folders
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for path in self.paths:
+            names.setdefault(path.rpartition("/")[2], []).append(path)
+        return names
+
+    @cached_property
+    def by_lower(self) -> dict[str, str]:
+        return {path.lower(): path for path in self.paths}
+
+    @cached_property
+    def paths_of(self) -> dict[int, list[str]]:
+        """Blob id → the paths that hold it."""
+        found: dict[int, list[str]] = {}
+        for path, number in zip(self.paths, self.ids, strict=True):
+            if number:
+                found.setdefault(number, []).append(path)
+        return found
+
+    def has(self, path: str) -> bool:
+        return path in self.position
+
+    def has_folder(self, path: str) -> bool:
+        return path in self.folders
+
+    def find(self, table: str, words: Iterable[str]) -> dict[str, list[str]]:
+        """Word → the paths whose blob has it in this table. By key: two words may share one, so look before you trust."""
+        wanted = {key_of(word): word for word in words}
+        found: dict[str, list[str]] = {word: [] for word in wanted.values()}
+        if not wanted:
+            return found
+        paths_of = self.paths_of
+        if len(wanted) <= 12:
+            needles = [(key.to_bytes(4, "little"), word) for key, word in wanted.items()]
+            for number, keys in self.store.keys(table):
+                for needle, word in needles:
+                    at = keys.find(needle)
+                    while at >= 0 and at % 4:
+                        at = keys.find(needle, at + 1)
+                    if at >= 0 and number in paths_of:
+                        found[word] += paths_of[number]
+            return found
+        known = frozenset(wanted)
+        for number, keys in self.store.keys(table):
+            if number not in paths_of:
+                continue
+            numbers = array("I")
+            numbers.frombytes(keys)
+            for key in known.intersection(numbers):
+                found[wanted[key]] += paths_of[number]
+        return found
+
+    def outlines(self, paths: Iterable[str]) -> dict[str, tuple[Outline, ...]]:
+        """What each of these files defines, with lines and scopes."""
+        result: dict[str, tuple[Outline, ...]] = {}
+        missing: list[tuple[str, int]] = []
+        for path in dict.fromkeys(paths):
+            at = self.position.get(path)
+            number = self.ids[at] if at is not None else 0
+            if not number:
+                result[path] = ()
+                continue
+            row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,))
+            if row is None:
+                missing.append((path, number))
+            else:
+                result[path] = _parse_outline(row[0])
+        if missing:
+            with self.store.transaction():
+                for path, data in self.read([path for path, _ in missing]):
+                    found = outline_of(data, path) if data is not None else ()
+                    result[path] = found
+                    number = self.ids[self.position[path]]
+                    if data is not None:
+                        self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
+        return result
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        raise NotImplementedError
+
+    def text(self, path: str) -> bytes | None:
+        for _, data in self.read([path]):
+            return data
+        return None
+
+
+def outline_of(data: bytes, path: str) -> tuple[Outline, ...]:
+    language = language_for(path)
+    if not language or len(data) > LARGEST:
+        return ()
+    from truekeep.verify.source import body_digest
+
+    cleaned = clean(data, language)
+    return tuple(_outlined(item, body_digest(cleaned, item)) for item in definitions(cleaned, language))
+
+
+def _outlined(item: Definition, digest: str) -> Outline:
+    return Outline(item.name, item.scope, item.kind, item.line, item.end, digest)
+
+
+def _parse_outline(text: str) -> tuple[Outline, ...]:
+    return tuple(Outline(*item) for item in json.loads(text))
+
+
+class Checkout(Tree):
+    """The files of a checkout as they are on disk, committed or not."""
+
+    def __init__(self, root: str, store: Store, listing: _Listing, state: State) -> None:
+        super().__init__(store, listing.paths, listing.ids)
+        self.root = root
+        self.state = state
+        self._listing = listing
+        self.is_partial = listing.is_partial
+
+    def is_dirty(self, path: str) -> bool:
+        """Whether a file is not as the index has it: edited, new, or deleted."""
+        at = self.position.get(path)
+        return at is None or self._listing.oids[at * 20 : at * 20 + 20] != self._listing.staged[at * 20 : at * 20 + 20]
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """Tracked, but not on disk."""
+        return frozenset(self._listing.deleted)
+
+    @cached_property
+    def path_of_blob(self) -> dict[bytes, list[str]]:
+        found: dict[bytes, list[str]] = {}
+        oids = self._listing.oids
+        for at, path in enumerate(self.paths):
+            found.setdefault(bytes(oids[at * 20 : at * 20 + 20]), []).append(path)
+        return found
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        return self._listing.large
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        for path in paths:
+            yield path, read_plain(self.root, path, LARGEST)
+
+    def stamp(self, path: str) -> str:
+        """A file's identity, to see later whether it is still the same."""
+        return stamp_of(self.root, path)
+
+
+class State(NamedTuple):
+    """What git says of a checkout as a whole."""
+
+    head: str  # commit id; empty: nothing was committed yet
+    head_at: int  # seconds
+    branch: str
+    doing: str  # "rebase", "merge" ...: in progress
+    is_shallow: bool
+    is_lazy: bool  # a partial clone
+    git_dir: str
+    index_stamp: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether history goes back to the beginning."""
+        return not (self.is_shallow or self.is_lazy)
+
+
+def read_state(git: Git) -> State:
+    """Read what a checkout is at. Raises GitFailed, with a reason for people."""
+    lines = git.lines(
+        "rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-shallow-repository", "--show-toplevel"
+    )
+    if len(lines) < 4:
+        raise GitFailed("git does not know this as a checkout")
+    git_dir, common, shallow = lines[0], os.path.join(git.root, lines[1]), lines[2]
+    head, head_at = "", 0
+    with suppress(GitFailed):
+        head, _, at = git.lines("log", "-1", "--no-show-signature", "--format=%H %ct", "HEAD", "--")[0].partition(" ")
+        head_at = int(at)
+    branch = ""
+    with suppress(OSError):
+        with open(os.path.join(git_dir, "HEAD"), "rb") as file:
+            said = file.read(500).decode("utf-8", "replace").strip()
+        branch = said.removeprefix("ref: refs/heads/") if said.startswith("ref: ") else "(detached)"
+    doing = next((word for name, word in _DOING if os.path.exists(os.path.join(git_dir, name))), "")
+    lazy = False
+    with suppress(OSError), open(os.path.join(common, "config"), "rb") as file:
+        config = file.read(200_000).lower()
+        lazy = b"partialclone" in config or b"promisor" in config
+    return State(head, head_at, branch, doing, shallow == "true", lazy, git_dir, stamp_of(git_dir, "index"))
+
+
+_DOING = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+class _Listing(NamedTuple):
+    """Everything that was seen of a checkout, as it is kept between runs."""
+
+    paths: list[str]
+    ids: array[int]
+    stats: array[int]  # four for each path
+    oids: bytes  # twenty bytes for each path: what is on disk
+    staged: bytes  # and what the index has; zeros for an untracked file
+    deleted: tuple[str, ...]
+    large: tuple[str, ...]
+    untracked: tuple[str, ...]
+    folders: tuple[tuple[str, int], ...]
+    is_partial: bool
+
+
+def read_checkout(root: str, store: Store, *, deadline: float | None = None) -> Checkout:
+    """Look at a checkout: list it, stat it, read what changed since the last look."""
+    git = Git(root)
+    state = read_state(git)
+    old = _load(store, root)
+    entries = _staged(git)
+    untracked, folders = _untracked(git, root, entries, old)
+    listing = _look(git, root, store, entries, untracked, folders, old, deadline)
+    return Checkout(root, store, listing, state)
+
+
+class _Entry(NamedTuple):
+    path: str
+    oid: bytes
+    mode: str
+    is_sparse: bool
+
+
+def _staged(git: Git) -> list[_Entry]:
+    """What the index has, by path. A path in conflict stands once."""
+    entries: dict[str, _Entry] = {}
+    for item in git.run("ls-files", "-s", "-t", "-z", "--full-name", timeout=60).split(b"\0"):
+        if not item:
+            continue
+        head, _, raw = item.partition(b"\t")
+        tag, mode, oid, _stage = head.split(b" ")
+        path = os.fsdecode(raw)
+        entries.setdefault(path, _Entry(path, bytes.fromhex(oid.decode())[:20], mode.decode(), tag == b"S"))
+    return list(entries.values())
+
+
+def _untracked(
+    git: Git, root: str, entries: list[_Entry], old: _Listing | None
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+    """New files that git does not ignore. While no folder changed there are no others than last time."""
+    names = {entry.path.rpartition("/")[0] for entry in entries}
+    for name in list(names):
+        while name:
+            name = name.rpartition("/")[0]
+            names.add(name)
+    names.add("")
+    times = []
+    lately = time.time_ns() - RACY
+    for name in sorted(names):
+        with suppress(OSError):
+            changed = os.lstat(os.path.join(root, name) if name else root).st_mtime_ns
+            times.append((name, changed if changed < lately else -1))
+    folders = tuple(times)
+    if old is not None and folders == old.folders and all(at >= 0 for _, at in folders) and not old.untracked:
+        return (), folders
+    try:
+        raw = git.run("ls-files", "-o", "-z", "--exclude-standard", "--full-name", timeout=30)
+    except GitFailed:
+        return (), ()
+    return tuple(os.fsdecode(item) for item in raw.split(b"\0") if item), folders
+
+
+def _look(
+    git: Git,
+    root: str,
+    store: Store,
+    entries: list[_Entry],
+    untracked: tuple[str, ...],
+    folders: tuple[tuple[str, int], ...],
+    old: _Listing | None,
+    deadline: float | None,
+) -> _Listing:
+    known = {path: at for at, path in enumerate(old.paths)} if old is not None else {}
+    paths: list[str] = []
+    ids = array("q")
+    stats = array("q")
+    oids, staged = bytearray(), bytearray()
+    deleted: list[str] = []
+    large: list[str] = []
+    todo: list[tuple[int, str, str, bytes]] = []
+    sparse: list[tuple[int, str, str, bytes]] = []
+    lately = time.time_ns() - RACY
+    join = root.rstrip("/") + "/"
+    items = [(entry.path, entry.oid, entry.mode, entry.is_sparse) for entry in entries]
+    items += [(path, b"", "100644", False) for path in untracked if not path.endswith("/")]
+    lstat = os.lstat
+    for path, oid, mode, is_sparse in items:
+        try:
+            info = lstat(join + path)
+        except (OSError, ValueError):
+            if not is_sparse:
+                deleted.append(path)
+                continue
+            info = None
+        at = len(paths)
+        paths.append(path)
+        staged += oid or bytes(20)
+        if info is None or mode == "160000" or not stat.S_ISREG(info.st_mode):
+            # A submodule or a symlink is a name; a file left out of a sparse checkout is read from git.
+            ids.append(0)
+            stats.extend((0, 0, 0, 0))
+            oids += oid or bytes(20)
+            if info is None and mode.startswith("100"):
+                sparse.append((at, path, language_for(path), oid))
+            continue
+        seen = known.get(path)
+        mtime, size, inode, ctime = info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns
+        if seen is not None and old is not None:
+            first = seen * 4
+            if old.stats[first : first + 4] == array("q", (mtime, size, inode, ctime)):
+                ids.append(old.ids[seen])
+                stats.extend((mtime, size, inode, ctime))
+                oids += old.oids[seen * 20 : seen * 20 + 20]
+                if size > LARGEST:
+                    large.append(path)
+                continue
+        if mtime >= lately or ctime >= lately:
+            mtime = -1
+        ids.append(0)
+        stats.extend((mtime, size, inode, ctime))
+        oids += bytes(20)
+        if size > LARGEST:
+            large.append(path)
+        todo.append((at, path, language_for(path), oid))
+    is_partial = False
+    if todo or sparse or old is None or len(old.paths) != len(paths) or old.untracked != untracked:
+        is_partial = _read_new(git, root, store, todo, sparse, ids, oids, deadline)
+        listing = _Listing(
+            paths, ids, stats, bytes(oids), bytes(staged), tuple(deleted), tuple(large), untracked, folders, is_partial
+        )
+        _save(store, root, listing)
+        return listing
+    listing = _Listing(
+        paths, ids, stats, bytes(oids), bytes(staged), tuple(deleted), tuple(large), untracked, folders, False
+    )
+    if old is not None and (old.staged != listing.staged or old.folders != folders or old.deleted != listing.deleted):
+        _save(store, root, listing)
+    return listing
+
+
+def _read_new(
+    git: Git,
+    root: str,
+    store: Store,
+    todo: list[tuple[int, str, str, bytes]],
+    sparse: list[tuple[int, str, str, bytes]],
+    ids: array[int],
+    oids: bytearray,
+    deadline: float | None,
+) -> bool:
+    """Read what is new on disk, and from git what a sparse checkout leaves out. Whether something is missing."""
+    is_partial = False
+    with store.transaction():
+        for count, (at, path, language, oid) in enumerate(todo):
+            if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
+                raise OutOfTime
+            if kind_of(path) is Kind.OPAQUE:
+                oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+                continue
+            data = read_plain(root, path, LARGEST)
+            if data is None:
+                oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+                continue
+            found = blob_id(data)
+            if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
+                found = oid  # checked out with the other line ends
+            oids[at * 20 : at * 20 + 20] = found
+            ids[at] = _blob(store, found, language, data, path)
+        wanted = [(at, path, language, oid) for at, path, language, oid in sparse if kind_of(path) is not Kind.OPAQUE]
+        known = store.blob_ids([(oid, language) for _, _, language, oid in wanted])
+        missing = []
+        for at, path, language, oid in wanted:
+            if number := known.get((oid, language), 0):
+                ids[at] = number
+            else:
+                missing.append((at, path, language, oid))
+        if missing:
+            try:
+                names = [oid.hex() for _, _, _, oid in missing]
+                for (at, path, language, oid), (_, data) in zip(missing, git.blobs(names, limit=LARGEST), strict=True):
+                    if data is None:
+                        is_partial = True
+                    else:
+                        ids[at] = _blob(store, oid, language, data, path)
+            except GitFailed:
+                is_partial = True
+    return is_partial
+
+
+def _blob(store: Store, oid: bytes, language: str, data: bytes, path: str) -> int:
+    row = store.row("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language))
+    if row is not None:
+        return int(row[0])
+    names, words, mentions = read_facts(data, language, kind_of(path))
+    return store.add_blob(oid, language, names, words, mentions)
+
+
+def blob_id(data: bytes) -> bytes:
+    """A blob's id as git computes it."""
+    digest = sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.digest()
+
+
+def read_plain(root: str, path: str, limit: int) -> bytes | None:
+    """A plain file inside the root, opened through no symlink; None when it is none, or larger than the limit."""
+    folder = os.path.dirname(path)
+    if folder and os.path.realpath(os.path.join(root, folder)) != _real_folder(root, folder):
+        return None
+    try:
+        descriptor = os.open(os.path.join(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+            return None
+        pieces = []
+        left = limit + 1
+        while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
+            pieces.append(piece)
+            left -= len(piece)
+            if len(piece) == info.st_size:
+                break
+        return b"".join(pieces) if left > 0 else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+_REAL: dict[str, str] = {}
+
+
+def _real_folder(root: str, folder: str) -> str:
+    real = _REAL.get(root)
+    if real is None:
+        real = _REAL[root] = os.path.realpath(root)
+    return f"{real}/{folder}"
+
+
+def stamp_of(root: str, path: str) -> str:
+    try:
+        info = os.lstat(os.path.join(root, path))
+    except (OSError, ValueError):
+        return "-"
+    return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}.{info.st_ctime_ns}"
+
+
+def _save(store: Store, root: str, listing: _Listing) -> None:
+    state = {
+        "deleted": listing.deleted,
+        "large": listing.large,
+        "untracked": listing.untracked,
+        "folders": listing.folders,
+        "sizes": (len(listing.paths), len(listing.staged)),
+    }
+    paths = "\0".join(listing.paths).encode("utf-8", "surrogateescape")
+    data = b"".join(
+        (
+            len(paths).to_bytes(8, "little"),
+            paths,
+            listing.ids.tobytes(),
+            listing.stats.tobytes(),
+            listing.oids,
+            listing.staged,
+        )
+    )
+    if listing.is_partial:
+        return
+    with store.transaction():
+        store.run(
+            "INSERT OR REPLACE INTO checkout VALUES (?, ?, ?)",
+            (root, data, json.dumps(state)),
+        )
+
+
+def _load(store: Store, root: str) -> _Listing | None:
+    row = store.row("SELECT listing, state FROM checkout WHERE root = ?", (root,))
+    if row is None:
+        return None
+    data, state = bytes(row[0]), json.loads(row[1])
+    length = int.from_bytes(data[:8], "little")
+    text = data[8 : 8 + length].decode("utf-8", "surrogateescape")
+    paths = text.split("\0") if text else []
+    count, at = len(paths), 8 + length
+    ids, stats = array("q"), array("q")
+    ids.frombytes(data[at : at + count * 8])
+    at += count * 8
+    stats.frombytes(data[at : at + count * 32])
+    at += count * 32
+    oids, staged = data[at : at + count * 20], data[at + count * 20 :]
+    if len(staged) != count * 20:
+        return None
+    return _Listing(
+        paths,
+        ids,
+        stats,
+        oids,
+        staged,
+        tuple(state["deleted"]),
+        tuple(state["large"]),
+        tuple(state["untracked"]),
+        tuple((name, at) for name, at in state["folders"]),
+        False,
+    )
+
+
+class PastTree(Tree):
+    """The files of an old commit, read from git."""
+
+    def __init__(
+        self, git: Git, store: Store, commit: str, entries: Sequence[tuple[str, bytes]], ids: Sequence[int]
+    ) -> None:
+        super().__init__(store, [path for path, _ in entries], ids)
+        self.commit = commit
+        self._git = git
+        self._oids = [oid for _, oid in entries]
+
+    def oid(self, path: str) -> bytes | None:
+        at = self.position.get(path)
+        return self._oids[at] if at is not None else None
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        names = [oid.hex() if (oid := self.oid(path)) else "" for path in paths]
+        for path, (_, data) in zip(paths, self._git.blobs(names, limit=LARGEST), strict=True):
+            yield path, data
+
+
+def read_past(git: Git, store: Store, repository: str, commit: str, *, deadline: float | None = None) -> PastTree:
+    """The tree of an old commit, with the facts of its blobs; those that nobody has seen yet are read from git."""
+    entries = []
+    for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
+        head, _, raw = item.partition(b"\t")
+        if raw and head.startswith(b"100"):
+            entries.append((os.fsdecode(raw), bytes.fromhex(head.split(b" ")[2].decode())[:20]))
+    wanted = [(path, oid, language_for(path)) for path, oid in entries if kind_of(path) in (Kind.CODE, Kind.TEST)]
+    known = store.blob_ids([(oid, language) for _, oid, language in wanted])
+    missing = [item for item in wanted if (item[1], item[2]) not in known]
+    is_partial = False
+    if missing:
+        with store.transaction():
+            names = [oid.hex() for _, oid, _ in missing]
+            for count, ((path, oid, language), (_, data)) in enumerate(
+                zip(missing, git.blobs(names, limit=LARGEST), strict=True)
+            ):
+                if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
+                    raise OutOfTime
+                if data is None:
+                    is_partial = True
+                else:
+                    known[oid, language] = _blob(store, oid, language, data, path)
+    ids = [known.get((oid, language_for(path)), 0) for path, oid in entries]
+    tree = PastTree(git, store, commit, entries, ids)
+    tree.is_partial = is_partial
+    return tree

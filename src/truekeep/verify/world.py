@@ -1,0 +1,120 @@
+"""What a claim is held against: one checkout as it is now, its history, and the machine it lies on."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from truekeep.repo import Git
+from truekeep.verify.facts import Kind, kind_of, language_for
+from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
+from truekeep.verify.past import Past
+from truekeep.verify.source import clean
+from truekeep.verify.store import Store
+from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
+
+_LARGEST_LOCK = 20_000_000
+_KINDS = {Kind.CODE: 0, Kind.TEST: 1, Kind.VENDORED: 2, Kind.DOCUMENT: 3, Kind.OPAQUE: 4}
+_CLOCK_SLACK = 86_400
+
+
+class Options(NamedTuple):
+    """What the person allows."""
+
+    online: bool = False
+    system: bool = True  # ask this machine for ports, units, containers
+    deadline: float | None = None  # by time.monotonic()
+    deleting: bool = True  # look for the commit that took a symbol out
+    is_current: bool = False  # the text was written at this very checkout, so that what is not here is not there
+
+
+class World:
+    """One repository, ready to be asked."""
+
+    def __init__(self, root: str, store: Store, *, workspace: str = "", options: Options | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.store = store
+        self.workspace = workspace
+        self.options = options or Options()
+        self.git = Git(self.root)
+        self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
+        self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
+        self.name = os.path.basename(self.root)
+        self._cleaned: dict[str, bytes] = {}
+
+    def is_newer_than(self, written_at: int | None) -> bool:
+        """Whether this checkout has seen the days after the memory was written."""
+        if self.options.is_current:
+            return True
+        return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK
+
+    def is_late(self) -> bool:
+        deadline = self.options.deadline
+        return deadline is not None and time.monotonic() > deadline
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what is not found here is not there: everything could be read."""
+        return not self.now.is_partial
+
+    def outline(self, path: str) -> tuple[Outline, ...]:
+        return self.now.outlines([path])[path]
+
+    def code(self, path: str) -> bytes:
+        """A file's code without comments; empty when it cannot be read."""
+        known = self._cleaned.get(path)
+        if known is None:
+            data = self.now.text(path) or b""
+            known = clean(data, language_for(path)) if data else b""
+            if len(self._cleaned) > 200:
+                self._cleaned.clear()
+            self._cleaned[path] = known
+        return known
+
+    def find_word(self, path: str, word: str) -> int:
+        """The line of a file's code that has this very word; 0 when none has."""
+        code = self.code(path)
+        match = whole_word(word).search(code)
+        return code.count(b"\n", 0, match.start()) + 1 if match else 0
+
+    def find_mention(self, path: str, word: str) -> int:
+        """The same for the whole file, comments and all."""
+        data = self.now.text(path) or b""
+        match = whole_word(word).search(data)
+        return data.count(b"\n", 0, match.start()) + 1 if match else 0
+
+    @cached_property
+    def manifests(self) -> dict[str, Manifest]:
+        return dict(read_manifests(self.now, self.root))
+
+
+def read_manifests(tree: Tree, root: str) -> Iterable[tuple[str, Manifest]]:
+    """Every manifest and lock file of a checkout, the ones nearest to the root first."""
+    paths = [path for path in tree.paths if is_manifest(path) and kind_of(path) not in (Kind.VENDORED, Kind.TEST)]
+    for path in sorted(paths, key=lambda path: (path.count("/"), path))[:400]:
+        data = read_plain(root, path, _LARGEST_LOCK)
+        if data is not None:
+            yield path, read_manifest(path, data)
+
+
+def whole_word(word: str) -> re.Pattern[bytes]:
+    """A pattern for a word that is no part of a longer one. For a flag a dash belongs to the word."""
+    raw = re.escape(word.encode("utf-8", "surrogateescape"))
+    edge = rb"[\w$-]" if word.startswith("-") or "-" in word else rb"[\w$]"
+    return re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
+
+
+def prefer(paths: Iterable[str]) -> list[str]:
+    """Paths in the order in which they are likely meant: code before tests, near before deep."""
+    return sorted(set(paths), key=lambda path: (_KINDS[kind_of(path)], path.count("/"), len(path), path))
+
+
+def is_code(path: str) -> bool:
+    return kind_of(path) is Kind.CODE
+
+
+__all__ = ["LARGEST", "Options", "World", "is_code", "prefer", "read_manifests", "whole_word"]
