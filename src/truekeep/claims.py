@@ -39,6 +39,7 @@ class Claim(NamedTuple):
     first: int = 0  # of a line or a range of lines
     last: int = 0
     near: str = ""  # the symbol that a line is said to hold
+    quote: str = ""  # the code that is quoted beside a line
     is_weak: bool = False  # counts only where the repository knows it
     is_past: bool = False  # said to be gone, or never there: nothing to check
     is_definite: bool = False  # "defined in", not only "in"
@@ -162,6 +163,12 @@ _PORT = re.compile(
     r"|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
 )
 _LINE_WORD = re.compile(r"\b(?:at |on )?(?:lines?|L)[ ]?(\d{1,6})(?: ?(?:-|–|to|and|through) ?(\d{1,6}))?\b")
+_HEX = re.compile(r"(?<![\w./#-])[0-9a-f]{7,40}(?![\w/-]|\.\w)")
+_COMMITS = re.compile(
+    r"\b(?:commits?|git (?:show|log|revert|diff|checkout|cherry-pick)|reverts?|cherry-pick(?:ed)?|rebased?|bisect(?:ed)?|sha|landed|merged|fixed in"
+    r"|introduced (?:in|by|with)|came in with|since)\b",
+    re.IGNORECASE,
+)
 _COMMIT_WORD = re.compile(r"\b(?:commit|revision|rev|sha|changeset)s? +(?:id +)?`?([0-9a-f]{7,40})\b`?", re.IGNORECASE)
 _VERSIONED = re.compile(
     r"(?<![\w./@-])([A-Za-z][\w.+-]{1,40}?)(?:`)?(?: version| release)? v?(\d{1,4}(?:\.\d{1,4}){1,3})(?:\.x)?(?![\w%]|\.\d)"
@@ -174,8 +181,14 @@ _CONTAINER = re.compile(
 _PACKAGE_WORD = re.compile(
     r"\b(?:package|library|dependency|crate|gem|module|plugin)s? (?:called |named )?`(@?[A-Za-z][\w./-]{1,60})`"
     r"|`(@?[A-Za-z][\w./-]{1,60})` (?:package|library|dependency|crate|gem)\b"
-    r"|\b(?:depends? on|dependency on|pinned? to|pins|requires?) `(@?[A-Za-z][\w./-]{1,60})`"
+    r"|\b(?:depends? on|dependency on|dependency:|pinned? to|pins|requires?|asks for|installs?) `(@?[A-Za-z][\w./-]{1,60})`"
+    r"|`(@?[A-Za-z][\w./-]{1,60})` is (?:a|our|an indirect|a direct|a dev|a runtime) (?:\w+ )?dependency\b"
 )
+_MANIFEST = re.compile(
+    r"\b(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Gemfile|composer\.json|pom\.xml|build\.gradle|requirements[\w-]*\.txt|setup\.(?:py|cfg)"
+    r"|Pipfile|mix\.exs|pubspec\.yaml)\b"
+)
+_HYPHENATED = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+\Z")
 _TARGET_WORD = re.compile(
     r"\b(?P<kind>make|npm|just|package\.json) (?:target|script|recipe|task)s? `(?P<before>[\w:.-]{1,60})`"
     r"|`(?P<after>[\w:.-]{1,60})` (?P<other>make|npm|just|yarn|pnpm) (?:target|script|recipe|task)"
@@ -207,10 +220,15 @@ _PAST_BEFORE = re.compile(
     r"(?:\b(?:formerly|previously|originally|once|used to (?:be|live|sit|call|use|have|read|run)(?: in| at| called)?|(?:was|were)(?: formerly| previously)? (?:called|named|in|at|known as)"
     r"|renamed(?: \w+){0,2} from|renam(?:es?|ing|ed)|moved(?: \w+){0,3} from|migrat\w+(?: \w+){0,3} from|instead of|rather than|in place of"
     r"|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|remov(?:es?|ed|al of|ing)|delet(?:es?|ed|ion of|ing)|dropp?(?:s|ed|ing)?|retir(?:es?|ed|ing)|no longer(?: \w+){0,2}"
-    r"|there(?: is|'s| was| are) no|not|never|without|no|there used to be|until|old|former|ex-|legacy|the late|away from|no more"
+    r"|there(?: is|'s| was| are) no|not|never|without|no|there used to be|until(?: [^.;`]{1,40})? (?:was|were)(?: \w+){0,3}|(?:earlier|older|previous|former|past|old) (?:versions?|releases?|code|notes?|docs?)(?: \w+){0,3}|until|old|former|ex-|legacy|the late|away from|no more"
     r"|anymore in|does(?: not|n't) (?:have|use|exist in|contain)|did(?: not|n't) (?:have|use))"
     r"(?: (?:the|a|an|our|its|any|old|former|deprecated|file|folder|directory|module|function|class|method|flag|option|setting|script|command|called|named|from|use|using|separate|such))*)"
     r"[ \"'(*_`]*\Z",
+    re.IGNORECASE,
+)
+_PAST_SENTENCE = re.compile(
+    r"[^.;,]{0,40}[.;,] ?(?:and )?(?:it|this|that|they)(?: is|'s| was| are| were| has been| have been)(?: now| since| long)? "
+    r"(?:gone|not there|no longer|removed|deleted|dropped|dead)",
     re.IGNORECASE,
 )
 _LOOSE_BEFORE = re.compile(r"\b(?:not|never|without|no|until|once)\b", re.IGNORECASE)
@@ -218,7 +236,7 @@ _CHANGE_LINE = re.compile(
     r"^\s*(?:[-*+]|\d+[.)])\s+(?:\*\*|\[|`)?(?:Removed?|Deleted?|Dropp?(?:ed)?|Renamed?|Deprecated?|Fix(?:ed|es)?|Changed?|Added?)\b[:\]*]*\s"
 )
 _CHANGELOG = re.compile(
-    r"\b(?:change ?log|release notes|history|what'?s new|removed|migration(?: guide)?|upgrad(?:e|ing)(?: guide)?)\b",
+    r"\W*(?:full |the )?(?:change ?log|release notes|(?:version |release )?history|what'?s new\b.*|removed\b.*|removals?)\W*\Z",
     re.IGNORECASE,
 )
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
@@ -234,7 +252,7 @@ _JOINS = re.compile(
 _JOINED_BY = re.compile(
     r"[\s`*_\"'(\[|,:;—–-]*(?:(?:file |module )*(?:defines?|declares?|has|holds|contains?|exports?|implements?|provides?|is where|with|uses)?"
     r"(?: the| a| an| function| class| method| helper| constant| struct| type| macro| component| hook)*"
-    r"(?: lives?| is| sits?| stands?)?)?[\s`*_\"'(\[|,:;—–>#-]*\Z",
+    r"(?: lives?| is| sits?| stands?)?)?[\s`*_\"'(\[|,:;—–>→#-]*\Z",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)(.*)")
@@ -303,7 +321,7 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
         if (heading := _HEADING.match(line)) is not None:
             level, title = len(heading[1]), heading[2]
             if not past_level or level <= past_level:
-                past_level = level if _CHANGELOG.search(title) or _RELEASE.match(title) else 0
+                past_level = level if _CHANGELOG.match(title) or _RELEASE.match(title) else 0
             decided = "decision" in title.lower()
         if not line.strip():
             continue
@@ -430,6 +448,8 @@ def _token(word: str, start: int, why: str, *, is_command: bool = False) -> list
         return [_Raw(start, end, "path", word, why, is_weak=True)]
     if is_command or _VERSION.match(word):
         return []
+    if _HYPHENATED.match(word):
+        return [_Raw(start, end, "package", word, why, is_weak=True)]
     return _symbol_token(word, start, why)
 
 
@@ -540,7 +560,7 @@ def _command(code: str, start: int) -> Iterator[_Raw]:
     words = [(match.start(), match[0]) for match in re.finditer(r"[^\s\"'()]+", code)]
     at = 0
     while at < len(words) and (
-        words[at][1] in ("sudo", "time", "env", "nohup", "exec") or _ASSIGNED.match(words[at][1])
+        words[at][1] in ("sudo", "time", "env", "nohup", "exec", "export", "set") or _ASSIGNED.match(words[at][1])
     ):
         if (match := _ASSIGNED.match(words[at][1])) is not None and "_" in match[1]:
             yield _Raw(
@@ -609,6 +629,10 @@ def _in_words(line: str, raws: list[_Raw]) -> list[_Raw]:
                     found.append(_Raw(*match.span(group), "port", match[group], "called a port"))
         if "line" in lowered or " L" in line:
             found += _line_words(line, raws)
+        for match in _HEX.finditer(line):
+            word = match[0]
+            if not word.isdigit() and not word.isalpha() and (len(word) == 40 or _COMMITS.search(line)):
+                found.append(_Raw(*match.span(), "commit", word, "called a commit"))
         for match in _COMMIT_WORD.finditer(line):
             found.append(_Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
         for match in _VERSIONED.finditer(line):
@@ -625,6 +649,11 @@ def _in_words(line: str, raws: list[_Raw]) -> list[_Raw]:
             group = match.lastindex or 1
             if not _is_file(match[group]) and match[group].lower() not in _TOOLS:
                 found.append(_Raw(*match.span(group), "package", match[group], "called a package", is_weak=True))
+        if _MANIFEST.search(line):
+            for raw in raws:
+                is_name = raw.kind == "symbol" and raw.why == "inline code"
+                if is_name and line[raw.end : raw.end + 1] == "`":
+                    found.append(raw._replace(kind="package", why="beside a manifest", is_weak=True))
         for match in _TARGET_WORD.finditer(line):
             name = "before" if match["before"] else "after"
             tool = match["kind"] or match["other"]
@@ -848,11 +877,12 @@ def _placed(raws: list[_Raw], line: str, number: int, offset: int, *, past: bool
         if raw.kind in ("path", "line") and (_is_file(raw.name.rsplit("/", 1)[-1]) or raw.kind == "line")
     ]
     for raw in raws:
-        place, near, definite = raw.place, "", False
+        place, near, quote, definite = raw.place, "", "", False
         if raw.kind in ("symbol", "method", "env", "flag") and not place and files:
             place, definite = _named_place(raw, files, line)
         if raw.kind == "line":
             near = _held_symbol(raw, raws, line)
+            quote = _quoted_beside(raw, raws, line) if "`" in line else ""
         yield Claim(
             kind=raw.kind,
             text=line[raw.start : raw.end],
@@ -866,8 +896,9 @@ def _placed(raws: list[_Raw], line: str, number: int, offset: int, *, past: bool
             first=raw.first,
             last=raw.last,
             near=near,
-            is_weak=raw.is_weak,
-            is_past=raw.kind not in ("decision", "url") and (past or _is_past(raw, line)),
+            quote=quote,
+            is_weak=raw.is_weak or _is_planned(raw, line),
+            is_past=raw.kind not in ("decision", "url") and (past or _is_past(raw, line) or _gives_way(raw, raws, line)),
             is_definite=definite,
             why=raw.why,
         )
@@ -890,19 +921,31 @@ def _named_place(raw: _Raw, files: list[_Raw], line: str) -> tuple[str, bool]:
 
 
 def _held_symbol(raw: _Raw, raws: list[_Raw], line: str) -> str:
-    """The symbol that stands right beside a line's number."""
+    """The symbol that stands nearest to a line's number in the same sentence, with no other place between."""
+    best, best_gap = "", 61
     for other in raws:
-        if other.kind not in ("symbol", "method"):
+        if other.kind not in ("symbol", "method", "env"):
             continue
-        before = other.end <= raw.start
-        gap = (line[other.end : raw.start] if before else line[raw.end : other.start]).removeprefix("()")
-        if len(gap) > 60 or re.search(r"[.!?;]\s", gap):
+        first, last = (other.end, raw.start) if other.end <= raw.start else (raw.end, other.start)
+        gap = line[first:last].removeprefix("()")
+        between = [item for item in raws if item.kind in ("path", "line") and first <= item.start < last]
+        gap_size = len(gap) - sum(item.end - item.start for item in between if item.name == raw.name)
+        if any(item.name != raw.name for item in between) or re.search(r"[.!?;]\s", gap) or gap_size >= best_gap:
             continue
-        if (_JOINS if before else _JOINED_BY).match(gap) or re.fullmatch(
-            r"[\s`*_\"'(\[|,:;—–-]*(?:(?:in|at|of|on|line|lines|the|is|function|class|method|defined|to)\s*)*[\s`*_\"'(\[|,:;—–-]*\w*[\s`(|]*",
-            gap,
-        ):
-            return f"{other.owner}.{other.name}" if other.owner else other.name
+        best, best_gap = f"{other.owner}.{other.name}" if other.owner else other.name, gap_size
+    return best
+
+
+def _quoted_beside(raw: _Raw, raws: list[_Raw], line: str) -> str:
+    """The code that a memory quotes right beside a line's number; empty when there is none."""
+    for start, end in _code_spans(line):
+        if start <= raw.start < end or end - start < 4:
+            continue
+        if any(other.kind in ("path", "line", "directory") and start <= other.start < end for other in raws):
+            continue
+        gap = line[end + 1 : raw.start] if end <= raw.start else line[raw.end : start - 1]
+        if len(gap) <= 30 and not re.search(r"[.!?;]\s|\d", gap):
+            return line[start:end].strip()
     return ""
 
 
@@ -913,12 +956,39 @@ def _is_past(raw: _Raw, line: str) -> bool:
         loose = _LOOSE_BEFORE.match(match[0].strip())
         if loose is None or re.search(r"\bno\b|there(?: is|'s| are)|never|without", match[0]):
             return True
+    if before.endswith("~~`") or before.endswith("~~"):
+        return True  # struck out
     after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + 90])
-    if _ARROW.match(after):
+    if _PAST_SENTENCE.match(after):
         return True
     match = _PAST_AFTER.match(after)
     # Another name between the claim and the verb is what the verb speaks of.
     return match is not None and "`" not in match[0]
+
+
+_PLANNED = re.compile(
+    r"(?:\b(?:TODO|FIXME|may|might|could|will|would|should|shall|plan(?:s|ned)? to|want(?:s)? to|going to|propos(?:e|ed|al)|consider|if we|let's|imagine"
+    r"|suppose|say|e\.g\.|for example|such as|like)\b[^.;`]{0,40}|\b(?:create|add|write|introduce|call it|name it)"
+    r"(?: (?:a|an|the|new|your|file|folder|directory|called|named|helper|class|script))*)[ \"'(*_`:]*\Z",
+    re.IGNORECASE,
+)
+_WOULD_BE = re.compile(r"[`*_\"')]*,? (?:would|could|might|will) (?:be|do|have|make|need)\b")
+
+
+def _is_planned(raw: _Raw, line: str) -> bool:
+    """Whether the sentence speaks of what could be, or of an example: then only what is known here counts."""
+    before = _sentence_end(line[max(0, raw.start - 70) : raw.start])
+    return _PLANNED.search(before) is not None or _WOULD_BE.match(line[raw.end : raw.end + 30]) is not None
+
+
+def _gives_way(raw: _Raw, raws: list[_Raw], line: str) -> bool:
+    """Whether an arrow leads from this name to another one of its kind: old → new."""
+    arrow = _ARROW.match(_QUOTES_AFTER.sub("", line[raw.end : raw.end + 12]))
+    following = next((other for other in raws if other.start >= raw.end), None)
+    if arrow is None or following is None or following.start > raw.end + 14:
+        return False
+    files = ("path", "directory", "line", "bundle")
+    return (raw.kind in files) == (following.kind in files)
 
 
 _QUOTES_AFTER = re.compile(r"^(?:\(\))?[`*_\"')\], ]*")

@@ -91,6 +91,15 @@ class Git:
 
     def run(self, *arguments: str, given: bytes | None = None, timeout: float | None = None) -> bytes:
         """What git prints. Untrusted words go behind `--` or through `given`, never in front."""
+        printed, failure = self.try_run(*arguments, given=given, timeout=timeout)
+        if failure is not None:
+            raise failure
+        return printed
+
+    def try_run(
+        self, *arguments: str, given: bytes | None = None, timeout: float | None = None
+    ) -> tuple[bytes, GitFailed | None]:
+        """What git printed, and why it stopped, if it did: a log of a damaged clone is good as far as it goes."""
         import subprocess
 
         limit = timeout or self.timeout
@@ -112,8 +121,8 @@ class Git:
         except (OSError, ValueError) as error:
             raise GitFailed(f"git {arguments[0]} could not run: {error}") from error
         if done.returncode != 0:
-            raise _failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
-        return done.stdout
+            return done.stdout, _failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
+        return done.stdout, None
 
     def command(self, *arguments: str) -> list[str]:
         return ["git", "-C", self.root, *_SAFE, *arguments]

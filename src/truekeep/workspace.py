@@ -756,7 +756,7 @@ class Workspace:
         except (NotFound, UnsafePath):
             return ()
         return tuple(
-            Origin(line.record.repository, end_of_day(date.fromisoformat(line.record.received_at[:10])))
+            Origin(line.record.origin.repository, end_of_day(date.fromisoformat(line.record.received_at[:10])))
             if line.record is not None and line.record.received_at
             else Origin()
             for line in lines

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from truekeep.checkouts import Checkout, choose_checkout
 from truekeep.claims import VERSION, Claim, extract_claims
 from truekeep.repo import GitFailed
+from truekeep.verify.facts import language_for
 from truekeep.verify.judge import judge
 from truekeep.verify.paths import outside
+from truekeep.verify.source import clean
 from truekeep.verify.store import Store
-from truekeep.verify.tree import LARGEST, Outline, OutOfTime, outline_of, stamp_of
+from truekeep.verify.tree import LARGEST, Outline, OutOfTime, digest_in, outline_of, stamp_of
 from truekeep.verify.verdict import CONFIRMED, VERDICTS, Question, Verdict, changed, confirmed, unverifiable
 from truekeep.verify.world import Options, World
 
@@ -229,7 +231,8 @@ class Verifier:
         self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None], *, keep: bool
     ) -> list[Verdict | None]:
         """Tell `changed` from confirmed: by what the last check saw, else by the commit that the memory was written at."""
-        result = list(verdicts)
+        result = [_with_body(world, verdict) for verdict in verdicts]
+        verdicts = tuple(result)
         prints = self._prints({question.memory for question in questions if question.memory})
         ask: list[tuple[int, Question, Verdict]] = []
         for at, verdict in enumerate(verdicts):
@@ -345,6 +348,17 @@ def _claim_key(claim: Claim) -> str:
     return "\0".join((claim.kind, claim.owner, claim.name, claim.place))
 
 
+def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
+    """A confirmed symbol with the digest of its body as it is now."""
+    if verdict is None or verdict.verdict != CONFIRMED or verdict.claim.kind not in _WITH_BODY:
+        return verdict
+    path, _, line = verdict.place.rpartition(":")
+    for item in world.outline(path) if path and line.isdigit() else ():
+        if item.line == int(line) and item.name == verdict.claim.name:
+            return verdict._replace(seen=world.now.digest(path, item))
+    return verdict
+
+
 def _as_changed(question: Question, verdict: Verdict, since: str) -> Verdict:
     return changed(
         question, "body-changed", f"still in {verdict.place}, but its code changed {since}", verdict.place, seen=verdict.seen,
@@ -374,7 +388,8 @@ def _seen_then(world: World, asked: Sequence[tuple[int, Question, Verdict]]) -> 
             _, path, day = names[at]
             if path not in outlines:
                 outlines[path] = outline_of(data or b"", path)
-            digests = [item.digest for item in outlines[path] if item.name == verdicts[at].claim.name]
+            code = clean(data or b"", language_for(path))
+            digests = [digest_in(code, item) for item in outlines[path] if item.name == verdicts[at].claim.name]
             if digests and verdicts[at].seen not in digests:
                 yield at, day
 

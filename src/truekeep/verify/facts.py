@@ -87,8 +87,15 @@ def read_facts(data: bytes, language: str, kind: Kind) -> tuple[bytes, bytes, by
     if b"--" in code:
         words.update(_FLAG.findall(code))
     words.update(_KEBAB.findall(code))
-    mentioned = set(_WORD.findall(data)) - words if code != data else set()
+    mentioned = set(_WORD.findall(_blanked(data, code))) - words if code != data else set()
     return _keys(defined), _keys(words), _keys(mentioned)
+
+
+def _blanked(data: bytes, code: bytes) -> bytes:
+    """What was blanked out of the code, with blanks where the code was. As numbers: a loop over bytes would be slow."""
+    size = len(data)
+    blanks = int.from_bytes(b" " * size, "little")
+    return (int.from_bytes(data, "little") ^ int.from_bytes(code, "little") ^ blanks).to_bytes(size, "little")
 
 
 def _keys(words: set[bytes]) -> bytes:

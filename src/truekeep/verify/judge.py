@@ -52,7 +52,10 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     for question in by_kind["unit"]:
         units[f"{question.memory}\0{question.claim.line}"].append(question.claim.name)
     _load_history(world, questions)
-    found.update(check_commits(world, by_kind["commit"]))
+    try:
+        found.update(check_commits(world, by_kind["commit"]))
+    except GitFailed as error:
+        found.update({id(item): unverifiable(item, "git-failed", error.why) for item in by_kind["commit"]})
     found.update(check_units(world, by_kind["unit"]))
     found.update(check_ports(world, by_kind["port"], units))
     found.update(check_containers(world, by_kind["container"]))
@@ -86,7 +89,9 @@ def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | Non
     found: dict[int, Verdict | None] = {}
     missing = []
     for question in questions:
-        verdict = symbols.check_now(question) if question.claim.kind in ("symbol", "method") else None
+        claim = question.claim
+        is_symbol = claim.kind in ("symbol", "method") or (claim.kind == "env" and claim.place)
+        verdict = symbols.check_now(question) if is_symbol else None
         if verdict is None:
             missing.append(question)
         else:

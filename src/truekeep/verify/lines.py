@@ -1,79 +1,86 @@
 """Lines: what stood there when the memory was written, and where that is now.
 
-A number alone says nothing: the line's text at the commit of the memory is found again in today's file, first as the
-same definition, then as the same line among its neighbours. Without a date, the symbol that the memory names beside
-the number decides; without either, nothing can be said.
+A number alone says nothing. The line's text at the commit of the memory is found again: as the same definition, in its
+file or in another one; else as the same line among its neighbours. Without a date, the symbol or the code that the
+memory quotes beside the number decides; without any of them, nothing can be said.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
-from truekeep.verify.paths import find_place
-from truekeep.verify.tree import Outline, outline_of
-from truekeep.verify.verdict import Question, Verdict, changed, confirmed, gone, moved, unverifiable
-from truekeep.verify.world import World
+from truekeep.verify.facts import language_for
+from truekeep.verify.paths import Place, find_place
+from truekeep.verify.source import clean
+from truekeep.verify.tree import LARGEST, Outline, PastTree, digest_in, outline_of
+from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
+from truekeep.verify.world import World, is_code, prefer
 
 _LONGEST = 20_000  # lines of a file that are aligned
+_ALIKE = 0.7  # of two lines, to be one that was edited
+_ENDS = ",;:{( "
+_PLAIN = ("variable", "key", "field", "constant")
+
+
+class Found(NamedTuple):
+    """Where a line is now."""
+
+    path: str
+    line: int
+    seen: str  # its text, or what it defines
+    is_edited: bool = False
 
 
 def check_line(world: World, question: Question) -> Verdict | None:
     claim = question.claim
     place = find_place(world, claim.place, question)
     if place is None:
-        return (
-            None if claim.is_weak else unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
-        )
-    if not place.path:
-        if place.trail is None:
-            return unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
-        commit = place.trail.commit
-        return gone(
-            question,
-            "deleted",
-            f"{claim.place} was deleted in {commit.id[:10]} on {commit.day}",
-            commit=commit.id,
-            day=commit.day,
-        )
-    data = world.now.text(place.path)
-    if data is None:
-        return unverifiable(question, "unreadable", f"{place.path} cannot be read as text")
-    now = _lines(data)
+        return None if claim.is_weak else unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
     then = _text_then(world, question, place.path)
-    outline = world.outline(place.path)
-    dirty = world.now.is_dirty(place.path) if world.now.has(place.path) else False
-    at = 0
-    seen = ""
-    if then is not None and claim.first <= len(then):
-        at, seen = _find_again(world, question, place.path, then, now, outline)
-        if at and at != claim.first and _same_range(then, now, claim.first, claim.last):
-            at = claim.first
-    elif claim.near:
-        at = _near_line(claim.near, outline, claim.first)
-    elif claim.first > len(now):
-        why = f"{place.path} has {len(now)} lines"
-        return gone(question, "beyond-the-end", why, place=place.path, rank=1)
-    else:
-        why = "the line is there, but nothing says what it held when this was written"
-        return unverifiable(question, "no-date", why, place=f"{place.path}:{claim.first}")
-    cite = cited(place.path, at, at + claim.last - claim.first) if at else ""
-    if not at:
-        if then is not None and claim.near and (found := _near_line(claim.near, outline, claim.first)):
-            cite = cited(place.path, found, found + claim.last - claim.first)
-            return moved(question, "line-moved", f"{claim.near} is now at line {found}", cite, dirty=dirty)
-        around = _around(world, question, place.path, outline)
-        if then is None and claim.near:
-            return gone(question, "not-there", f"{place.path} does not define {claim.near}", place=place.path, rank=1)
-        where = f"{place.path}:{around}" if around else place.path
-        return changed(question, "line-changed", "what stood there is not in the file any more", where, dirty=dirty)
-    text = now[at - 1].strip()[:200]
-    if at == claim.first and not place.is_moved:
-        return confirmed(question, "same-line", f"the line still says: {text}", cite, seen=seen or text, dirty=dirty)
-    what = f"now at line {at}" if not place.is_moved else f"now in {cite}"
-    commit_id, day = (place.trail.commit.id, place.trail.commit.day) if place.is_moved and place.trail else ("", "")
-    return moved(question, "line-moved", what, cite, commit=commit_id, day=day, seen=seen or text, dirty=dirty)
+    found = _by_history(world, question, place, then) if then is not None else _by_words(world, question, place)
+    if found is not None:
+        return _placed(world, question, place, found)
+    if not place.path:
+        return _file_gone(question, place)
+    now = world.now.text(place.path)
+    if now is None:
+        return unverifiable(question, "unreadable", f"{place.path} cannot be read as text")
+    if then is not None:
+        return gone(question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE)
+    if _was_there(world, question):
+        return gone(question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE)
+    if claim.first > len(_lines(now)):
+        why = f"{place.path} has {len(_lines(now))} lines"
+        return gone(question, "beyond-the-end", why, place=place.path, rank=CODE)
+    why = "the line is there, but nothing says what it held when this was written"
+    return unverifiable(question, "no-date", why, place=f"{place.path}:{claim.first}")
+
+
+def _placed(world: World, question: Question, place: Place, found: Found) -> Verdict:
+    claim = question.claim
+    cite = cited(found.path, found.line, found.line + claim.last - claim.first)
+    dirty = world.now.has(found.path) and world.now.is_dirty(found.path)
+    if found.is_edited:
+        return changed(question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, dirty=dirty)
+    if found.line == claim.first and found.path == place.path and not place.is_moved:
+        return confirmed(question, "same-line", f"still there: {found.seen}", cite, seen=found.seen, dirty=dirty)
+    commit = place.trail.commit if place.is_moved and place.trail else None
+    what = f"now at line {found.line}" if found.path == claim.place else f"now in {cite}"
+    return moved(
+        question, "line-moved", what, cite, commit=commit.id if commit else "", day=commit.day if commit else "",
+        seen=found.seen, dirty=dirty,
+    )  # fmt: skip
+
+
+def _file_gone(question: Question, place: Place) -> Verdict:
+    path = question.claim.place
+    if place.trail is None:
+        return unverifiable(question, "never-seen", f"nothing here has the path {path}")
+    commit = place.trail.commit
+    what = f"{path} was deleted in {commit.id[:10]} on {commit.day}"
+    return gone(question, "deleted", what, commit=commit.id, day=commit.day)
 
 
 def cited(path: str, first: int, last: int) -> str:
@@ -81,84 +88,141 @@ def cited(path: str, first: int, last: int) -> str:
 
 
 def _lines(data: bytes) -> list[str]:
-    return data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _text_then(world: World, question: Question, path: str) -> list[str] | None:
-    """The file at the commit that the memory was written at; None when that is not known."""
+    """The file at the commit that the memory was written at; None when that is not known, or is today's."""
+    claim = question.claim
     if question.written_at is None:
         return None
     commit = world.past.commit_at(question.written_at)
     if commit is None:
         return None
-    if commit.id == world.now.state.head and not question.claim.near:
-        # Written at or after today's commit: the line is what it is.
-        data = world.now.text(path)
-        return _lines(data) if data is not None else None
     if commit.id == world.now.state.head:
-        return None
-    names = [
-        f"{commit.id}:{question.claim.place}",
-        f"{commit.id}:{world.past.name_then(path, commit.at)}",
-        f"{commit.id}:{path}",
-    ]
-    for _, data in world.git.blobs(list(dict.fromkeys(names)), limit=1_000_000):
-        if data is not None:
+        if claim.near or claim.quote:
+            return None
+        data = world.now.text(path) if path else None
+        return _lines(data) if data is not None and claim.first <= len(_lines(data)) else None
+    names = [f"{commit.id}:{claim.place}"]
+    if path:
+        names += [f"{commit.id}:{world.past.name_then(path, commit.at)}", f"{commit.id}:{path}"]
+    for _, data in world.git.blobs(list(dict.fromkeys(names)), limit=LARGEST):
+        if data is not None and claim.first <= len(_lines(data)):
             return _lines(data)
     return None
 
 
-def _find_again(
-    world: World, question: Question, path: str, then: Sequence[str], now: Sequence[str], outline: Sequence[Outline]
-) -> tuple[int, str]:
-    """The number that a line has today; 0 when it is not there."""
+def _by_history(world: World, question: Question, place: Place, then: Sequence[str]) -> Found | None:
+    """Find again what stood on the line: the same definition, else the same text."""
     claim = question.claim
-    old = outline_of("\n".join(then).encode(), path)
-    defined = [item for item in old if item.line == claim.first]
-    for item in sorted(defined, key=lambda item: -(item.end - item.line)):
-        if item.kind in ("variable", "key", "field") and item.end == item.line:
-            continue
-        same = [other for other in outline if (other.name, other.scope) == (item.name, item.scope)]
-        if len(same) > 1:
-            # Overloads and getters share a name: the same one among them, counted from the top.
-            index = [other for other in old if (other.name, other.scope) == (item.name, item.scope)].index(item)
-            same = same[index : index + 1] or same[-1:]
+    text = "\n".join(then).encode()
+    old = outline_of(text, claim.place)
+    item = _definition_at(old, claim.first)
+    outline = world.outline(place.path) if place.path else ()
+    data = world.now.text(place.path) if place.path else None
+    now = _lines(data) if data is not None else []
+    if item is not None:
+        digest = digest_in(clean(text, language_for(claim.place)), item)
+        same = _same_definition(world, place.path, old, item, outline, digest)
+        if same is not None:
+            return Found(place.path, same.line, _first(now, same.line))
+        if item.kind not in _PLAIN:
+            return _elsewhere(world, item, place.path, digest)
+    return _aligned(place.path, then, now, claim.first) if data is not None else None
+
+
+def _definition_at(outline: Sequence[Outline], line: int) -> Outline | None:
+    """The definition that begins on a line: the largest one, if several do."""
+    return max((item for item in outline if item.line == line), key=lambda item: item.end - item.line, default=None)
+
+
+def _same_definition(
+    world: World, path: str, old: Sequence[Outline], item: Outline, now: Sequence[Outline], digest: str
+) -> Outline | None:
+    """The definition of the same name and scope; overloads and getters are counted from the top."""
+    same = [other for other in now if (other.name, other.scope) == (item.name, item.scope)]
+    if len(same) > 1:
+        exact = [other for other in same if world.now.digest(path, other) == digest]
+        if len(exact) == 1:
+            return exact[0]
+        alike = [other for other in old if (other.name, other.scope) == (item.name, item.scope)]
+        return same[min(alike.index(item), len(same) - 1)]
+    return same[0] if same else None
+
+
+def _elsewhere(world: World, item: Outline, path: str, digest: str) -> Found | None:
+    """The only definition of that name, kind and scope in another file of the code."""
+    files = [other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path]
+    outlines = world.now.outlines(files[:12])
+    spots = [(other, spot) for other in files[:12] for spot in outlines[other] if spot.name == item.name]
+    for same in (
+        [spot for spot in spots if len(spots) > 1 and world.now.digest(*spot) == digest],
+        [spot for spot in spots if (spot[1].kind, spot[1].scope) == (item.kind, item.scope)],
+        [spot for spot in spots if spot[1].kind == item.kind],
+    ):
+        if len(same) == 1:
+            return Found(same[0][0], same[0][1].line, f"{item.kind} {item.name}")
         if same:
-            return same[0].line, same[0].digest
-    at = _aligned(then, now, claim.first)
-    return at, ""
+            return None
+    return None
 
 
-def _aligned(then: Sequence[str], now: Sequence[str], line: int) -> int:
+def _first(lines: Sequence[str], line: int) -> str:
+    return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
+
+
+def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> Found | None:
     """Where a line of the old text is in the new one, by the lines around it."""
     text = then[line - 1]
-    if len(then) > _LONGEST or len(now) > _LONGEST:
-        matches = [at for at, other in enumerate(now, 1) if other == text]
-        return matches[0] if len(matches) == 1 and text.strip() else 0
+    shown = text.strip()[:200]
     if list(then) == list(now):
-        return line
-    old_start, old_end, new_start, new_end = _trimmed(then, now)
-    if line <= old_start:
-        return line
-    if line > len(then) - old_end:
-        return line + len(now) - len(then)
-    matcher = SequenceMatcher(
-        None, then[old_start : len(then) - old_end], now[new_start : len(now) - new_end], autojunk=False
-    )
-    at = line - 1 - old_start
-    for start, other, size in matcher.get_matching_blocks():
-        if start <= at < start + size:
-            return new_start + other + (at - start) + 1
-    stripped = text.strip()
-    if len(stripped) > 8:
-        matches = [number for number, other in enumerate(now, 1) if other.strip() == stripped]
-        if len(matches) == 1:
-            return matches[0]
-    return 0
+        return Found(path, line, shown)
+    head, tail = _shared_ends(then, now)
+    if line <= head:
+        return Found(path, line, shown)
+    if line > len(then) - tail:
+        return Found(path, line + len(now) - len(then), shown)
+    if len(then) <= _LONGEST and len(now) <= _LONGEST:
+        old, new = then[head : len(then) - tail], now[head : len(now) - tail]
+        at = line - 1 - head
+        for tag, start, stop, other, other_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if not start <= at < stop:
+                continue
+            if tag == "equal":
+                return Found(path, head + other + at - start + 1, shown)
+            unique = _unique(now, text)
+            if unique:
+                return Found(path, unique, shown)
+            if tag == "replace":
+                return _edited(path, text, now, head + other, head + other_stop)
+            return None
+    unique = _unique(now, text)
+    return Found(path, unique, shown) if unique else None
 
 
-def _trimmed(then: Sequence[str], now: Sequence[str]) -> tuple[int, int, int, int]:
-    """How many lines the two share at either end."""
+def _edited(path: str, text: str, now: Sequence[str], first: int, last: int) -> Found | None:
+    """The line of a replaced stretch that is the old one, edited."""
+    bare = text.strip()
+    best, best_at = 0.0, 0
+    for at in range(first, min(last, first + 400)):
+        matcher = SequenceMatcher(None, bare, now[at].strip(), autojunk=False)
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
+            best, best_at = ratio, at + 1
+    return Found(path, best_at, now[best_at - 1].strip()[:200], is_edited=True) if best >= _ALIKE else None
+
+
+def _unique(now: Sequence[str], text: str) -> int:
+    bare = text.strip()
+    if len(bare) < 9:
+        return 0
+    matches = [number for number, other in enumerate(now, 1) if other.strip() == bare]
+    return matches[0] if len(matches) == 1 else 0
+
+
+def _shared_ends(then: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
+    """How many lines the two texts share at either end."""
     most = min(len(then), len(now))
     head = 0
     while head < most and then[head] == now[head]:
@@ -166,37 +230,96 @@ def _trimmed(then: Sequence[str], now: Sequence[str]) -> tuple[int, int, int, in
     tail = 0
     while tail < most - head and then[-1 - tail] == now[-1 - tail]:
         tail += 1
-    return head, tail, head, tail
+    return head, tail
 
 
-def _same_range(then: Sequence[str], now: Sequence[str], first: int, last: int) -> bool:
-    return bool(
-        list(then[first - 1 : last]) == list(now[first - 1 : last])
-        and then[first - 1].strip()
-        and _is_unique(now, first)
+def _by_words(world: World, question: Question, place: Place) -> Found | None:
+    """Without a date: the code that the memory quotes beside the number, else the symbol that it names."""
+    claim = question.claim
+    data = world.now.text(place.path) if place.path else None
+    if claim.quote and data is not None and not _is_name(claim.quote):
+        return _quoted(world, question, place.path, _lines(data))
+    if not claim.near:
+        return None
+    owner, _, name = claim.near.rpartition(".")
+    outline = world.outline(place.path) if place.path else ()
+    named = [item for item in outline if item.name == name]
+    owned = [item for item in named if owner and owner.rpartition(".")[2] in item.scope.split(".")] or named
+    for item in owned:
+        is_start = item.line == claim.first
+        if is_start or (item.line < claim.first <= item.end and not _began_at(world, claim.place, name, claim.first)):
+            return Found(place.path, claim.first, f"{item.kind} {item.name}")
+    if len(owned) == 1:
+        return Found(place.path, owned[0].line, f"{owned[0].kind} {name}")
+    if owned:
+        return None
+    before = _defined_before(world, claim.place, name)
+    if before is None:
+        return None
+    tree, item = before
+    return _elsewhere(world, item, place.path, tree.digest(claim.place, item))
+
+
+def _quoted(world: World, question: Question, path: str, lines: list[str]) -> Found | None:
+    """The line that holds a quotation: the one named, else the only one, else the nearest by far."""
+    claim = question.claim
+    bare = claim.quote.strip().rstrip(_ENDS)
+    if 0 < claim.first <= len(lines) and bare in lines[claim.first - 1]:
+        return Found(path, claim.first, lines[claim.first - 1].strip()[:200])
+    holding = [number for number, line in enumerate(lines, 1) if line.strip().rstrip(_ENDS) == bare]
+    holding = holding or [number for number, line in enumerate(lines, 1) if bare in line]
+    if holding:
+        nearest = sorted(holding, key=lambda number: abs(number - claim.first))
+        if len(nearest) == 1 or abs(nearest[1] - claim.first) > 3 * abs(nearest[0] - claim.first):
+            return Found(path, nearest[0], lines[nearest[0] - 1].strip()[:200])
+        return None
+    for data in _versions(world, claim.place):
+        old = _lines(data)
+        matches = [number for number, line in enumerate(old, 1) if bare in line]
+        if matches:
+            return _aligned(path, old, lines, min(matches, key=lambda number: abs(number - claim.first)))
+    return None
+
+
+def _versions(world: World, path: str) -> Iterator[bytes]:
+    """A file as it was at the checkpoints that have it, the newest first."""
+    for commit in world.past.checkpoints():
+        data = world.past.file(commit, path).text(path)
+        if data is not None:
+            yield data
+
+
+def _was_there(world: World, question: Question) -> bool:
+    """Whether a file once had what a memory quotes or names beside a line's number, and has it no more."""
+    claim = question.claim
+    if claim.quote and not _is_name(claim.quote):
+        bare = claim.quote.strip().rstrip(_ENDS).encode()
+        now = world.now.text(claim.place) or b""
+        return len(bare) > 8 and bare not in now and any(bare in data for data in _versions(world, claim.place))
+    name = claim.near.rpartition(".")[2]
+    if not name or any(item.name == name for item in world.outline(claim.place)):
+        return False
+    return _defined_before(world, claim.place, name) is not None
+
+
+def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, Outline] | None:
+    """The definition of a name that a file had at a checkpoint."""
+    for commit in world.past.checkpoints():
+        tree = world.past.file(commit, path)
+        for item in tree.outlines([path])[path]:
+            if item.name == name:
+                return tree, item
+    return None
+
+
+def _began_at(world: World, path: str, name: str, line: int) -> bool:
+    """Whether an earlier version of a file defined this name at this very line."""
+    return any(
+        item.name == name and item.line == line
+        for commit in world.past.checkpoints()
+        for item in world.past.file(commit, path).outlines([path])[path]
     )
 
 
-def _is_unique(now: Sequence[str], line: int) -> bool:
-    return sum(other == now[line - 1] for other in now) == 1
-
-
-def _near_line(symbol: str, outline: Sequence[Outline], line: int) -> int:
-    """Where the symbol is that the memory names beside the number; the number itself when it lies in its body."""
-    owner, _, name = symbol.rpartition(".")
-    found = [
-        item
-        for item in outline
-        if item.name == name and (not owner or owner.rpartition(".")[2] in item.scope.split("."))
-    ]
-    for item in found:
-        if item.line <= line <= item.end:
-            return line
-    return found[0].line if len(found) == 1 else 0
-
-
-def _around(world: World, question: Question, path: str, outline: Sequence[Outline]) -> int:
-    """The line of the definition that the old line stood in, if that is still there."""
-    starts = sorted(item.line for item in outline)
-    at = bisect_right(starts, question.claim.first)
-    return starts[at - 1] if at and world.now.has(path) else 0
+def _is_name(text: str) -> bool:
+    return text.replace(".", "").replace("_", "").isalnum()

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
-LARGEST = 4 << 20  # bytes of a file that people write
+LARGEST = 2 << 20  # bytes of a file that people write
 LARGEST_LOCK = 20 << 20  # bytes of a file that a program writes
-_MOST_LINES = 1_000_000
-_MOST_ENTRIES = 200_000
+_MOST_LINES = 100_000
+_MOST_LOCK_LINES = 1_000_000
+_MOST_ENTRIES = 100_000
 _MOST_BRACKETS = 500_000  # of JSON, where each becomes an object before anybody looks at it
 _MOST_COMMAS = 2_000_000
 _LONGEST_LINE = 2_000  # characters that a line reader looks at
@@ -250,7 +251,8 @@ class _Range(NamedTuple):
 def satisfies(claimed: str, found: Package) -> bool | None:
     """Whether "uses NAME claimed" agrees with what the manifest says; None when that cannot be told.
 
-    A claim of few parts means all that begins so: "4.2" agrees with a lock at 4.2.9 and with ">=4.2.7,<5".
+    A claim of few parts means all that begins so: "4.2" agrees with a lock at 4.2.9 and with ">=4.2.7,<5"; one of
+    three or more is that version.
     """
     release = _RELEASE.match(claimed.strip())
     if release is None:
@@ -261,7 +263,7 @@ def satisfies(claimed: str, found: Package) -> bool | None:
     ranges = _ranges(found.spec, is_composer=_is_composer_name(found.name))
     if ranges is None:
         return None
-    low, high = _pad(parts), _bump(parts)
+    low, high = _pad(parts), _bump(parts) if len(parts) < 3 else _after(parts)
     return any(
         low < at.high and at.low < high and not any(first <= low and high <= last for first, last in at.holes)
         for at in ranges
@@ -679,6 +681,7 @@ class _Member(NamedTuple):
     value: object
     line: int
     at: int  # where the value begins
+    members: list[_Member] | None = None  # of the value, when they were walked over already
 
 
 class _Json:
@@ -695,49 +698,57 @@ class _Json:
         self._decode = JSONDecoder(parse_int=str, parse_float=str, strict=False).raw_decode
 
     def _gap(self, at: int) -> int:
-        match = _JSON_GAP.match(self.text, at)
-        return match.end() if match else at
-
-    def members(self, at: int = 0) -> Iterator[_Member]:
         text = self.text
-        at = self._gap(at)
+        while text.startswith((" ", "\n", "\t", "\r"), at):
+            match = _JSON_GAP.match(text, at)
+            at = match.end() if match else at
+        return at
+
+    def _walk(self, at: int, deep: tuple[str, ...] = ()) -> tuple[list[_Member], int]:
+        """The members of the value that begins here, and where it ends. Those of `deep` keys are walked in turn."""
+        text, gap, decode, line = self.text, self._gap, self._decode, self.places.line
+        at = gap(at)
         opening = text[at : at + 1]
         if opening not in ("{", "["):
             raise _Unreadable("it is not a JSON object")
         closing = "}" if opening == "{" else "]"
-        at = self._gap(at + 1)
-        if text.startswith(closing, at):
-            return
-        count = 0
-        while True:
-            place, key = at, str(count)
+        members: list[_Member] = []
+        at = gap(at + 1)
+        while not (text.startswith(closing, at) and not members):
+            key, place = str(len(members)), line(at)
             if opening == "{":
                 if not text.startswith('"', at):
-                    raise _Unreadable(f"line {self.places.line(at)}: a key is missing")
-                key, at = self._decode(text, at)
-                at = self._gap(at)
+                    raise _Unreadable(f"line {place}: a key is missing")
+                key, at = decode(text, at)
+                at = gap(at)
                 if not text.startswith(":", at):
-                    raise _Unreadable(f"line {self.places.line(at)}: a colon is missing")
-                at = self._gap(at + 1)
-            value, end = self._decode(text, at)
-            yield _Member(key, value, self.places.line(place), at)
-            count += 1
-            at = self._gap(end)
-            if text.startswith(",", at):
-                at = self._gap(at + 1)
-            elif text.startswith(closing, at):
-                return
+                    raise _Unreadable(f"line {place}: a colon is missing")
+                at = gap(at + 1)
+            if key in deep and text.startswith(("{", "["), at):
+                inner, end = self._walk(at)
+                value: object = {member.key: member.value for member in inner}
+                members.append(_Member(key, value, place, at, inner))
             else:
-                raise _Unreadable(f"line {self.places.line(at)}: a comma is missing")
+                value, end = decode(text, at)
+                members.append(_Member(key, value, place, at))
+            at = gap(end)
+            if text.startswith(closing, at):
+                break
+            if not text.startswith(",", at):
+                raise _Unreadable(f"line {line(at)}: a comma is missing")
+            at = gap(at + 1)
+        return members, at + 1
 
-    def top(self) -> dict[str, _Member]:
-        return {member.key: member for member in self.members()}
+    def top(self, *deep: str) -> dict[str, _Member]:
+        """The members of the whole; those that hold most of the file are best named as `deep`, to be read once."""
+        return {member.key: member for member in self._walk(0, deep)[0]}
 
     def inside(self, member: _Member | None) -> Iterable[_Member]:
         """The members of a value; of doubled keys the last, as JSON readers have it. Nothing when it has none."""
         if member is None or not isinstance(member.value, (dict, list)):
             return ()
-        return {inner.key: inner for inner in self.members(member.at)}.values()
+        members = self._walk(member.at)[0] if member.members is None else member.members
+        return {inner.key: inner for inner in members}.values()
 
 
 def _string(value: object) -> str:
@@ -924,8 +935,8 @@ _PY_STRING = _Pattern(
     re.DOTALL,
 )
 _PY_REQUIRES = _Pattern(
-    r"(?<![\w.])\"?'?(\w{0,30}(?:requires?|requirements?|required|extras|deps|dependencies)|tests_require)\b['\"]?"
-    r"(?:\s{0,20}\[[^\[\]\n]{1,40}\])?\s{0,20}[=:]\s{0,20}(?:list\(|set\()?(?=[\[({])",
+    r"(?:requires?|requirements?|required|extras|deps|dependencies)(?:_\w{1,20})?['\"]?(?:\s{0,20}\[[^\[\]\n]{1,40}\])?"
+    r"\s{0,20}[=:]\s{0,20}(?:list\(|set\()?(?=[\[({])",
     re.IGNORECASE,
 )
 _PY_CONSOLE = _Pattern(r"\[?['\"]?\b(?:console|gui)_scripts\b['\"]?\]?\s{0,20}[=:]?\s{0,20}")
@@ -1040,14 +1051,14 @@ def _read_pipfile(draft: _Draft, text: str) -> None:
 
 def _read_pipfile_lock(draft: _Draft, text: str) -> None:
     json = _Json(text)
-    top = json.top()
+    top = json.top("default", "develop")
     for section in ("default", "develop"):
-        for name, value, line, _ in json.inside(top.get(section)):
+        for name, value, line, *_ in json.inside(top.get(section)):
             version = _string(_get(value, "version"))
             draft.add(name, version, line, locked=True, direct=False)
     for member in json.inside(top.get("_meta")):
         if member.key == "requires":
-            for _, spec, line, _ in json.inside(member):
+            for _, spec, line, *_ in json.inside(member):
                 draft.needs("python", _string(spec), line)
 
 
@@ -1175,8 +1186,7 @@ def _read_setup_cfg(draft: _Draft, text: str) -> None:
         elif (section == "options" and key.endswith(("_requires", "_require"))) or (
             section == "options.extras_require" and key
         ):
-            for leaf in values:
-                _add_requirements(draft, [_Leaf(part, leaf.line) for part in leaf.text.split(";;")])
+            _add_requirements(draft, values)
         elif section == "options.entry_points" and key in ("console_scripts", "gui_scripts"):
             for leaf in values:
                 _add_entry_point(draft, leaf.text, leaf.line)
@@ -1233,8 +1243,9 @@ def _expand(name: str) -> list[str]:
     return [one for one in names if "{" not in one]
 
 
-def _py_strings(text: str, at: int) -> Iterator[tuple[str, int, bool]]:
-    """The string literals of the bracket that opens here: text, offset, whether it is a key of a dict."""
+def _py_strings(text: str, at: int) -> tuple[list[tuple[str, int]], int]:
+    """The string literals in the bracket that opens here, without the keys of dicts; and where it closes."""
+    found: list[tuple[str, int]] = []
     depth = 0
     for match in _PY_STRING.finditer(text, at):
         token = match[0]
@@ -1243,43 +1254,40 @@ def _py_strings(text: str, at: int) -> Iterator[tuple[str, int, bool]]:
         elif token[0] in "])}":
             depth -= 1
             if depth <= 0:
-                return
-        elif token[0] != "#":
+                return found, match.end()
+        elif token[0] != "#" and not re.match(r"\s{0,20}:", text[match.end() : match.end() + 22]):
             quotes = 3 if token[:3] in ('"""', "'''") else 1
-            is_key = re.match(r"\s{0,20}:", text[match.end() : match.end() + 22]) is not None
-            yield token[quotes:-quotes], match.start(), is_key
+            found.append((token[quotes:-quotes], match.start()))
+    return found, len(text)
 
 
 def _read_setup_py(draft: _Draft, text: str) -> None:
     """The literals of a setup.py: its lists of requirements wherever they are called so, its console scripts."""
     places = _Places(text)
-    call = text.find("setup(")
-    for match in _PY_FIELD.finditer(text, max(call, 0)):
+    for match in _PY_FIELD.finditer(text, max(text.find("setup("), 0)):
         if match[1] == "python_requires":
             draft.needs("python", match[3], places.line(match.start(3)))
         elif match[1] == "name":
             draft.name = draft.name or match[3]
         else:
             draft.version = draft.version or match[3]
-    done = 0
+    end = 0
     for match in _PY_REQUIRES.finditer(text):
-        if match.end() < done or match[1].lower() == "python_requires":
-            continue
-        for literal, at, is_key in _py_strings(text, match.end()):
-            done = at
-            if not is_key:
-                _add_requirements(draft, [_Leaf(literal, places.line(at))])
-    done = 0
+        if match.start() >= end and not text.startswith("python_", match.start() - 7):
+            found, end = _py_strings(text, match.end())
+            _add_requirements(draft, [_Leaf(literal, places.line(at)) for literal, at in found])
+    end = 0
     for match in _PY_CONSOLE.finditer(text):
-        if match.end() < done:
+        if match.start() < end:
             continue
         if text[match.end() : match.end() + 1] in ("[", "("):
-            for literal, at, _ in _py_strings(text, match.end()):
-                done = at
+            found, end = _py_strings(text, match.end())
+            for literal, at in found:
                 _add_entry_point(draft, literal, places.line(at))
         else:  # entry points as the text of an ini file
+            end = match.end() + 20_000
             first = places.line(match.end())
-            for number, line in _lines(text[match.end() : match.end() + 20_000]):
+            for number, line in _lines(text[match.end() : end]):
                 if line.strip()[:1] in ("[", '"', "'", ")"):
                     break
                 _add_entry_point(draft, line, first + number - 1)
@@ -1346,12 +1354,12 @@ def _read_package_json(draft: _Draft, text: str) -> None:
     top = json.top()
     draft.name, draft.version = (_string(top[key].value) if key in top else "" for key in ("name", "version"))
     for section in ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies"):
-        for name, spec, line, _ in json.inside(top.get(section)):
+        for name, spec, line, *_ in json.inside(top.get(section)):
             draft.add(name, _string(spec), line)
-    for name, _, line, _ in json.inside(top.get("scripts")):
+    for name, _, line, *_ in json.inside(top.get("scripts")):
         draft.run("npm", name, line)
     for section in ("engines", "volta"):
-        for name, spec, line, _ in json.inside(top.get(section)):
+        for name, spec, line, *_ in json.inside(top.get(section)):
             if name != "extends":
                 draft.needs(name, _string(spec), line)
     manager = top.get("packageManager")
@@ -1361,7 +1369,7 @@ def _read_package_json(draft: _Draft, text: str) -> None:
     programs = top.get("bin")
     if programs and isinstance(programs.value, str):
         draft.run("console", draft.name.rpartition("/")[2], programs.line)
-    for name, _, line, _ in json.inside(programs):
+    for name, _, line, *_ in json.inside(programs):
         draft.run("console", name, line)
 
 
@@ -1370,7 +1378,7 @@ _NPM_SECTIONS = ("dependencies", "devDependencies", "peerDependencies", "optiona
 
 def _read_package_lock(draft: _Draft, text: str) -> None:
     json = _Json(text)
-    top = json.top()
+    top = json.top("packages")
     draft.name, draft.version = (_string(top[key].value) if key in top else "" for key in ("name", "version"))
     packages = top.get("packages")
     if packages is None:
@@ -1381,7 +1389,7 @@ def _read_package_lock(draft: _Draft, text: str) -> None:
         if "node_modules/" not in path:  # the project itself and its workspaces
             for section in _NPM_SECTIONS:
                 direct.update(_keys(_get(value, section)))
-    for path, value, line, _ in json.inside(packages):
+    for path, value, line, *_ in json.inside(packages):
         before, folder, name = path.rpartition("node_modules/")
         if folder and _get(value, "link") is not True:
             is_direct = "node_modules/" not in before and name in direct
@@ -1467,13 +1475,13 @@ def _read_pnpm_workspace(draft: _Draft, text: str) -> None:
 
 def _read_bun_lock(draft: _Draft, text: str) -> None:
     json = _Json(re.sub(r",(?=[ \t\r\n]*+[}\]])", " ", text))  # JSON with commas before the end
-    top = json.top()
+    top = json.top("packages")
     direct: set[str] = set()
     workspaces = top["workspaces"].value if "workspaces" in top else None
     for workspace in workspaces.values() if isinstance(workspaces, dict) else ():
         for section in _NPM_SECTIONS:
             direct.update(_keys(_get(workspace, section)))
-    for key, value, line, _ in json.inside(top.get("packages")):
+    for key, value, line, *_ in json.inside(top.get("packages")):
         name, _, version = (_string(value[0]) if isinstance(value, list) and value else "").rpartition("@")
         if name and not version.startswith("workspace:"):
             version = version if version[:1].isdigit() else ""
@@ -1569,9 +1577,10 @@ def _read_gemfile(draft: _Draft, text: str) -> None:
         if gem:
             _add_gem(draft, gem[2], gem[3], number)
             continue
-        ruby = re.match(r"\s*ruby[\s(]\s*['\"]([^'\"]+)['\"]", line)
+        ruby = re.match(r"\s*ruby[\s(]\s*(['\"][^#]*)", line)
         if ruby:
-            draft.needs("ruby", ruby[1], number)
+            specs = (text for text in _RUBY_STRING.findall(ruby[1]) if re.match(r"[~<>=! ]*[0-9]", text))
+            draft.needs("ruby", ", ".join(specs), number)
 
 
 def _read_gemspec(draft: _Draft, text: str) -> None:
@@ -1580,6 +1589,9 @@ def _read_gemspec(draft: _Draft, text: str) -> None:
         if gem:
             _add_gem(draft, gem[1], gem[2], number)
             continue
+        new = re.match(r"\s*Gem::Specification\.new[\s(]\s*['\"]([\w.-]+)['\"]", line)
+        if new:
+            draft.name = new[1]
         field = _GEM_FIELD.match(line)
         strings = _RUBY_STRING.findall(field[2]) if field else []
         if field and strings:
@@ -1636,26 +1648,26 @@ def _read_composer(draft: _Draft, text: str) -> None:
     top = json.top()
     draft.name, draft.version = (_string(top[key].value) if key in top else "" for key in ("name", "version"))
     for section in ("require", "require-dev"):
-        for name, spec, line, _ in json.inside(top.get(section)):
+        for name, spec, line, *_ in json.inside(top.get(section)):
             if name == "php":
                 draft.needs("php", _string(spec), line)
             elif "/" in name:
                 draft.add(name, _string(spec), line)
-    for name, _, line, _ in json.inside(top.get("scripts")):
+    for name, _, line, *_ in json.inside(top.get("scripts")):
         draft.run("composer", name, line)
 
 
 def _read_composer_lock(draft: _Draft, text: str) -> None:
     json = _Json(text)
-    top = json.top()
+    top = json.top("packages", "packages-dev")
     for section in ("packages", "packages-dev"):
         for package in json.inside(top.get(section)):
-            for key, value, line, _ in json.inside(package):
+            for key, value, line, *_ in json.inside(package):
                 if key == "name":
                     version = _string(_get(package.value, "version")).removeprefix("v")
                     version = "" if version.startswith("dev-") else version
                     draft.add(_string(value), "", line, version=version, locked=True, direct=False)
-    for name, spec, line, _ in json.inside(top.get("platform")):
+    for name, spec, line, *_ in json.inside(top.get("platform")):
         if name == "php":
             draft.needs("php", _string(spec), line)
 
@@ -1743,12 +1755,16 @@ def _read_pom(draft: _Draft, text: str) -> None:
                 draft.needs("java", inner, line)
         elif depth == 2 and name == "artifactId":
             draft.name = inner
+        elif depth == 2 and name == "groupId":
+            properties["project.groupId"] = inner
         elif depth == 2 and name == "version":
             draft.version = inner
         elif depth > 3 and name in ("release", "source", "target") and re.fullmatch(r"[0-9.]{1,6}", inner):
             draft.needs("java", inner, line)
     draft.version = draft.version or parent.get("version", "")
     properties.setdefault("project.version", draft.version)
+    properties.setdefault("project.artifactId", draft.name)
+    properties.setdefault("project.groupId", parent.get("groupId", ""))
     draft.version = _filled(draft.version, properties)
     for fields, line in wanted:
         artifact = _filled(fields.get("artifactId", ""), properties)
@@ -1785,7 +1801,7 @@ _GRADLE_PLUGIN = _Pattern(
 )
 _GRADLE_TASK = _Pattern(
     r"\s*(?:(?:val|def)\s+(\w+)\s+by\s+tasks\.(?:registering|creating)|(?:val\s+\w+\s*=\s*)?tasks\.(?:register|create)\s*"
-    r"(?:<[^<>]{0,80}>)?\s*\(\s*['\"]([^'\"]{1,80})|task\s*\(?\s*['\"]?([A-Za-z_][\w-]*))"
+    r"(?:<[^<>]{0,80}>)?\s*\(\s*['\"]([^'\"]{1,80})|task[\s(]\s*['\"]?([A-Za-z_][\w-]*))"
 )
 _GRADLE_JAVA = _Pattern(
     r"(?:JavaLanguageVersion\.of\(|jvmToolchain\(|(?:source|target)Compatibility\s*=?\s*(?:JavaVersion\.VERSION_)?['\"]?|"
@@ -1813,7 +1829,7 @@ def _read_gradle(draft: _Draft, text: str) -> None:
             draft.needs("java", java[2], number)
         plugin = _GRADLE_PLUGIN.match(line)
         if plugin:
-            name = f"org.jetbrains.kotlin.{plugin[2]}" if plugin[1] == "kotlin" else plugin[2]
+            name = "kotlin" if plugin[1] == "kotlin" else plugin[2]
             wanted.append((name, plugin[3] or "", number))
             continue
         found = _GRADLE_DEPENDENCY.match(line) or (_GRADLE_MAP.match(line) if "group" in line else None)
@@ -1884,7 +1900,7 @@ def _read_msbuild(draft: _Draft, text: str) -> None:
 
 def _read_global_json(draft: _Draft, text: str) -> None:
     json = _Json(text)
-    for key, value, line, _ in json.inside(json.top().get("sdk")):
+    for key, value, line, *_ in json.inside(json.top().get("sdk")):
         if key == "version":
             draft.needs("dotnet", _string(value), line)
 
@@ -1898,7 +1914,11 @@ _MIX_ALIAS = _Pattern(r"\s+(?:\"([\w.]+)\"|(\w+)):\s*(?:\[|&|\")")
 
 def _read_mix(draft: _Draft, text: str) -> None:
     function = ""
+    attributes: dict[str, str] = {}
     for number, line in _lines(text):
+        attribute = re.match(r"\s*@(\w+)\s+\"([^\"]+)\"", line)
+        if attribute and len(attributes) < 1_000:
+            attributes["@" + attribute[1]] = attribute[2]
         start = re.match(r"\s*defp?\s+(\w+)", line)
         if start:
             function = start[1]
@@ -1907,13 +1927,14 @@ def _read_mix(draft: _Draft, text: str) -> None:
             if alias:
                 draft.run("mix", alias[1] or alias[2], number)
         elif function == "project":
-            field = re.match(r"\s*(?:\[\s*)?(app|version|elixir):\s*[:\"]([^\",\s][^\",]*)", line)
+            field = re.match(r"\s*(?:\[\s*)?(app|version|elixir):\s*(?::|\"|(?=@))([^\",\s][^\",]*)", line)
+            value = attributes.get(field[2].strip(), field[2]) if field else ""
             if field and field[1] == "app":
-                draft.name = field[2]
+                draft.name = value
             elif field and field[1] == "version":
-                draft.version = field[2]
-            elif field:
-                draft.needs("elixir", field[2], number)
+                draft.version = "" if value.startswith("@") else value
+            elif field and not value.startswith("@"):
+                draft.needs("elixir", value, number)
         if function.endswith("deps") and not line.lstrip().startswith("#"):
             for match in _MIX_DEPENDENCY.finditer(line):
                 draft.add(match[1], match[2] or "", number)
@@ -1979,11 +2000,11 @@ def _read_package_swift(draft: _Draft, text: str) -> None:
 
 def _read_package_resolved(draft: _Draft, text: str) -> None:
     json = _Json(text)
-    top = json.top()
+    top = json.top("pins")
     pins = top.get("pins") or next((item for item in json.inside(top.get("object")) if item.key == "pins"), None)
     for pin in json.inside(pins):
         version = _string(_get(_get(pin.value, "state"), "version"))
-        for key, value, line, _ in json.inside(pin):
+        for key, value, line, *_ in json.inside(pin):
             if key in ("identity", "package"):
                 draft.add(_string(value), "", line, version=version, locked=True, direct=False)
 
@@ -1992,55 +2013,82 @@ def _read_package_resolved(draft: _Draft, text: str) -> None:
 
 _MAKE_SKIP = _Pattern(
     r"(?:ifeq|ifneq|ifdef|ifndef|else|endif|-?include|sinclude|export|unexport|override|vpath|private|undefine)\b"
+    r"|\$[({][a-z-]+[ \t]"
 )
+_MAKE_VALUE = _Pattern(r"\s*([\w.-]{1,80})\s*(?:::?:?|\?)?=\s*([^#]*)")
+_MAKE_REFERENCE = _Pattern(r"\$[({]([\w.-]{1,80})[)}]")
+_MAKE_CALL = _Pattern(r"\$[({][^(){}]*[)}]")
 
 
-def _read_makefile(draft: _Draft, text: str) -> None:
-    """The targets of a makefile's rules, and what .PHONY names besides."""
-    phony: list[tuple[str, int]] = []
-    logical: list[tuple[int, str]] = []
-    is_definition = False
-    for number, line in _lines(text):
-        if logical or (line and line[0] not in "\t#"):
+class _Makefile:
+    """The targets of a makefile's rules, and what .PHONY names besides. Variables that hold words are filled in."""
+
+    def __init__(self, draft: _Draft) -> None:
+        self.draft = draft
+        self.values: dict[str, str] = {}
+        self.phony: list[tuple[str, int]] = []
+
+    def read(self, text: str) -> None:
+        logical: list[tuple[int, str]] = []  # a line with those that it goes on in
+        is_definition = False
+        for number, line in _lines(text):
+            if not logical and (not line or line[0] in "\t#"):
+                continue
             is_continued = line.endswith("\\")
             logical.append((number, line[:-1] if is_continued else line))
             if is_continued and len(logical) < 1_000:
                 continue
-            first = logical[0][1]
-            if is_definition or re.match(r"\s*(?:override\s+)?define\b", first):
-                is_definition = not re.match(r"\s*endef\b", first)
-            elif not _MAKE_SKIP.match(first.lstrip(" ")):
-                _read_rule(draft, logical, phony)
+            first = logical[0][1].lstrip(" ")
+            if is_definition or re.match(r"(?:override\s+)?define\b", first):
+                is_definition = not first.startswith("endef")
+            elif not _MAKE_SKIP.match(first):
+                self._rule(logical)
             logical = []
-    for name, number in phony:
-        draft.run("make", name, number)
+        for name, number in self.phony:
+            self.draft.run("make", name, number)
 
-
-def _read_rule(draft: _Draft, logical: list[tuple[int, str]], phony: list[tuple[str, int]]) -> None:
-    targets: list[tuple[str, int]] = []
-    needs: list[tuple[str, int]] = []
-    is_head = True
-    for number, line in logical:
-        piece = line.partition("#")[0]
+    def _rule(self, logical: list[tuple[int, str]]) -> None:
+        targets: list[tuple[str, int]] = []
+        needs: list[tuple[str, int]] = []
+        is_head = True
+        for number, line in logical:
+            piece = line.partition("#")[0]
+            if is_head:
+                # Colons and equal signs in `$(A:b=c)` are not the rule's.
+                stop = re.search(r"[:=]", _MAKE_CALL.sub(lambda match: "$" * len(match[0]), piece))
+                if stop is None:
+                    targets += self._words(piece, number)
+                    continue
+                head, rest = piece[: stop.start()], piece[stop.start() :]
+                if re.match(r":{0,3}=", rest):
+                    self._remember(logical)
+                    return
+                targets += self._words(head.rstrip("&"), number)
+                piece = rest.lstrip(":")
+                is_head = False
+            needs += self._words(piece.partition(";")[0], number)
         if is_head:
-            stop = re.search(r"[:=]", re.sub(r"\$[({][^(){}]*[)}]", lambda match: "$" * len(match[0]), piece))
-            if stop is None:
-                targets += [(word, number) for word in piece.split()]
-                continue
-            rest = piece[stop.start() :]
-            if re.match(r":{0,3}=", rest) or piece[: stop.start()].endswith(("?", "+", "!")):
-                return  # a variable
-            targets += [(word, number) for word in piece[: stop.start()].rstrip("&").split()]
-            piece = rest.lstrip(":")
-            is_head = False
-        needs += [(word, number) for word in piece.partition(";")[0].split()]
-    if is_head:
-        return
-    for name, number in targets:
-        if name == ".PHONY":
-            phony += [(word, at) for word, at in needs if "$" not in word and "%" not in word]
-        elif "%" not in name and "$" not in name and (name[0] != "." or "/" in name):
-            draft.run("make", name, number)
+            return
+        for name, number in targets:
+            if name == ".PHONY":
+                self.phony += [(word, at) for word, at in needs if "$" not in word and "%" not in word]
+            elif "%" not in name and "$" not in name and (name[0] != "." or "/" in name):
+                self.draft.run("make", name, number)
+
+    def _words(self, text: str, number: int) -> list[tuple[str, int]]:
+        if "$" in text:
+            text = _MAKE_REFERENCE.sub(lambda match: self.values.get(match[1], match[0]), text)
+        return [(word, number) for word in text.split()]
+
+    def _remember(self, logical: list[tuple[int, str]]) -> None:
+        """A variable, when it holds nothing but words; one that grows or calls something is not known."""
+        match = _MAKE_VALUE.match(" ".join(line for _, line in logical)[:_LONGEST_LINE])
+        if match and "$" not in match[2] and len(self.values) < 1_000:
+            self.values[match[1]] = match[2].strip()
+
+
+def _read_makefile(draft: _Draft, text: str) -> None:
+    _Makefile(draft).read(text)
 
 
 _JUST_RECIPE = _Pattern(r"@?([A-Za-z_][\w-]*)(?:\s+(?:[^:\"'`]++|\"[^\"]*+\"|'[^']*+'|`[^`]*+`)*+)?:(?!=)")
@@ -2416,12 +2464,13 @@ def read_manifest(path: str, data: bytes) -> Manifest:
         return Manifest("", problem="this is no manifest that is known here")
     ecosystem, read = known
     name = path[path.rfind("/") + 1 :]
-    limit = LARGEST_LOCK if name.endswith((".lock", ".locked")) or name in _LOCK_NAMES else LARGEST
+    is_lock = name.endswith((".lock", ".locked")) or name in _LOCK_NAMES
+    limit = LARGEST_LOCK if is_lock else LARGEST
     if len(data) > limit:
         return Manifest(ecosystem, problem=f"larger than {limit >> 20} MB")
     draft = _Draft(ecosystem)
     try:
-        read(draft, _text_of(data))
+        read(draft, _text_of(data, _MOST_LOCK_LINES if is_lock else _MOST_LINES))
     except RecursionError:
         return Manifest(ecosystem, problem="nested too deeply")
     except ValueError as error:
@@ -2429,13 +2478,13 @@ def read_manifest(path: str, data: bytes) -> Manifest:
     return draft.done()
 
 
-def _text_of(data: bytes) -> str:
+def _text_of(data: bytes, most_lines: int) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")
     else:
         text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if "\0" in text:
         raise _Unreadable("it is not a text")
-    if text.count("\n") > _MOST_LINES:
-        raise _Unreadable(f"more than {_MOST_LINES} lines")
+    if text.count("\n") > most_lines:
+        raise _Unreadable(f"more than {most_lines} lines")
     return text

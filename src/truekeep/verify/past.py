@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.store import Store
-from truekeep.verify.tree import OutOfTime, PastTree, State, read_past
+from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_past
 
 _DAY = 86_400
 _STEPS = 60  # renames that one path is followed through
@@ -47,6 +47,7 @@ class Past:
         self.key = state.git_dir
         self._since: int | None = None
         self._trees: dict[str, PastTree] = {}
+        self._files: dict[str, PastTree] = {}
         self.problem = ""  # why history could not be read, for people
 
     def _check_time(self) -> None:
@@ -128,12 +129,14 @@ class Past:
         return True
 
     def _append(self, revisions: str, *, since: int, keep: bool) -> None:
-        limit = [f"--since=@{since}"] if since else []
-        raw = self.git.run(
-            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "-M", "-l2000", "--diff-filter=DR", "--name-status",
-            "-z", "--no-decorate", "--format=%x02%H %ct", *limit, revisions, "--", timeout=120,
-        )  # fmt: skip
-        rows = list(_records(raw))
+        rows, failure = self._log(revisions, "-M", "-l2000", "--diff-filter=DR", since=since)
+        if failure is not None:
+            # A blob is missing somewhere back there. What was deleted before is still known, only not where to.
+            until = f"--until=@{rows[-1][0] if rows else self.state.head_at}"
+            more, failure = self._log(revisions, "--no-renames", "--diff-filter=D", until, since=since)
+            rows += more
+            if failure is not None:
+                raise failure
         with self.store.transaction():
             if not keep:
                 self.store.run("DELETE FROM step WHERE repository = ?", (self.key,))
@@ -143,6 +146,14 @@ class Past:
                 + ("" if keep else ", since = excluded.since"),
                 (self.key, self.state.head, since),
             )
+
+    def _log(self, revisions: str, *how: str, since: int) -> tuple[list[tuple[int, str, str, str]], GitFailed | None]:
+        limit = [f"--since=@{since}"] if since else []
+        raw, failure = self.git.try_run(
+            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", *how, "--name-status", "-z", "--no-decorate",
+            "--format=%x02%H %ct", *limit, revisions, "--", timeout=120,
+        )  # fmt: skip
+        return list(_records(raw)), failure
 
     def follow(self, path: str, since: int | None, alive: Container[str]) -> Trail | None:
         """Where a path went after this time; without one, after its last mention. None: history has no trace of it."""
@@ -154,13 +165,14 @@ class Past:
             rows = self.store.rows(
                 "SELECT at, id, new FROM step WHERE repository = ? AND old = ? ORDER BY at", (self.key, current)
             )
-            if at is not None:
-                rows = [row for row in rows if row[0] >= at and row[1] != last]
+            later = [row for row in rows if at is not None and row[0] >= at and row[1] != last]
+            rows = [row for row in rows if row[1] != last]
             if not rows:
                 break
             # From a known day on, the first thing that happened; otherwise the last, because the path is not there now.
-            when, last, new = rows[0] if at is not None else rows[-1]
-            at = when
+            # A commit may be older than the merge that brought it: then it counts all the same.
+            when, last, new = later[0] if later else rows[-1]
+            at = max(when, at or when)
             trail = Trail(new, Commit(last, when), new or current)
             current = new or current
             if new and new in alive:
@@ -240,6 +252,10 @@ class Past:
 
     def checkpoints(self) -> list[Commit]:
         """Where to look for something that has no date: a few commits, further and further back."""
+        return self._checkpoints
+
+    @cached_property
+    def _checkpoints(self) -> list[Commit]:
         found: list[Commit] = []
         for days in _AGES:
             commit = self.commit_at(self.state.head_at - days * _DAY)
@@ -252,6 +268,19 @@ class Past:
             if middle is not None:
                 found.append(middle)
         return found
+
+    def file(self, commit: Commit, path: str) -> PastTree:
+        """One file of an old commit as a tree of its own: much cheaper than the whole. Empty when it was not there."""
+        key = f"{commit.id}:{path}"
+        tree = self._files.get(key)
+        if tree is None:
+            commits = self.checkpoints()
+            asked = [f"{item.id}:{path}" for item in commits] if commit in commits else [key]
+            oids = self.oids(asked)  # one question for all checkpoints: the next one is likely asked next
+            for name in asked:
+                self._files[name] = read_file(self.git, self.store, name.partition(":")[0], path, oids.get(name))
+            tree = self._files[key]
+        return tree
 
     def oids(self, names: Sequence[str]) -> dict[str, bytes]:
         """The blob ids of `commit:path` names; what is missing is left out."""

@@ -103,6 +103,9 @@ def _bare_place(world: World, name: str, question: Question) -> Place | None:
         return Place(name)
     if _on_disk(world, name):
         return Place(name)
+    own = world.past.follow(name, question.written_at, world.now.position)
+    if own is not None:
+        return Place(own.path, is_moved=bool(own.path), trail=own)
     trails = [
         trail
         for path in world.past.with_name(name, question.written_at)

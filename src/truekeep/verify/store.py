@@ -23,6 +23,7 @@ CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a 
 CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
 CREATE TABLE mentions (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);   -- the words of its comments, or of a document
 CREATE TABLE outline (id INTEGER PRIMARY KEY, definitions TEXT NOT NULL);
+CREATE TABLE body (id INTEGER NOT NULL, start INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (id, start)) WITHOUT ROWID;
 CREATE TABLE checkout (root TEXT PRIMARY KEY, listing BLOB, state TEXT NOT NULL);
 CREATE TABLE history (repository TEXT PRIMARY KEY, newest TEXT NOT NULL, since INTEGER NOT NULL);
 CREATE TABLE step (repository TEXT NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
@@ -134,10 +135,11 @@ class Store:
             db.execute("INSERT INTO mentions VALUES (?, ?)", (number, mentions))
         return number
 
-    def keys(self, table: str) -> Iterator[tuple[int, bytes]]:
-        """Every blob's keys of one table, in the order of their ids."""
+    def keys(self, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+        """The keys of the blobs in these ranges, in the order of their ids."""
         assert table in ("names", "words", "mentions")
-        yield from self._db.execute(f"SELECT id, keys FROM {table} ORDER BY id")  # noqa: S608
+        for first, last in ranges:
+            yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
 
     # Answers that git took long to find.
 

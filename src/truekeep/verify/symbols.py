@@ -28,6 +28,11 @@ class Spot(NamedTuple):
 
     path: str
     outline: Outline
+    tree: Tree
+
+    @property
+    def digest(self) -> str:
+        return self.tree.digest(self.path, self.outline)
 
     @property
     def cite(self) -> str:
@@ -74,7 +79,7 @@ class Symbols:
         claim = question.claim
         files = self._files.get(claim.name, [])
         chosen = prefer(files)[:_LOOKED_AT]
-        if claim.place and (place := find_place(self.world, claim.place, question)) is not None and place.path:
+        if (place := self._place(question)) is not None and place.path:
             chosen.append(place.path)
         if claim.kind == "method":
             owners = set(self._files.get(claim.owner.rpartition(".")[2], ()))
@@ -82,13 +87,38 @@ class Symbols:
             chosen += self._module_files(claim.owner)
         return chosen
 
+    def _place(self, question: Question) -> Place | None:
+        """The file that a memory names for a symbol, if that is one file."""
+        claim = question.claim
+        place = find_place(self.world, claim.place, question) if claim.place else None
+        if place is not None and place.path and not self.world.now.has(place.path):
+            return None  # a name that several files have, or a folder
+        return place
+
+    def _in_file_then(self, question: Question, then: Then | None) -> list[Spot]:
+        """The definition that the named file had: at the commit of the memory, else at the checkpoints."""
+        claim = question.claim
+        if question.written_at is not None and then is not None and then.commit.id == self._commit_of(question):
+            return [spot for spot in then.spots if spot.path == claim.place]
+        for commit in self.world.past.checkpoints():
+            tree = self.world.past.file(commit, claim.place)
+            found = [Spot(claim.place, item, tree) for item in tree.outlines([claim.place])[claim.place] if item.name == claim.name]
+            if found:
+                return found
+        return []
+
+    def _commit_of(self, question: Question) -> str:
+        commit = self.world.past.commit_at(question.written_at or 0)
+        return commit.id if commit is not None else ""
+
     def outline(self, path: str) -> tuple[Outline, ...]:
         if path not in self._outlines:
             self._outlines[path] = self.world.outline(path)
         return self._outlines[path]
 
     def spots(self, name: str, paths: Iterable[str]) -> list[Spot]:
-        return [Spot(path, item) for path in paths for item in self.outline(path) if item.name == name]
+        now = self.world.now
+        return [Spot(path, item, now) for path in paths for item in self.outline(path) if item.name == name]
 
     # Now.
 
@@ -111,13 +141,13 @@ class Symbols:
     def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
         return confirmed(
             question, reason, f"defined in {spot.cite}" + (f" and {count - 1} more" if count > 1 else ""), spot.cite,
-            seen=spot.outline.digest, dirty=self.world.now.is_dirty(spot.path),
+            dirty=self.world.now.is_dirty(spot.path),
         )  # fmt: skip
 
     def _in_named_file(self, question: Question) -> Verdict | None:
         """`name` in `file`: defined there, used there, or not there any more."""
         claim = question.claim
-        place = find_place(self.world, claim.place, question)
+        place = self._place(question)
         if place is None or not place.path:
             return None
         spots = self.spots(claim.name, [place.path])
@@ -134,7 +164,6 @@ class Symbols:
         why = f"its file is now {place.path}; defined at line {spot.outline.line}"
         return moved(
             question, "file-renamed", why, spot.cite, commit=commit.id if commit else "", day=commit.day if commit else "",
-            seen=spot.outline.digest,
         )  # fmt: skip
 
     def _method(self, question: Question) -> Verdict | None:
@@ -179,9 +208,11 @@ class Symbols:
         wanted: dict[int | None, set[str]] = defaultdict(set)
         for question in questions:
             wanted[question.written_at].add(question.claim.name)
-        self._users = self.world.now.find("words", {question.claim.name for question in questions})
+        names = {name for question in questions for name in spellings(question.claim)}
+        self._users = self.world.now.find("words", names)
+        self.world.now.find("mentions", {question.claim.name for question in questions})
         past = self.world.past
-        undated = {(name, None) for name in wanted.pop(None, set())}
+        undated: set[tuple[str, int | None]] = {(name, None) for name in wanted.pop(None, set())}
         dated: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
         commits: dict[str, Commit] = {}
         for at, names in wanted.items():
@@ -215,7 +246,7 @@ class Symbols:
         users = tree.find("words", {name for name in names if not defining[name]})
         for name, at in wanted:
             spots = tuple(
-                Spot(path, item)
+                Spot(path, item, tree)
                 for path in prefer(defining[name])[:_LOOKED_AT]
                 for item in outlines.get(path, ())
                 if item.name == name
@@ -230,7 +261,7 @@ class Symbols:
         """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
         claim = question.claim
         then = self._then.get((claim.name, question.written_at))
-        if claim.kind in ("env", "flag"):
+        if claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name))):
             return self._word_verdict(question, then)
         if claim.place:
             return self._left_its_file(question, then)
@@ -241,28 +272,28 @@ class Symbols:
     def _left_its_file(self, question: Question, then: Then | None) -> Verdict | None:
         """`name` in `file`, and the file does not define it now, or is gone itself."""
         claim = question.claim
-        place = find_place(self.world, claim.place, question)
+        place = self._place(question)
         elsewhere = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
         if claim.owner:
             elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)] or elsewhere
-        in_file_then = [spot for spot in then.spots if spot.path == claim.place] if then else []
-        if place is not None and place.path:
-            line = self.world.find_word(place.path, claim.name)
-            if line and not in_file_then and not (claim.is_definite and elsewhere):
+        before = self._in_file_then(question, then)
+        if not before and place is not None and place.path:
+            if line := self.world.find_word(place.path, claim.name):
                 cite = f"{place.path}:{line}"
+                if claim.is_definite and len(elsewhere) == 1 and question.written_at is None:
+                    return moved(question, "defined-elsewhere", f"now defined in {elsewhere[0].cite}", elsewhere[0].cite)
                 if place.is_moved:
                     return moved(question, "file-renamed", f"its file is now {place.path}", cite)
                 return confirmed(question, "used", f"named in {cite}, not defined there", cite)
         if not elsewhere:
             return self._lost(question, then)
-        heir = _heir(in_file_then, elsewhere)
-        if heir is not None:
-            return moved(
-                question, "defined-elsewhere", f"now defined in {heir.cite}", heir.cite, seen=heir.outline.digest
-            )
-        cites = tuple(spot.cite for spot in elsewhere[:5])
-        if place is None and not in_file_then:
+        if not before:
+            # Nothing says that the file ever defined it: the name alone is the claim.
             return self._defined(question, elsewhere[0], len(elsewhere))
+        heir = _heir(before, elsewhere)
+        if heir is not None:
+            return moved(question, "defined-elsewhere", f"now defined in {heir.cite}", heir.cite)
+        cites = tuple(spot.cite for spot in elsewhere[:5])
         what = f"no longer in {claim.place}; {len(elsewhere)} other places define the name"
         return gone(question, "several", what, candidates=cites, rank=CODE)
 
@@ -280,7 +311,7 @@ class Symbols:
                 why = f"now {heir.outline.qualified} in {heir.cite}"
                 if heir.outline.scope.rpartition(".")[2] != owner:
                     return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", (heir.cite,))
-                return moved(question, "defined-elsewhere", why, heir.cite, seen=heir.outline.digest)
+                return moved(question, "defined-elsewhere", why, heir.cite)
             cites = tuple(spot.cite for spot in now[:5])
             return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
         modules = self._module_files(claim.owner)
@@ -311,16 +342,14 @@ class Symbols:
     def _lost(self, question: Question, then: Then | None) -> Verdict | None:
         """A name that no code defines now."""
         claim = question.claim
-        users = [path for path in prefer(self._users.get(claim.name, ())) if self.world.find_word(path, claim.name)]
-        in_code = [path for path in users[:_LOOKED_AT] if is_code(path)]
+        likely = [path for path in prefer(self._users.get(claim.name, ()))[:_LOOKED_AT] if is_code(path)]
+        in_code = next((f"{path}:{line}" for path in likely if (line := self.world.find_word(path, claim.name))), "")
         defined_then = [spot for spot in then.spots if is_code(spot.path)] if then else []
         tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_LOOKED_AT])
         if defined_then and not (in_code and not _is_telling(defined_then)):
             return self._gone_then(question, then, "", ())
         if in_code:
-            line = self.world.find_word(in_code[0], claim.name)
-            cite = f"{in_code[0]}:{line}"
-            return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)
+            return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
         if tests and not (then and then.users):
             return self._defined(question, tests[0], len(tests), "defined-in-tests")
         if then is not None and (then.users or then.spots) and not tests:
@@ -352,7 +381,7 @@ class Symbols:
 
     def _mention(self, name: str) -> str:
         """Where a word is still named although no code has it."""
-        named = self.world.now.find("mentions", [name])[name]
+        named = [*self.world.now.find("mentions", [name])[name]]
         named += [path for path in self._users.get(name, ()) if not is_code(path)]
         for path in prefer(named)[:3]:
             if line := self.world.find_mention(path, name):
@@ -372,7 +401,7 @@ class Symbols:
         """A flag, an environment variable or a constant: its very word in code that is no test."""
         claim = question.claim
         for name in spellings(claim):
-            files = self._users.get(name) or self.world.now.find("words", [name])[name]
+            files = self._users.get(name, ())
             for path in prefer(files)[:_LOOKED_AT]:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     if name != claim.name and then is not None and then.spots == () and then.users:
@@ -415,8 +444,10 @@ def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
     """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
     if not now:
         return None
-    digests = {spot.outline.digest for spot in old}
-    same = [spot for spot in now if spot.outline.digest in digests]
+    if len(now) == 1:
+        return now[0]
+    digests = {spot.digest for spot in old}
+    same = [spot for spot in now if spot.digest in digests]
     if len(same) == 1:
         return same[0]
     kinds = {(spot.outline.kind, spot.outline.scope) for spot in old}
@@ -434,7 +465,3 @@ def _is_telling(spots: Sequence[Spot]) -> bool:
         spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")
         for spot in spots
     )
-
-
-def _unused(_: Tree) -> None:
-    """Trees are asked through the world."""

@@ -39,13 +39,16 @@ def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verd
             verdicts[id(question)] = unverifiable(question, "ambiguous", "several objects begin like this")
         else:
             verdicts[id(question)] = _no_commit(world, question)
-    here = _on_branch(world, [oid for _, oid in found])
+    here, anywhere = _reached(world, [oid for _, oid in found])
     for question, oid in found:
         if oid in here:
             verdicts[id(question)] = confirmed(question, "on-branch", "in this branch's history", rank=GIT, commit=oid)
-        else:
-            why = "the commit exists, but not on this branch"
+        elif oid in anywhere:
+            why = "the commit is on another branch, not on this one"
             verdicts[id(question)] = confirmed(question, "other-branch", why, rank=GIT, commit=oid)
+        else:
+            why = "no branch or tag reaches this commit any more: rebased away, or dropped"
+            verdicts[id(question)] = gone(question, "unreachable", why, commit=oid)
     return verdicts
 
 
@@ -54,25 +57,28 @@ def _no_commit(world: World, question: Question) -> Verdict:
         return unverifiable(question, "incomplete", "not here, but this clone does not have all of history")
     if not world.now.state.head:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
-    if not world.is_newer_than(question.written_at):
+    if question.written_at is not None and not world.is_newer_than(question.written_at):
         return unverifiable(question, "never-seen", "no such commit; the memory may be newer than this checkout")
     return gone(question, "never-seen", "no such commit in this repository: rebased away, or never pushed")
 
 
-def _on_branch(world: World, oids: list[str]) -> set[str]:
-    if len(oids) > 3:
-        try:
-            return set(world.git.run("rev-list", "HEAD", "--", timeout=60).decode().split()) & set(oids)
-        except GitFailed:
-            return set()
+def _reached(world: World, oids: list[str]) -> tuple[set[str], set[str]]:
+    """Which of these commits this branch has, and which any branch or tag has."""
     here = set()
-    for oid in oids:
+    if not oids:
+        return set(), set()
+    for oid in oids if len(oids) <= 3 else ():
         try:
             world.git.run("merge-base", "--is-ancestor", oid, "HEAD")
         except GitFailed:
             continue
         here.add(oid)
-    return here
+    if len(here) == len(oids):
+        return here, here
+    everything = set(world.git.run("rev-list", "--all", "HEAD", "--", timeout=60).decode().split())
+    if len(oids) > 3:
+        here = set(world.git.run("rev-list", "HEAD", "--", timeout=60).decode().split()) & set(oids)
+    return here, everything & set(oids)
 
 
 # Packages, versions, scripts.
@@ -228,7 +234,7 @@ def _then(world: World, question: Question, has: Callable[[Manifest], bool]) -> 
     """The manifest that had something when the memory was written, and the commit that changed it last."""
     at = question.written_at
     commit = world.past.commit_at(at) if at is not None else None
-    commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()[:4]
+    commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()
     for commit in commits:
         for path, manifest in _manifests_then(world, commit.id):
             if has(manifest):
@@ -307,7 +313,7 @@ def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Ver
     name = question.claim.name
     for path in prefer(files)[:12]:
         if is_code(path) and (line := world.find_word(path, name)):
-            text = world.code(path).split(b"\n")[line - 1].lower()
+            text = world.now.code(path).split(b"\n")[line - 1].lower()
             if (
                 b"port" in text
                 or b"listen" in text

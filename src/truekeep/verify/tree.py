@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.facts import Kind, key_of, kind_of, language_for, read_facts
-from truekeep.verify.source import Definition, clean, definitions
+from truekeep.verify.source import Definition, body_digest, clean, definitions
 from truekeep.verify.store import Store
 
 LARGEST = 1_000_000  # bytes of a file that is read for its words
@@ -34,14 +34,15 @@ class OutOfTime(Exception):
 
 
 class Outline(NamedTuple):
-    """One definition as it is kept: where, until where, and the digest of its body."""
+    """One definition as it is kept: where it begins and ends."""
 
     name: str
     scope: str
     kind: str
     line: int
     end: int
-    digest: str
+    start: int
+    stop: int
 
     @property
     def qualified(self) -> str:
@@ -56,6 +57,9 @@ class Tree:
         self.paths = paths
         self.ids = ids  # of the blob of each path in the store; 0: nothing was read of it
         self.is_partial = False  # something could not be read: what is not found here may be there
+        self._found: dict[str, dict[str, list[str]]] = {}
+        self._outlines: dict[str, tuple[Outline, ...]] = {}
+        self._code: dict[str, bytes] = {}
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -98,56 +102,96 @@ class Tree:
         return path in self.folders
 
     def find(self, table: str, words: Iterable[str]) -> dict[str, list[str]]:
-        """Word → the paths whose blob has it in this table. By key: two words may share one, so look before you trust."""
-        wanted = {key_of(word): word for word in words}
-        found: dict[str, list[str]] = {word: [] for word in wanted.values()}
-        if not wanted:
-            return found
+        """Word → the paths whose blob has it in this table. By key: two words may share one, so look before you trust.
+
+        What was asked once is remembered, so it pays to ask for many words at once.
+        """
+        known = self._found.setdefault(table, {})
+        asked = set(words)
+        wanted = {key_of(word): word for word in asked if word not in known}
+        if wanted:
+            found: dict[str, list[str]] = {word: [] for word in wanted.values()}
+            for word, number in self._search(table, wanted):
+                found[word] += self.paths_of[number]
+            known.update(found)
+        return {word: known[word] for word in asked}
+
+    def _search(self, table: str, wanted: dict[int, str]) -> Iterator[tuple[str, int]]:
         paths_of = self.paths_of
         if len(wanted) <= 12:
             needles = [(key.to_bytes(4, "little"), word) for key, word in wanted.items()]
-            for number, keys in self.store.keys(table):
+            for number, keys in self.store.keys(table, self._ranges):
                 for needle, word in needles:
                     at = keys.find(needle)
                     while at >= 0 and at % 4:
                         at = keys.find(needle, at + 1)
                     if at >= 0 and number in paths_of:
-                        found[word] += paths_of[number]
-            return found
+                        yield word, number
+            return
         known = frozenset(wanted)
-        for number, keys in self.store.keys(table):
-            if number not in paths_of:
-                continue
-            numbers = array("I")
-            numbers.frombytes(keys)
-            for key in known.intersection(numbers):
-                found[wanted[key]] += paths_of[number]
-        return found
+        for number, keys in self.store.keys(table, self._ranges):
+            if number in paths_of:
+                for key in known.intersection(memoryview(keys).cast("I")):
+                    yield wanted[key], number
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The blobs of this tree as ranges of ids: what other repositories have in the store is not even looked at."""
+        ranges: list[tuple[int, int]] = []
+        for number in sorted(self.paths_of):
+            if ranges and number - ranges[-1][1] <= 64:
+                ranges[-1] = (ranges[-1][0], number)
+            else:
+                ranges.append((number, number))
+        return ranges
 
     def outlines(self, paths: Iterable[str]) -> dict[str, tuple[Outline, ...]]:
         """What each of these files defines, with lines and scopes."""
-        result: dict[str, tuple[Outline, ...]] = {}
+        asked = set(paths)
         missing: list[tuple[str, int]] = []
-        for path in dict.fromkeys(paths):
-            at = self.position.get(path)
-            number = self.ids[at] if at is not None else 0
-            if not number:
-                result[path] = ()
+        for path in asked:
+            if path in self._outlines:
                 continue
-            row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,))
-            if row is None:
+            number = self.blob_of(path)
+            row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,)) if number else None
+            if row is not None:
+                self._outlines[path] = tuple(Outline(*item) for item in json.loads(row[0]))
+            elif number:
                 missing.append((path, number))
             else:
-                result[path] = _parse_outline(row[0])
+                self._outlines[path] = ()
         if missing:
             with self.store.transaction():
-                for path, data in self.read([path for path, _ in missing]):
-                    found = outline_of(data, path) if data is not None else ()
-                    result[path] = found
-                    number = self.ids[self.position[path]]
+                for (_, number), (path, data) in zip(missing, self.read([path for path, _ in missing]), strict=True):
+                    self._outlines[path] = found = outline_of(data, path) if data is not None else ()
                     if data is not None:
                         self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
-        return result
+        return {path: self._outlines[path] for path in asked}
+
+    def blob_of(self, path: str) -> int:
+        at = self.position.get(path)
+        return self.ids[at] if at is not None else 0
+
+    def digest(self, path: str, item: Outline) -> str:
+        """The digest of a definition's body: the same as long as its code is."""
+        number = self.blob_of(path)
+        row = self.store.row("SELECT digest FROM body WHERE id = ? AND start = ?", (number, item.start))
+        if row is not None:
+            return str(row[0])
+        found = digest_in(self.code(path), item)
+        self.store.run("INSERT OR REPLACE INTO body VALUES (?, ?, ?)", (number, item.start, found))
+        return found
+
+    def code(self, path: str) -> bytes:
+        """A file's code without comments; empty when it cannot be read."""
+        known = self._code.get(path)
+        if known is None:
+            data = self.text(path) or b""
+            known = clean(data, language_for(path)) if data and language_for(path) else data
+            if len(self._code) > 64:
+                self._code.clear()
+            self._code[path] = known
+        return known
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         raise NotImplementedError
@@ -162,18 +206,11 @@ def outline_of(data: bytes, path: str) -> tuple[Outline, ...]:
     language = language_for(path)
     if not language or len(data) > LARGEST:
         return ()
-    from truekeep.verify.source import body_digest
-
-    cleaned = clean(data, language)
-    return tuple(_outlined(item, body_digest(cleaned, item)) for item in definitions(cleaned, language))
+    return tuple(Outline(*item) for item in definitions(clean(data, language), language))
 
 
-def _outlined(item: Definition, digest: str) -> Outline:
-    return Outline(item.name, item.scope, item.kind, item.line, item.end, digest)
-
-
-def _parse_outline(text: str) -> tuple[Outline, ...]:
-    return tuple(Outline(*item) for item in json.loads(text))
+def digest_in(code: bytes, item: Outline) -> str:
+    return body_digest(code, Definition(*item))
 
 
 class Checkout(Tree):
@@ -636,3 +673,16 @@ def read_past(git: Git, store: Store, repository: str, commit: str, *, deadline:
     tree = PastTree(git, store, commit, entries, ids)
     tree.is_partial = is_partial
     return tree
+
+
+def read_file(git: Git, store: Store, commit: str, path: str, oid: bytes | None) -> PastTree:
+    """One file of an old commit, without its neighbours."""
+    if oid is None or kind_of(path) is Kind.OPAQUE:
+        return PastTree(git, store, commit, [(path, oid)] if oid else [], [0] if oid else [])
+    language = language_for(path)
+    number = store.blob_ids([(oid, language)]).get((oid, language), 0)
+    if not number:
+        for _, data in git.blobs([oid.hex()], limit=LARGEST):
+            if data is not None:
+                number = _blob(store, oid, language, data, path)
+    return PastTree(git, store, commit, [(path, oid)], [number])

@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from truekeep.repo import Git
-from truekeep.verify.facts import Kind, kind_of, language_for
+from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.past import Past
-from truekeep.verify.source import clean
 from truekeep.verify.store import Store
 from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
 
@@ -44,7 +43,6 @@ class World:
         self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
-        self._cleaned: dict[str, bytes] = {}
 
     def is_newer_than(self, written_at: int | None) -> bool:
         """Whether this checkout has seen the days after the memory was written."""
@@ -64,20 +62,9 @@ class World:
     def outline(self, path: str) -> tuple[Outline, ...]:
         return self.now.outlines([path])[path]
 
-    def code(self, path: str) -> bytes:
-        """A file's code without comments; empty when it cannot be read."""
-        known = self._cleaned.get(path)
-        if known is None:
-            data = self.now.text(path) or b""
-            known = clean(data, language_for(path)) if data else b""
-            if len(self._cleaned) > 200:
-                self._cleaned.clear()
-            self._cleaned[path] = known
-        return known
-
     def find_word(self, path: str, word: str) -> int:
         """The line of a file's code that has this very word; 0 when none has."""
-        code = self.code(path)
+        code = self.now.code(path)
         match = whole_word(word).search(code)
         return code.count(b"\n", 0, match.start()) + 1 if match else 0
 
