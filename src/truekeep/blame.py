@@ -6,7 +6,6 @@ there before truekeep first wrote the file.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from truekeep.ledger import Ledger, after_splices
@@ -123,7 +122,9 @@ def _carried_over(old: bytes | None, runs: _Runs, new: bytes, *, fresh: int) -> 
     if len(old_middle) * len(new_middle) > MOST_COMPARED:
         after.add(sum(map(len, new_middle)), fresh)
     else:
-        matcher = difflib.SequenceMatcher(None, old_middle, new_middle, autojunk=False)
+        from difflib import SequenceMatcher
+
+        matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
         for tag, first, _, new_first, new_last in matcher.get_opcodes():
             for step, line in enumerate(new_middle[new_first:new_last]):
                 after.add(len(line), owners[head + first + step] if tag == "equal" else fresh)

@@ -941,7 +941,8 @@ def _quoted_beside(raw: _Raw, raws: list[_Raw], line: str) -> str:
     for start, end in _code_spans(line):
         if start <= raw.start < end or end - start < 4:
             continue
-        if any(other.kind in ("path", "line", "directory") and start <= other.start < end for other in raws):
+        inside = [other for other in raws if start <= other.start < end]
+        if any(other.kind in ("path", "line", "directory") or end - start - (other.end - other.start) <= 4 for other in inside):
             continue
         gap = line[end + 1 : raw.start] if end <= raw.start else line[raw.end : start - 1]
         if len(gap) <= 30 and not re.search(r"[.!?;]\s|\d", gap):

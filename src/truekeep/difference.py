@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 from truekeep.handoff import decode_text
 from truekeep.hidden import printable
 
@@ -19,7 +17,9 @@ def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ..
         # Comparing line by line is quadratic at worst, and nobody reads it: say how much, and show the new text.
         head = (f"--- {names[0]}", f"+++ {names[1]}", f"@@ {len(before)} lines become {len(after)} @@")
         return (*head, *(f"+{line}" for line in after[:MOST_SHOWN]))
-    return tuple(difflib.unified_diff(before, after, names[0], names[1], lineterm="", n=3))
+    from difflib import unified_diff
+
+    return tuple(unified_diff(before, after, names[0], names[1], lineterm="", n=3))
 
 
 def _lines(data: bytes | None) -> list[str]:

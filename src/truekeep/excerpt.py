@@ -11,12 +11,15 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.errors import BadInput, NotFound
 from truekeep.index.passages import describe
 from truekeep.index.refresh import decode, read_source
 from truekeep.index.sources import Source, sweep
+
+if TYPE_CHECKING:
+    from truekeep.verify.verdict import Verdict
 
 LINES = 120
 CHARACTERS = 12_000
@@ -35,6 +38,9 @@ class Excerpt(NamedTuple):
     day: str
     age_days: int | None
     repository: str
+    verdicts: tuple[Verdict, ...] = ()  # on the claims in these lines
+    checked_at: str = ""
+    unchecked: str = ""
 
     @property
     def next(self) -> int | None:

@@ -39,6 +39,7 @@ from truekeep.hidden import clip, printable, strip_hidden
 from truekeep.model import HANDOFF_TYPES
 from truekeep.secrets import find_secrets, mask_secrets, withhold
 from truekeep.transcript import BEGIN_MARK, END_MARK
+from truekeep.verify.verdict import VERDICTS
 from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
     from truekeep.index.search import Hit
     from truekeep.recall import Answer
+    from truekeep.verify.verdict import Verdict
 
 Given = Mapping[str, Any]
 T = TypeVar("T")
@@ -61,7 +63,8 @@ NOTICE = (
 INSTRUCTIONS = (
     "truekeep is the long-term memory that all agents of this person share: decisions, setup, conventions, past bugs."
     " Search it (memory_search) before you ask the person or guess about earlier work, and read more of a hit with"
-    " memory_get and its path. Each note says how old it is; verify what it names before you act on it. When you learn"
+    " memory_get and its path. Each note says how old it is and whether what it names is still there; what is gone or moved"
+    " is said below it, and memory_verify checks any other text. When you learn"
     " something that will still matter in another session, leave it with memory_write: one topic, plain facts, no"
     " credentials, no task state. It is reviewed and filed later; memory is never changed directly."
 )
@@ -187,6 +190,34 @@ class Memory:
         except NotFound as error:
             return _not_found(shown, error.message, error.hint)
         return _shown_excerpt(excerpt._replace(text=self._cover(excerpt.path, excerpt.text, excerpt.first)))
+
+    def verify(self, given: Given, _client: str) -> Reply:
+        checked = self._workspace.verify_text(given["text"], repository=self._checkout(given.get("repo", "")))
+        problem = "; ".join(_line(why, 300) for why in checked.problems)
+        counts = {word: checked.count(word) for word in VERDICTS}
+        told = [verdict for verdict in checked.verdicts if verdict.verdict != "confirmed"]
+        lines = [", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no claims that can be checked"]
+        lines += [f"line {item.claim.line}: {_told_verdict(item)}" for item in told[:100]]
+        lines += [problem] if problem and not checked.roots else []
+        data = {
+            "summary": counts,
+            "verdicts": [_shown_verdict(item) for item in checked.verdicts[:200]],
+            "checkout": _line(Path(checked.roots[0]).name, 200) if checked.roots else "",
+            "head": checked.head,
+        }
+        return Reply(_said("\n".join(lines)), data)
+
+    def _checkout(self, name: str) -> Path | None:
+        """The checkout that a client means: one that is known here by its name, else the one it works in."""
+        if not name:
+            return self._root
+        from truekeep.checkouts import choose_checkout
+
+        known = [item for item, _ in self._workspace.checkouts()]
+        chosen = choose_checkout(name, known)
+        if chosen is None:
+            raise NotFound(f"no checkout of {_line(name, 200)!r} is known here", hint="`truekeep repos` lists them")
+        return Path(chosen.root)
 
     def _cover(self, path: str, text: str, first: int) -> str:
         """Some lines of a memory file, without those of a key of many lines: a part of one looks like nothing."""
@@ -416,9 +447,47 @@ def _shown_hit(hit: Hit, number: int) -> tuple[dict[str, Any], str]:
     }
     if hit.also:
         result["also"] = [_name(other) for other in hit.also]
+    result |= _shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked)
     about = [citation, hit.store, age, *([f"repository {repository}"] if repository else [])]
     head = f"{number}. {' · '.join(about)} · score {hit.score:.2f}"
-    return result, f"{head}\n{f'Under: {heading}' + chr(10) if heading else ''}{_quoted(text)}"
+    under = f"Under: {heading}\n" if heading else ""
+    return result, f"{head}\n{under}{_quoted(text)}{_told_verdicts(hit.verdicts, hit.unchecked)}"
+
+
+def _shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:
+    """What current code says to the things that a note names; empty when nobody could ask."""
+    if unchecked:
+        return {"unchecked": unchecked}
+    return {"verdicts": [_shown_verdict(item) for item in verdicts[:60]], "checkedAt": checked_at} if checked_at else {}
+
+
+def _shown_verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "kind": verdict.claim.kind,
+        "text": _line(verdict.claim.text, 200),
+        "line": verdict.claim.line,
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "why": _line(verdict.why, 300),
+        "place": _name(verdict.place)[:300],
+        "candidates": [_name(item)[:300] for item in verdict.candidates[:5]],
+        "commit": verdict.commit,
+    }
+
+
+def _told_verdict(verdict: Verdict) -> str:
+    return f"{verdict.verdict}: {_line(verdict.claim.text, 120)}: {_line(verdict.why, 250)}"
+
+
+def _told_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> str:
+    """Below the quotation, in our own words: what of it does not hold, and how much does."""
+    lines = [f"Check {_told_verdict(item)}" for item in verdicts if item.verdict in ("gone", "moved", "changed")][:12]
+    holds = sum(item.verdict == "confirmed" for item in verdicts)
+    if holds:
+        lines.append(f"Checked: {holds} of {len(verdicts)} things it names are there in current code")
+    if unchecked:
+        lines.append("Not checked yet: verify what it names before you act on it")
+    return "".join(f"\n{line}" for line in lines)
 
 
 def _shown_excerpt(excerpt: Excerpt) -> Reply:
@@ -454,7 +523,9 @@ def _shown_excerpt(excerpt: Excerpt) -> Reply:
         data |= {"truncated": True, "nextFrom": following}
     about = [f"{path}, lines {excerpt.first} to {last}" if count else path, excerpt.store, shown_age(excerpt.age_days)]
     about += [f"repository {repository}"] if repository else []
-    parts = [NOTICE, f"{' · '.join(about)}\n{_quoted(text)}", more]
+    data |= _shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
+    told = _told_verdicts(excerpt.verdicts, excerpt.unchecked)
+    parts = [NOTICE, f"{' · '.join(about)}\n{_quoted(text)}{told}", more]
     return Reply(_between_marks("\n\n".join(filter(None, parts))), data)
 
 
@@ -570,6 +641,20 @@ def _whole(description: str) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "description": description}
 
 
+_VERDICTS: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            **_texts("kind", "text", "reason", "why", "place", "commit"),
+            "verdict": _text("What current code says to it.", enum=list(VERDICTS)),
+            "candidates": _LIST,
+            **_counts("line"),
+        },
+        "required": ["kind", "text", "verdict", "why"],
+    },
+}
+
 _SEARCH = Tool(
     name="memory_search",
     title="Search memory",
@@ -607,6 +692,8 @@ _SEARCH = Tool(
                     "ageDays": _DAYS,
                     "matched": _LIST,
                     "also": _LIST,
+                    "verdicts": _VERDICTS,
+                    **_texts("checkedAt", "unchecked"),
                 },
                 "required": ["path", "startLine", "endLine", "score", "snippet", "source", "corpus", "citation"],
             },
@@ -640,6 +727,8 @@ _GET = Tool(
         **_counts("from", "lines", "totalLines", "nextFrom"),
         "truncated": {"type": "boolean"},
         "ageDays": _DAYS,
+        "verdicts": _VERDICTS,
+        **_texts("checkedAt", "unchecked"),
     },
     promises=("status", "text", "path"),
     run=Memory.get,
@@ -686,6 +775,28 @@ _WRITE = Tool(
     is_reading=False,
 )
 
+_VERIFY = Tool(
+    name="memory_verify",
+    title="Check what a text names",
+    description=(
+        "Hold any text against current code and git: each path, line, symbol, flag, commit, version, port or decision in"
+        " it is confirmed, moved (to where), changed, gone (since which commit) or unverifiable (why). Use it on a"
+        " plan, a draft or an old note before acting on it. Nothing is written, and no command in it is run."
+    ),
+    takes={
+        "text": _text("Markdown or plain text.", minLength=1, maxLength=200_000),
+        "repo": _text("A repository known here, such as owner/name; the one you work in unless told.", maxLength=300),
+    },
+    needs=("text",),
+    gives={
+        "summary": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "verdicts": _VERDICTS,
+        **_texts("checkout", "head"),
+    },
+    promises=(),
+    run=Memory.verify,
+)
+
 _STATUS = Tool(
     name="memory_status",
     title="How memory stands",
@@ -703,7 +814,7 @@ _STATUS = Tool(
     run=Memory.status,
 )
 
-TOOLS = {tool.name: tool for tool in (_SEARCH, _GET, _WRITE, _STATUS)}
+TOOLS = {tool.name: tool for tool in (_SEARCH, _GET, _VERIFY, _WRITE, _STATUS)}
 
 
 # --- The server -----------------------------------------------------------------------------------------------------

@@ -21,18 +21,19 @@ from truekeep.errors import BadInput
 from truekeep.handoff import decode_text
 from truekeep.hidden import printable
 from truekeep.index.passages import describe
-from truekeep.index.sources import sweep
+from truekeep.index.sources import store_of, sweep
 from truekeep.model import CARDS, INDEX
-from truekeep.verify.check import Checked, Memory, Origin, Verifier
-from truekeep.verify.repair import Edit, apply_repairs, plan_repairs, without_gone
+from truekeep.verify.kept import Checked, Memory, Origin, recall
 from truekeep.verify.store import Store
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
-from truekeep.verify.world import Options
 
 if TYPE_CHECKING:
     from truekeep.books import Books
     from truekeep.draft import Draft
     from truekeep.index.search import Hit
+    from truekeep.verify.check import Verifier
+    from truekeep.verify.options import Options
+    from truekeep.verify.repair import Edit
 
 _LARGEST = 8_000_000
 _RECENT = 7  # days: what "the last days" are
@@ -65,8 +66,14 @@ class Truth:
     ) -> None:
         self.root, self.store, self.now = root, store, now
         self.checkouts: list[Checkout] = find_checkouts(folders, store)
-        self.verifier = Verifier(store, self.checkouts, workspace=root, options=options)
+        self._options = options
         self._origins = origins
+
+    def verifier(self, options: Options | None = None, *, reuse: bool = False) -> Verifier:
+        """The inspection. It is loaded here, so that recall of what is known does without it."""
+        from truekeep.verify.check import Verifier
+
+        return Verifier(self.store, self.checkouts, workspace=self.root, options=options or self._options, reuse=reuse)
 
     # Memories.
 
@@ -80,27 +87,11 @@ class Truth:
 
     def read(self, location: str, shown: str) -> Memory | None:
         """A memory file with what is known of its origin; None when it is no readable text."""
-        try:
-            with open(location, "rb") as file:
-                data = file.read(_LARGEST + 1)
-        except OSError:
-            return None
-        text = decode_text(data) if len(data) <= _LARGEST else None
-        return self.memory(shown, text) if text is not None else None
-
-    def memory(self, shown: str, text: str) -> Memory:
-        about = describe(shown, text)
-        name = shown.rpartition("/")[2].lower()
-        lines: tuple[Origin, ...] = ()
-        if self._origins is not None and not shown.startswith((CARDS, "/")) and not about.repository:
-            lines = self._origins(shown)
-        return Memory(
-            path=shown,
-            text=text,
-            origin=Origin(about.repository, end_of_day(parse_day(about.day))),
-            lines=lines,
-            is_changelog=name.startswith(_CHANGELOGS),
-        )
+        memory = read_memory(location, shown)
+        is_document = store_of(shown) == "documents" and not shown.startswith(("/", ".."))
+        if memory is None or self._origins is None or memory.origin.repository or not is_document:
+            return memory
+        return memory._replace(lines=self._origins(shown))
 
     def files(self, wanted: Sequence[str]) -> Iterator[Memory]:
         """The named files: of the workspace, or any Markdown anywhere."""
@@ -123,7 +114,12 @@ class Truth:
         return bool(repository) and choose_checkout(repository, here) is not None
 
     def _locate(self, path: str) -> str:
-        for candidate in (path, os.path.join(self.root, path), os.path.join(self.root, CARDS, path), os.path.join(self.root, CARDS, f"{path}.md")):
+        for candidate in (
+            path,
+            os.path.join(self.root, path),
+            os.path.join(self.root, CARDS, path),
+            os.path.join(self.root, CARDS, f"{path}.md"),
+        ):
             if os.path.isfile(candidate):
                 return os.path.realpath(candidate)
         raise BadInput(f"there is no file {path}", hint="name a card, a document, or any Markdown file")
@@ -132,29 +128,40 @@ class Truth:
 
     def verdicts(self, hits: Sequence[Hit], *, budget: float) -> list[Hit]:
         """The hits with the verdicts on the claims inside them, as far as the time goes; refuted ones come last."""
-        memories: dict[str, Memory] = {}
-        checked: dict[str, Checked] = {}
+        paths = [hit.path for hit in hits if hit.store != "transcripts"]
+        known = self._checked(paths, budget)
+        told = []
         for hit in hits:
-            if hit.path in memories or hit.store == "transcripts":
-                continue
-            location = hit.path if os.path.isabs(hit.path) else os.path.join(self.root, hit.path)
-            memory = self.read(location, hit.path)
-            if memory is None:
-                continue
-            memories[hit.path] = memory
-            known = self.verifier.recall(memory)
-            if known is not None:
-                checked[hit.path] = known
-        missing = [memory for path, memory in memories.items() if path not in checked and self._has_checkout(memory)]
-        if missing and budget > 0:
-            deadline = time.monotonic() + budget
-            options = Options(system=False, deadline=deadline, deleting=False)
-            verifier = Verifier(self.store, self.checkouts, workspace=self.root, options=options)
-            for item in verifier.check(missing, keep=False):
-                if not any(verdict.reason == "out-of-time" for verdict in item.verdicts) and item.roots:
-                    checked[item.path] = item
-        told = [self._told(hit, checked.get(hit.path), memories.get(hit.path)) for hit in hits]
+            verdicts, checked_at, unchecked = _within(known.get(hit.path), hit.first, hit.last)
+            told.append(hit._replace(verdicts=verdicts, checked_at=checked_at, unchecked=unchecked))
         return sorted(told, key=lambda hit: any(verdict.is_rot for verdict in hit.verdicts))
+
+    def told(self, path: str, first: int, last: int, *, budget: float) -> tuple[tuple[Verdict, ...], str, str]:
+        """The verdicts on some lines of a memory file, when they were found, or why there are none."""
+        return _within(self._checked([path], budget).get(path), first, last)
+
+    def _checked(self, paths: Sequence[str], budget: float) -> dict[str, Checked | str]:
+        """What is known of these memories, or can be found in time; a text for what could not."""
+        found: dict[str, Checked | str] = {}
+        missing = []
+        for path in dict.fromkeys(paths):
+            memory = self.read(path if os.path.isabs(path) else os.path.join(self.root, path), path)
+            if memory is None or not self._has_checkout(memory):
+                continue
+            known = recall(self.store, memory)
+            if known is not None:
+                found[path] = known
+            else:
+                missing.append(memory)
+                found[path] = "not checked yet"
+        if missing and budget > 0:
+            from truekeep.verify.options import Options
+
+            options = Options(system=False, deadline=time.monotonic() + budget, deleting=False)
+            for item in self.verifier(options).check(missing, keep=False):
+                if item.roots and not any(verdict.reason == "out-of-time" for verdict in item.verdicts):
+                    found[item.path] = item
+        return found
 
     def code_says(self, topic: str, hits: Sequence[Hit]) -> list[Verdict]:
         """What code says to the things that a topic names, in the repositories that the memories of it are about."""
@@ -163,7 +170,7 @@ class Truth:
         found: dict[str, Verdict] = {}
         for repository in list(names)[:3]:
             memory = Memory("", f"{words}\n\n{topic}\n", Origin(repository))
-            (checked,) = self.verifier.check([memory], keep=False)
+            (checked,) = self.verifier().check([memory], keep=False)
             for verdict in checked.verdicts:
                 if verdict.verdict != UNVERIFIABLE and verdict.claim.kind != "decision":
                     found.setdefault(verdict.claim.name, verdict)
@@ -173,19 +180,12 @@ class Truth:
         names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
         return any(choose_checkout(name, self.checkouts) is not None for name in names)
 
-    def _told(self, hit: Hit, checked: Checked | None, memory: Memory | None) -> Hit:
-        if checked is not None:
-            inside = tuple(item for item in checked.verdicts if hit.first <= item.claim.line <= hit.last)
-            at = datetime.fromtimestamp(checked.checked_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            return hit._replace(verdicts=inside, checked_at=at)
-        if memory is None or not self._has_checkout(memory):
-            return hit
-        return hit._replace(unchecked="not checked yet")
-
     # Repair.
 
     def plan(self, memory: Memory, checked: Checked, data: bytes) -> Repair:
         """What can be written at once, and what is proposed."""
+        from truekeep.verify.repair import apply_repairs, plan_repairs
+
         text = data.decode("utf-8")
         edits = plan_repairs(text, checked.verdicts)
         new = text
@@ -193,20 +193,27 @@ class Truth:
             new = _bumped(memory.path, apply_repairs(text, edits), self.now.date())
         gone = [item for item in checked.verdicts if item.verdict == GONE]
         draft = self._removal(memory, new, checked, edits) if gone and memory.path.startswith(CARDS + "/") else None
-        left = [] if draft or not gone else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
+        left = (
+            []
+            if draft or not gone
+            else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
+        )
         return Repair(memory.path, data, new.encode(), tuple(edits), draft, tuple(left))
 
     def _removal(self, memory: Memory, repaired: str, checked: Checked, edits: Sequence[Edit]) -> Draft | None:
         """A draft that proposes the card without what is gone."""
         from truekeep.draft import Draft, draft_id
         from truekeep.handoff import compose_handoff
+        from truekeep.verify.repair import without_gone
 
         gone = [item for item in checked.verdicts if item.verdict == GONE]
         shifted = _shifted(gone, edits)
         card = parse_card(memory.path.rpartition("/")[2], without_gone(repaired, shifted))
         body = card.body.strip("\n")
         facts = [f"`{item.claim.text}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
-        replaced = [f"`{item.claim.text}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates]
+        replaced = [
+            f"`{item.claim.text}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates
+        ]
         if not body.strip():
             body = "Nothing that this card said holds any more."
         text = compose_handoff(
@@ -270,16 +277,26 @@ class Truth:
         return told
 
 
+def _within(checked: Checked | str | None, first: int, last: int) -> tuple[tuple[Verdict, ...], str, str]:
+    if checked is None or isinstance(checked, str):
+        return (), "", checked or ""
+    inside = tuple(item for item in checked.verdicts if first <= item.claim.line <= last)
+    return inside, datetime.fromtimestamp(checked.checked_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ""
+
+
 class Holder:
     """Holds handoffs against code on their way in. A repository is read once for all handoffs of a run."""
 
     def __init__(self, truth: Truth) -> None:
-        options = Options(system=False)
+        from truekeep.verify.options import Options
+
         self._truth = truth
-        self._verifier = Verifier(truth.store, truth.checkouts, workspace=truth.root, options=options, reuse=True)
+        self._verifier = truth.verifier(Options(system=False), reuse=True)
 
     def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
         """The content as it would be written today, and a finding for everything that moved or is refuted."""
+        from truekeep.verify.repair import apply_repairs, plan_repairs
+
         place = self._root(root, name)
         if not place:
             return content, []
@@ -330,7 +347,9 @@ def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolut
     if not statements:
         return Resolution(topic, tuple(code), (), "", "memory does not speak of it")
     if not standing:
-        return Resolution(topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code")
+        return Resolution(
+            topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code"
+        )
     best = standing[0]
     others = [item for item in standing[1:] if item.rank == best.rank]
     if best.rank == CODE:
@@ -372,6 +391,25 @@ def _age_key(item: Statement) -> tuple[int, int]:
     return age, ("cards", "documents", "logs", "transcripts").index(item.store)
 
 
+def read_memory(location: str, shown: str) -> Memory | None:
+    """A Markdown file as a memory; None when it is no readable text."""
+    try:
+        with open(location, "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return None
+    text = decode_text(data) if len(data) <= _LARGEST else None
+    return text_memory(shown, text) if text is not None else None
+
+
+def text_memory(shown: str, text: str) -> Memory:
+    """A text as a memory, with what it says about itself."""
+    about = describe(shown, text)
+    name = shown.rpartition("/")[2].lower()
+    origin = Origin(about.repository, end_of_day(parse_day(about.day)))
+    return Memory(shown, text, origin, is_changelog=name.startswith(_CHANGELOGS))
+
+
 def end_of_day(day: date | None) -> int | None:
     """The last second of a day, here; None for no day. A day in the future says nothing."""
     if day is None:
@@ -404,8 +442,13 @@ def _shifted(gone: Sequence[Verdict], edits: Sequence[Edit]) -> list[Verdict]:
     return moved
 
 
-def verify_text(text: str, *, root: Path | None, online: bool = False) -> Checked:
-    """Hold a text against one checkout, without any workspace. What is read is kept in the user's cache."""
+def verify_anywhere(
+    memories: Sequence[Memory], *, root: Path | None, online: bool = False, is_current: bool = False
+) -> list[Checked]:
+    """Hold texts against one checkout, without any workspace. What is read is kept in the user's cache."""
+    from truekeep.verify.check import Verifier
+    from truekeep.verify.options import Options
+
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(home, "truekeep")
     try:
@@ -414,8 +457,7 @@ def verify_text(text: str, *, root: Path | None, online: bool = False) -> Checke
     except OSError:
         store = Store(":memory:")
     try:
-        verifier = Verifier(store, [], options=Options(online=online, is_current=True))
-        (checked,) = verifier.check([Memory("", text)], root=str(root) if root else "", keep=False)
-        return checked
+        verifier = Verifier(store, [], options=Options(online=online, is_current=is_current))
+        return verifier.check(memories, root=str(root) if root else "", keep=False)
     finally:
         store.close()

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from truekeep.books import Books
     from truekeep.card import Card
     from truekeep.catalog import Catalog
+    from truekeep.checkouts import Checkout as CheckoutFolder
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
     from truekeep.history import History, Line
     from truekeep.inbox import Inbox
+    from truekeep.index.search import Hit
     from truekeep.ledger import Entry, Ledger, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
-    from truekeep.checkouts import Checkout as CheckoutFolder
-    from truekeep.index.search import Hit
     from truekeep.truth import Holder, Repair, Resolution, Truth
     from truekeep.vault import Vault
-    from truekeep.verify.check import Checked, Origin
+    from truekeep.verify.kept import Checked, Origin
+    from truekeep.verify.options import Options
     from truekeep.verify.store import Store
-    from truekeep.verify.world import Options
 
 RANKINGS = ("truekeep", "openclaw")
 
@@ -286,9 +286,7 @@ class Workspace:
         from truekeep.review import Review
 
         hold = self._hold if self.config.verify.ingest else None
-        return Review(
-            self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now(), hold=hold
-        )
+        return Review(self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now(), hold=hold)
 
     def _history(self) -> History:
         from truekeep.history import History
@@ -651,7 +649,12 @@ class Workspace:
         if path.startswith("transcripts/"):
             return self._the_recall().read_transcript(path, first=first, lines=lines, today=today)
         extra = self.config.recall.extra_paths
-        return read_excerpt(str(self.path), path, first=first, lines=lines, extra=extra, today=today)
+        excerpt = read_excerpt(str(self.path), path, first=first, lines=lines, extra=extra, today=today)
+        settings = self.config.verify
+        if not settings.recall or not (settings.checkouts or self.config.repositories):
+            return excerpt
+        told = self._truth().told(excerpt.path, excerpt.first, excerpt.last, budget=settings.budget_ms / 1000)
+        return excerpt._replace(verdicts=told[0], checked_at=told[1], unchecked=told[2])
 
     def verify(
         self,
@@ -664,7 +667,8 @@ class Workspace:
         tell: Callable[[str, int, int], None] = lambda *_: None,
     ) -> list[Checked]:
         """Hold memories against current code: the named files, else every card and document."""
-        from truekeep.verify.world import Options
+        from truekeep.verify.kept import recall
+        from truekeep.verify.options import Options
 
         truth = self._truth(Options(online=online, system=system))
         memories = list(truth.files(files) if files else truth.memories())
@@ -672,16 +676,17 @@ class Workspace:
         if root and not files:
             memories = [memory for memory in memories if truth.belongs(memory, root)]
         if changed:
-            memories = [memory for memory in memories if truth.verifier.recall(memory) is None]
-        return truth.verifier.check(memories, root=root, tell=tell)
+            memories = [memory for memory in memories if recall(truth.store, memory) is None]
+        return truth.verifier().check(memories, root=root, tell=tell)
 
     def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> Checked:
         """Hold any text against current code; nothing of it is kept."""
-        from truekeep.verify.world import Options
+        from truekeep.truth import text_memory
+        from truekeep.verify.options import Options
 
         truth = self._truth(Options(online=online, is_current=True))
-        memory = truth.memory("", text)._replace(path="")
-        (checked,) = truth.verifier.check([memory], root=str(repository) if repository else "", keep=False)
+        root = str(repository) if repository else ""
+        (checked,) = truth.verifier().check([text_memory("", text)], root=root, keep=False)
         return checked
 
     def repair(self, checked: Sequence[Checked], *, dry_run: bool = False) -> tuple[list[Repair], list[str]]:
@@ -730,7 +735,12 @@ class Workspace:
         if self._facts is None:
             self._facts = Store(str(self.path / STATE / "facts.sqlite"))
         return Truth(
-            str(self.path), self._facts, self._checkout_folders(), now=self._now(), options=options, origins=self._line_origins
+            str(self.path),
+            self._facts,
+            self._checkout_folders(),
+            now=self._now(),
+            options=options,
+            origins=self._line_origins,
         )
 
     def _hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
@@ -749,7 +759,7 @@ class Workspace:
     def _line_origins(self, path: str) -> tuple[Origin, ...]:
         """For each line of a document, the repository and the day of the handoff that wrote it."""
         from truekeep.truth import end_of_day
-        from truekeep.verify.check import Origin
+        from truekeep.verify.kept import Origin
 
         try:
             lines = self._history().lines(path)

@@ -255,11 +255,21 @@ def get(
         return
     for line in excerpt.text.split("\n"):
         click.echo(printable(line))
+    for verdict in excerpt.verdicts:
+        if verdict.verdict in ("gone", "moved", "changed"):
+            what = f"line {verdict.claim.line}: {printable(clip(verdict.claim.text, 60))}: {printable(verdict.why)}"
+            click.echo(click.style(f"{verdict.verdict} {what}", fg="yellow"), err=True)
     tail = f"{printable(excerpt.path)} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:
         tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"
+    if excerpt.checked_at:
+        tail += f" · {len(excerpt.verdicts)} claims checked {excerpt.checked_at}"
+    elif excerpt.unchecked:
+        tail += f" · claims {excerpt.unchecked}"
     click.echo(click.style(f"[{tail}]", dim=True), err=True)
 
 
 def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:
-    return {**excerpt._asdict(), "next": excerpt.next}
+    plain = {key: value for key, value in excerpt._asdict().items() if key not in ("verdicts", "checked_at", "unchecked")}
+    told = shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
+    return {**plain, "next": excerpt.next, **told}

@@ -16,8 +16,9 @@ from truekeep.hidden import clip, printable
 if TYPE_CHECKING:
     from truekeep.claims import Claim
     from truekeep.truth import Repair
-    from truekeep.verify.check import Checked
+    from truekeep.verify.kept import Checked
     from truekeep.verify.verdict import Verdict
+    from truekeep.workspace import Workspace
 
 EXIT_ROT = 12
 _COLOURS = {"confirmed": "green", "moved": "yellow", "changed": "cyan", "gone": "red", "unverifiable": "bright_black"}
@@ -49,19 +50,22 @@ def verify(
     Example: truekeep verify --fix --dry-run
     """
     root = _checked_root(repository)
+    if given["dry_run"] and not given["fix"]:
+        raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
+    opened: Workspace | None = None
     if given["from_stdin"]:
         if files or given["fix"] or given["changed"]:
             raise click.UsageError("--stdin takes no files, no --fix and no --changed", ctx=ctx)
         checked = [_from_stdin(ctx, workspace, root, online=given["online"])]
+    elif files and root is not None and not given["fix"] and not _has_workspace(ctx, workspace):
+        checked = _anywhere(files, root, online=given["online"])
     else:
         opened = open_workspace(ctx, workspace)
-        if given["dry_run"] and not given["fix"]:
-            raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
         tell = _progress(as_json)
         checked = opened.verify(files, repository=root, changed=given["changed"], online=given["online"], tell=tell)
     repairs: Sequence[Repair] = ()
     done: Sequence[str] = ()
-    if given["fix"]:
+    if given["fix"] and opened is not None:
         repairs, done = opened.repair(checked, dry_run=given["dry_run"])
     if as_json:
         print_json("verify", shown_checked(checked, repairs, done))
@@ -84,18 +88,36 @@ def _checked_root(repository: str | None) -> Path | None:
 
 
 def _from_stdin(ctx: click.Context, workspace: str | None, root: Path | None, *, online: bool) -> Checked:
-    text = sys.stdin.buffer.read(_MOST + 1)
-    if len(text) > _MOST:
+    raw = sys.stdin.buffer.read(_MOST + 1)
+    if len(raw) > _MOST:
         raise BadInput(f"the text is larger than {_MOST} bytes", hint="check it in parts")
-    from truekeep.truth import verify_text
+    text = raw.decode("utf-8", "replace")
+    root = root or _here()
+    if _has_workspace(ctx, workspace):
+        return open_workspace(ctx, workspace).verify_text(text, repository=root, online=online)
+    from truekeep.truth import text_memory, verify_anywhere
+
+    return verify_anywhere([text_memory("", text)], root=root, online=online, is_current=True)[0]
+
+
+def _anywhere(files: Sequence[str], root: Path, *, online: bool) -> list[Checked]:
+    """Files and a checkout are all that is needed: no workspace."""
+    from truekeep.truth import read_memory, verify_anywhere
+
+    memories = []
+    for file in files:
+        memory = read_memory(file, file)
+        if memory is None:
+            raise BadInput(f"{file} is no readable text", hint="name a Markdown file")
+        memories.append(memory)
+    return verify_anywhere(memories, root=root, online=online)
+
+
+def _has_workspace(ctx: click.Context, workspace: str | None) -> bool:
     from truekeep.workspace import default_path
 
     chosen = workspace or (ctx.obj or {}).get("workspace")
-    place = Path(chosen).expanduser() if chosen else default_path()
-    decoded = text.decode("utf-8", "replace")
-    if (place / ".truekeep").is_dir():
-        return open_workspace(ctx, workspace).verify_text(decoded, repository=root or _here(), online=online)
-    return verify_text(decoded, root=root or _here(), online=online)
+    return bool(chosen) or (default_path() / ".truekeep").is_dir()
 
 
 def _here() -> Path | None:
@@ -116,7 +138,7 @@ def _progress(as_json: bool) -> Callable[[str, int, int], None]:
 
 
 def shown_checked(checked: Sequence[Checked], repairs: Sequence[Repair] = (), done: Sequence[str] = ()) -> dict[str, Any]:
-    from truekeep.verify.check import count_verdicts
+    from truekeep.verify.kept import count_verdicts
 
     return {
         "files": [
@@ -175,7 +197,7 @@ def _stamp(seconds: float) -> str:
 
 
 def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
-    from truekeep.verify.check import count_verdicts
+    from truekeep.verify.kept import count_verdicts
 
     for item in checked:
         shown = [verdict for verdict in item.verdicts if show_all or verdict.verdict in ("gone", "moved", "changed")]

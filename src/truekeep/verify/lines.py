@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from hashlib import sha256
 from typing import NamedTuple
 
 from truekeep.verify.facts import language_for
@@ -29,7 +30,7 @@ class Found(NamedTuple):
 
     path: str
     line: int
-    seen: str  # its text, or what it defines
+    seen: str  # a digest of its text, or what it defines; never the text: a line may hold a secret
     is_edited: bool = False
 
 
@@ -65,7 +66,7 @@ def _placed(world: World, question: Question, place: Place, found: Found) -> Ver
     if found.is_edited:
         return changed(question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, dirty=dirty)
     if found.line == claim.first and found.path == place.path and not place.is_moved:
-        return confirmed(question, "same-line", f"still there: {found.seen}", cite, seen=found.seen, dirty=dirty)
+        return confirmed(question, "same-line", "the line is as it was", cite, seen=found.seen, dirty=dirty)
     commit = place.trail.commit if place.is_moved and place.trail else None
     what = f"now at line {found.line}" if found.path == claim.place else f"now in {cite}"
     return moved(
@@ -127,7 +128,7 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
         digest = digest_in(clean(text, language_for(claim.place)), item)
         same = _same_definition(world, place.path, old, item, outline, digest)
         if same is not None:
-            return Found(place.path, same.line, _first(now, same.line))
+            return Found(place.path, same.line, f"{same.kind} {same.name}")
         if item.kind not in _PLAIN:
             return _elsewhere(world, item, place.path, digest)
     return _aligned(place.path, then, now, claim.first) if data is not None else None
@@ -169,14 +170,14 @@ def _elsewhere(world: World, item: Outline, path: str, digest: str) -> Found | N
     return None
 
 
-def _first(lines: Sequence[str], line: int) -> str:
-    return lines[line - 1].strip()[:200] if 0 < line <= len(lines) else ""
+def _print_of(text: str) -> str:
+    return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> Found | None:
     """Where a line of the old text is in the new one, by the lines around it."""
     text = then[line - 1]
-    shown = text.strip()[:200]
+    shown = _print_of(text)
     if list(then) == list(now):
         return Found(path, line, shown)
     head, tail = _shared_ends(then, now)
@@ -210,7 +211,7 @@ def _edited(path: str, text: str, now: Sequence[str], first: int, last: int) -> 
         matcher = SequenceMatcher(None, bare, now[at].strip(), autojunk=False)
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
             best, best_at = ratio, at + 1
-    return Found(path, best_at, now[best_at - 1].strip()[:200], is_edited=True) if best >= _ALIKE else None
+    return Found(path, best_at, _print_of(now[best_at - 1]), is_edited=True) if best >= _ALIKE else None
 
 
 def _unique(now: Sequence[str], text: str) -> int:
@@ -239,9 +240,10 @@ def _by_words(world: World, question: Question, place: Place) -> Found | None:
     data = world.now.text(place.path) if place.path else None
     if claim.quote and data is not None and not _is_name(claim.quote):
         return _quoted(world, question, place.path, _lines(data))
-    if not claim.near:
+    near = claim.near or (claim.quote if _is_name(claim.quote) else "")
+    if not near:
         return None
-    owner, _, name = claim.near.rpartition(".")
+    owner, _, name = near.rpartition(".")
     outline = world.outline(place.path) if place.path else ()
     named = [item for item in outline if item.name == name]
     owned = [item for item in named if owner and owner.rpartition(".")[2] in item.scope.split(".")] or named
@@ -265,13 +267,13 @@ def _quoted(world: World, question: Question, path: str, lines: list[str]) -> Fo
     claim = question.claim
     bare = claim.quote.strip().rstrip(_ENDS)
     if 0 < claim.first <= len(lines) and bare in lines[claim.first - 1]:
-        return Found(path, claim.first, lines[claim.first - 1].strip()[:200])
+        return Found(path, claim.first, _print_of(lines[claim.first - 1]))
     holding = [number for number, line in enumerate(lines, 1) if line.strip().rstrip(_ENDS) == bare]
     holding = holding or [number for number, line in enumerate(lines, 1) if bare in line]
     if holding:
         nearest = sorted(holding, key=lambda number: abs(number - claim.first))
         if len(nearest) == 1 or abs(nearest[1] - claim.first) > 3 * abs(nearest[0] - claim.first):
-            return Found(path, nearest[0], lines[nearest[0] - 1].strip()[:200])
+            return Found(path, nearest[0], _print_of(lines[nearest[0] - 1]))
         return None
     for data in _versions(world, claim.place):
         old = _lines(data)

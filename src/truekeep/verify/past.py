@@ -17,7 +17,7 @@ from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_pas
 
 _DAY = 86_400
 _STEPS = 60  # renames that one path is followed through
-_AGES = (45, 180, 365, 730, 1_460, 2_920)  # days: where to look for something that has no date
+_AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)  # days: where to look for something that has no date
 
 
 class Commit(NamedTuple):

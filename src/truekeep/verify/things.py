@@ -92,11 +92,7 @@ def check_package(world: World, question: Question) -> Verdict | None:
         return confirmed(
             question, "listed", f"{package.name} {package.version or package.spec}".rstrip(), f"{path}:{package.line}"
         )
-    before = _then(
-        world,
-        question,
-        lambda manifest: any(same_package(claim.name, item.name, manifest.ecosystem) for item in manifest.packages),
-    )
+    before = _then(world, question, _lists(claim.name))
     if before is not None:
         path, commit, day = before
         return gone(
@@ -224,6 +220,10 @@ def _packages(world: World, name: str) -> list[tuple[str, Package]]:
         for package in manifest.packages
         if same_package(name, package.name, manifest.ecosystem)
     ]
+
+
+def _lists(name: str) -> Callable[[Manifest], bool]:
+    return lambda manifest: any(same_package(name, item.name, manifest.ecosystem) for item in manifest.packages)
 
 
 def _best(found: list[tuple[str, Package]]) -> tuple[str, Package] | None:
@@ -481,13 +481,7 @@ def check_decision(world: World, question: Question) -> Verdict:
                 f"{path} lists {package.name}; that agrees, and proves nothing",
                 place=f"{path}:{package.line}",
             )
-        before = _then(
-            world,
-            question,
-            lambda manifest, name=name: any(
-                same_package(name, item.name, manifest.ecosystem) for item in manifest.packages
-            ),
-        )  # type: ignore[misc]
+        before = _then(world, question, _lists(name))
         if before is not None and not listed:
             path, commit, day = before
             return gone(

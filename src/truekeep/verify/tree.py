@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.facts import Kind, key_of, kind_of, language_for, read_facts
+from truekeep.verify.kept import stamp_of
 from truekeep.verify.source import Definition, body_digest, clean, definitions
 from truekeep.verify.store import Store
 
@@ -556,14 +557,6 @@ def _real_folder(root: str, folder: str) -> str:
     if real is None:
         real = _REAL[root] = os.path.realpath(root)
     return f"{real}/{folder}"
-
-
-def stamp_of(root: str, path: str) -> str:
-    try:
-        info = os.lstat(os.path.join(root, path))
-    except (OSError, ValueError):
-        return "-"
-    return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}.{info.st_ctime_ns}"
 
 
 def _save(store: Store, root: str, listing: _Listing) -> None:

@@ -7,11 +7,11 @@ import re
 import time
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
 
 from truekeep.repo import Git
 from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
+from truekeep.verify.options import Options
 from truekeep.verify.past import Past
 from truekeep.verify.store import Store
 from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
@@ -19,16 +19,6 @@ from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout
 _LARGEST_LOCK = 20_000_000
 _KINDS = {Kind.CODE: 0, Kind.TEST: 1, Kind.VENDORED: 2, Kind.DOCUMENT: 3, Kind.OPAQUE: 4}
 _CLOCK_SLACK = 86_400
-
-
-class Options(NamedTuple):
-    """What the person allows."""
-
-    online: bool = False
-    system: bool = True  # ask this machine for ports, units, containers
-    deadline: float | None = None  # by time.monotonic()
-    deleting: bool = True  # look for the commit that took a symbol out
-    is_current: bool = False  # the text was written at this very checkout, so that what is not here is not there
 
 
 class World:

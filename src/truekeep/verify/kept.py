@@ -1,0 +1,151 @@
+"""Verdicts as they are kept between a check and a recall, with the identity of everything that they rest on.
+
+Recall shows what the last check found as long as nothing of it changed: the memory, the checkout's HEAD and index, and
+every file that a verdict names. Looking costs a few stats; nothing of the inspection itself is loaded for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from truekeep.claims import VERSION, Claim
+from truekeep.verify.store import Store
+from truekeep.verify.verdict import VERDICTS, Verdict
+
+LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+_LIVE = ("port", "unit", "container")
+
+
+class Origin(NamedTuple):
+    """Where a line of memory comes from: the repository that it is about, and since when it says so."""
+
+    repository: str = ""
+    written_at: int | None = None
+
+
+class Memory(NamedTuple):
+    """A text to be checked, and what is known of it."""
+
+    path: str  # as it is shown; empty for a text from nowhere
+    text: str
+    origin: Origin = Origin()
+    lines: tuple[Origin, ...] = ()  # for a document that many handoffs wrote: the origin of each line
+    is_changelog: bool = False
+
+    def origin_of(self, line: int) -> Origin:
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else self.origin
+
+
+class Checked(NamedTuple):
+    """One memory with its verdicts."""
+
+    path: str
+    repository: str
+    roots: tuple[str, ...]  # the checkouts that it was held against
+    verdicts: tuple[Verdict, ...]
+    checked_at: float
+    head: str = ""  # of the first of them
+    branch: str = ""
+    doing: str = ""
+    left_out: int = 0  # claims beyond the limit
+    problems: tuple[str, ...] = ()
+    digest: str = ""
+
+    def count(self, verdict: str) -> int:
+        return sum(item.verdict == verdict for item in self.verdicts)
+
+
+def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], git_dirs: Mapping[str, str]) -> None:
+    """Keep the verdicts for recall, with the identity of everything that they rest on."""
+    quick = {root: quick_stamp(root, git_dir) for root, git_dir in git_dirs.items()}
+    rows = []
+    for memory, checked in zip(memories, results, strict=True):
+        if not memory.path or not checked.roots:
+            continue
+        places = {item.place.partition(":")[0] for item in checked.verdicts}
+        places |= {item.claim.place for item in checked.verdicts}
+        places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
+        inside = sorted(place for place in places if place and place[0] not in "/~")
+        stamp = {
+            "version": VERSION,
+            "origins": _origins(memory),
+            "head": checked.head,
+            "roots": {
+                root: [quick[root], {place: stamp_of(root, place) for place in inside}] for root in checked.roots
+            },
+        }
+        body = [pack_verdict(item) for item in checked.verdicts]
+        digest = bytes.fromhex(checked.digest)
+        rows.append((memory.path, digest, checked.checked_at, json.dumps(stamp), json.dumps(body)))
+    with store.transaction():
+        store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def recall(store: Store, memory: Memory) -> Checked | None:
+    """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise."""
+    row = store.row("SELECT digest, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
+    if row is None or bytes(row[0]).hex() != digest_text(memory.text):
+        return None
+    stamp = json.loads(row[2])
+    if stamp["version"] != VERSION or stamp["origins"] != _origins(memory):
+        return None
+    for root, (known, files) in stamp["roots"].items():
+        if known != quick_stamp(root) or any(stamp_of(root, path) != was for path, was in files.items()):
+            return None
+    verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
+    if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
+        return None
+    roots = tuple(stamp["roots"])
+    return Checked(
+        memory.path, memory.origin.repository, roots, verdicts, row[1], stamp["head"], digest=bytes(row[0]).hex()
+    )
+
+
+def _origins(memory: Memory) -> str:
+    return sha256(json.dumps([memory.origin, memory.lines]).encode()).hexdigest()[:16]
+
+
+def quick_stamp(root: str, git_dir: str = "") -> str:
+    """A checkout's identity without asking git: its HEAD, its index and the log of both."""
+    if not git_dir:
+        git_dir = os.path.join(root, ".git")
+        if not os.path.isdir(git_dir):
+            try:
+                with open(git_dir, "rb") as file:
+                    said = os.fsdecode(file.read(4096).strip())
+            except OSError:
+                return "-"
+            git_dir = os.path.join(root, said.removeprefix("gitdir:").strip())
+    return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD"))
+
+
+def digest_text(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stamp_of(root: str, path: str) -> str:
+    """A file's identity; a dash for one that is not there."""
+    try:
+        info = os.lstat(os.path.join(root, path))
+    except (OSError, ValueError):
+        return "-"
+    return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}.{info.st_ctime_ns}"
+
+
+def pack_verdict(verdict: Verdict) -> list[Any]:
+    return [list(verdict.claim), *verdict[1:]]
+
+
+def unpack_verdict(packed: list[Any]) -> Verdict:
+    claim, word, reason, why, place, candidates, *rest = packed
+    return Verdict(Claim(*claim), word, reason, why, place, tuple(candidates), *rest)
+
+
+def count_verdicts(checked: Iterable[Checked]) -> dict[str, int]:
+    items = list(checked)
+    return {word: sum(item.count(word) for item in items) for word in VERDICTS}
