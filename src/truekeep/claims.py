@@ -13,37 +13,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from truekeep.claim import Claim
+
 MAX_CLAIMS = 5_000
-VERSION = 1  # of the extraction: what was cached under another one is read anew
 _LONGEST = 300  # characters of one claim
 _LONGEST_LINE = 20_000
-
-KINDS = (
-    "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
-    "unit", "container", "bundle", "url", "decision",
-)  # fmt: skip
-
-
-class Claim(NamedTuple):
-    """One thing that a memory names, and where it does."""
-
-    kind: str
-    text: str  # as it stands in the memory
-    start: int  # offset of the first character
-    end: int
-    line: int
-    column: int
-    name: str  # what is looked for: a path, the last part of a symbol, a number
-    place: str = ""  # the file that the memory names for it; the path of a line; the owner of a script
-    owner: str = ""  # the class or module of a method; the command of a flag; the package of a version
-    first: int = 0  # of a line or a range of lines
-    last: int = 0
-    near: str = ""  # the symbol that a line is said to hold
-    quote: str = ""  # the code that is quoted beside a line
-    is_weak: bool = False  # counts only where the repository knows it
-    is_past: bool = False  # said to be gone, or never there: nothing to check
-    is_definite: bool = False  # "defined in", not only "in"
-    why: str = ""
 
 
 class Claims(NamedTuple):

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,16 +59,21 @@ class Truth:
         self,
         root: str,
         store: Store,
-        folders: Sequence[Path],
+        folders: Callable[[], Sequence[Path]],
         *,
         now: datetime,
         options: Options | None = None,
         origins: Callable[[str], tuple[Origin, ...]] | None = None,
     ) -> None:
         self.root, self.store, self.now = root, store, now
-        self.checkouts: list[Checkout] = find_checkouts(folders, store)
+        self._folders = folders
         self._options = options
         self._origins = origins
+
+    @cached_property
+    def checkouts(self) -> list[Checkout]:
+        """The checkouts on this machine; looked for when the first memory names a repository."""
+        return find_checkouts(self._folders(), self.store)
 
     def verifier(self, options: Options | None = None, *, reuse: bool = False) -> Verifier:
         """The inspection. It is loaded here, so that recall of what is known does without it."""
@@ -178,7 +184,7 @@ class Truth:
 
     def _has_checkout(self, memory: Memory) -> bool:
         names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
-        return any(choose_checkout(name, self.checkouts) is not None for name in names)
+        return bool(names) and any(choose_checkout(name, self.checkouts) is not None for name in names)
 
     # Repair.
 

@@ -737,7 +737,7 @@ class Workspace:
         return Truth(
             str(self.path),
             self._facts,
-            self._checkout_folders(),
+            self._checkout_folders,
             now=self._now(),
             options=options,
             origins=self._line_origins,

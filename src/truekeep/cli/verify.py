@@ -14,7 +14,7 @@ from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
-    from truekeep.claims import Claim
+    from truekeep.claim import Claim
     from truekeep.truth import Repair
     from truekeep.verify.kept import Checked
     from truekeep.verify.verdict import Verdict

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from truekeep.checkouts import Checkout, choose_checkout
-from truekeep.claims import Claim, extract_claims
+from truekeep.claim import Claim
+from truekeep.claims import extract_claims
 from truekeep.repo import GitFailed
 from truekeep.verify import kept
 from truekeep.verify.facts import language_for

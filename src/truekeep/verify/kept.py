@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from truekeep.claims import VERSION, Claim
+from truekeep.claim import VERSION, Claim
 from truekeep.verify.store import Store
 from truekeep.verify.verdict import VERDICTS, Verdict
 

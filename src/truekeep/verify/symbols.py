@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from truekeep.claims import Claim
+from truekeep.claim import Claim
 from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.past import Commit
 from truekeep.verify.paths import Place, find_place

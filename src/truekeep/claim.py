@@ -1,0 +1,34 @@
+"""A claim: something a memory names that can be checked now, and where it names it. Only the value; `claims` finds them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+VERSION = 1  # of the extraction: what was kept under another one is found anew
+
+KINDS = (
+    "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
+    "unit", "container", "bundle", "url", "decision",
+)  # fmt: skip
+
+
+class Claim(NamedTuple):
+    """One thing that a memory names, and where it does."""
+
+    kind: str
+    text: str  # as it stands in the memory
+    start: int  # offset of the first character
+    end: int
+    line: int
+    column: int
+    name: str  # what is looked for: a path, the last part of a symbol, a number
+    place: str = ""  # the file that the memory names for it; the path of a line; the owner of a script
+    owner: str = ""  # the class or module of a method; the command of a flag; the package of a version
+    first: int = 0  # of a line or a range of lines
+    last: int = 0
+    near: str = ""  # the symbol that a line is said to hold
+    quote: str = ""  # the code that is quoted beside a line
+    is_weak: bool = False  # counts only where the repository knows it
+    is_past: bool = False  # said to be gone, or never there: nothing to check
+    is_definite: bool = False  # "defined in", not only "in"
+    why: str = ""
