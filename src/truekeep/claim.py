@@ -1,4 +1,4 @@
-"""A claim: something a memory names that can be checked now, and where it names it. Only the value; `claims` finds them."""
+"""A claim: something a memory names that can be checked now. Only the value; `claims` finds them."""
 
 from __future__ import annotations
 

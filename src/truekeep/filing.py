@@ -313,7 +313,7 @@ class _Plan:
         return Card(name=name or "card.md", front=front, body=self._held(body, where))
 
     def _held(self, content: str, where: str) -> str:
-        """The content held against the code it speaks of: what moved since is written as it is now, the rest is found."""
+        """The content held against the code it speaks of: what moved since is written as it is now."""
         content, found = self.shelf.hold(content, self.day)
         for code, message in found:
             self._find(code, message, where)

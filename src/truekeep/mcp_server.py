@@ -63,7 +63,8 @@ NOTICE = (
 INSTRUCTIONS = (
     "truekeep is the long-term memory that all agents of this person share: decisions, setup, conventions, past bugs."
     " Search it (memory_search) before you ask the person or guess about earlier work, and read more of a hit with"
-    " memory_get and its path. Each note says how old it is and whether what it names is still there; what is gone or moved"
+    " memory_get and its path. Each note says how old it is and whether what it names is still there; what is "
+    "gone or moved"
     " is said below it, and memory_verify checks any other text. When you learn"
     " something that will still matter in another session, leave it with memory_write: one topic, plain facts, no"
     " credentials, no task state. It is reviewed and filed later; memory is never changed directly."
@@ -196,7 +197,9 @@ class Memory:
         problem = "; ".join(_line(why, 300) for why in checked.problems)
         counts = {word: checked.count(word) for word in VERDICTS}
         told = [verdict for verdict in checked.verdicts if verdict.verdict != "confirmed"]
-        lines = [", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no claims that can be checked"]
+        lines = [
+            ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no claims that can be checked"
+        ]
         lines += [f"line {item.claim.line}: {_told_verdict(item)}" for item in told[:100]]
         lines += [problem] if problem and not checked.roots else []
         data = {
@@ -779,7 +782,8 @@ _VERIFY = Tool(
     name="memory_verify",
     title="Check what a text names",
     description=(
-        "Hold any text against current code and git: each path, line, symbol, flag, commit, version, port or decision in"
+        "Hold any text against current code and git: each path, line, symbol, flag, commit, version, port or "
+        "decision in"
         " it is confirmed, moved (to where), changed, gone (since which commit) or unverifiable (why). Use it on a"
         " plan, a draft or an old note before acting on it. Nothing is written, and no command in it is run."
     ),

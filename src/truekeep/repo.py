@@ -81,8 +81,8 @@ class GitFailed(Exception):
 class Git:
     """Read-only questions to one repository. Nothing of its configuration can run a program, and nothing is fetched.
 
-    Commands that compare the work tree (status, diff, ls-files -m) are not used at all: they run the clean filters that a
-    repository's own configuration names.
+    Commands that compare the work tree (status, diff, ls-files -m) are not used at all: they run the clean filters
+    that a repository's own configuration names.
     """
 
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
@@ -108,8 +108,7 @@ class Git:
                 self.command(*arguments),
                 input=given,
                 stdin=subprocess.DEVNULL if given is None else None,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 env=_environment(),
                 timeout=limit,
                 check=False,
@@ -189,7 +188,6 @@ def _environment() -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_PAGER": "cat",
-        "GIT_NO_REPLACE_OBJECTS": "1",
         "LC_ALL": "C",
     }
 

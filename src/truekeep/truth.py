@@ -310,9 +310,8 @@ class Holder:
         (checked,) = self._verifier.check([memory], root=place, keep=False)
         edits = plan_repairs(content, checked.verdicts)
         found = [("moved-since", f"{edit.verdict.claim.text} is now {edit.new}: {edit.verdict.why}") for edit in edits]
-        for verdict in checked.verdicts:
-            if verdict.verdict == GONE:
-                found.append(("refuted", f"{verdict.claim.text}: {verdict.why}"))
+        refuted = [verdict for verdict in checked.verdicts if verdict.verdict == GONE]
+        found += [("refuted", f"{verdict.claim.text}: {verdict.why}") for verdict in refuted]
         return apply_repairs(content, edits) if edits else content, [(code, printable(what)) for code, what in found]
 
     def _root(self, root: Path | None, name: str) -> str:

@@ -40,7 +40,13 @@ _MOST = 1_000_000  # characters of a text from standard input
 @workspace_option
 @click.pass_context
 def verify(
-    ctx: click.Context, /, files: tuple[str, ...], repository: str | None, as_json: bool, workspace: str | None, **given: Any
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    repository: str | None,
+    as_json: bool,
+    workspace: str | None,
+    **given: Any,
 ) -> int:
     """Hold what memory names against current code.
 
@@ -137,7 +143,9 @@ def _progress(as_json: bool) -> Callable[[str, int, int], None]:
     return tell
 
 
-def shown_checked(checked: Sequence[Checked], repairs: Sequence[Repair] = (), done: Sequence[str] = ()) -> dict[str, Any]:
+def shown_checked(
+    checked: Sequence[Checked], repairs: Sequence[Repair] = (), done: Sequence[str] = ()
+) -> dict[str, Any]:
     from truekeep.verify.kept import count_verdicts
 
     return {
@@ -160,7 +168,10 @@ def shown_checked(checked: Sequence[Checked], repairs: Sequence[Repair] = (), do
         "repairs": [
             {
                 "path": repair.path,
-                "edits": [{"line": edit.verdict.claim.line, "old": edit.verdict.claim.text, "new": edit.new} for edit in repair.edits],
+                "edits": [
+                    {"line": edit.verdict.claim.line, "old": edit.verdict.claim.text, "new": edit.new}
+                    for edit in repair.edits
+                ],
                 "draft": repair.draft.id if repair.draft else "",
                 "left": list(repair.left),
             }
@@ -206,11 +217,15 @@ def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
         at = f" at {item.head[:10]}" if item.head else ""
         doing = f", {item.doing} in progress" if item.doing else ""
         where = f"{printable(item.repository or ', '.join(Path(root).name for root in item.roots) or 'no repository')}{at}{doing}"
-        click.echo(f"{click.style(printable(item.path or 'standard input'), bold=True)}  {click.style(where, dim=True)}")
+        click.echo(
+            f"{click.style(printable(item.path or 'standard input'), bold=True)}  {click.style(where, dim=True)}"
+        )
         for verdict in sorted(shown, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
             _show_verdict(verdict)
         if item.left_out:
-            click.echo(click.style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow"))
+            click.echo(
+                click.style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow")
+            )
     counts = count_verdicts(checked)
     parts = [click.style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
     click.echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
@@ -245,7 +260,9 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
 def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bool) -> None:
     for repair in repairs if dry_run else ():
         for edit in repair.edits:
-            click.echo(f"would write {printable(repair.path)}:{edit.verdict.claim.line}  {printable(edit.verdict.claim.text)} → {printable(edit.new)}")
+            click.echo(
+                f"would write {printable(repair.path)}:{edit.verdict.claim.line}  {printable(edit.verdict.claim.text)} → {printable(edit.new)}"
+            )
         if repair.draft is not None:
             click.echo(f"would propose to drop from {printable(repair.path)}: draft {repair.draft.id}")
     for line in done:
@@ -257,7 +274,9 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
 
 @click.command()
 @click.argument("file")
-@click.option("--all", "show_all", is_flag=True, help="Also what counts only where the repository knows it, and the past.")
+@click.option(
+    "--all", "show_all", is_flag=True, help="Also what counts only where the repository knows it, and the past."
+)
 @json_option
 @click.pass_context
 def claims(ctx: click.Context, file: str, show_all: bool, as_json: bool) -> None:
@@ -276,7 +295,7 @@ def claims(ctx: click.Context, file: str, show_all: bool, as_json: bool) -> None
     shown = [claim for claim in found.claims if show_all or not (claim.is_weak or claim.is_past)]
     hidden = len(found.claims) - len(shown)
     if as_json:
-        rows = [{key: value for key, value in claim._asdict().items()} for claim in shown]
+        rows = [claim._asdict() for claim in shown]
         print_json("claims", {"file": file, "claims": rows, "hidden": hidden, "left_out": found.left_out})
         return
     if shown:
@@ -319,18 +338,29 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     missing = opened.unknown_repositories()
     if as_json:
         rows = [
-            {"root": item.root, "names": list(item.names), "worktree": item.is_linked, "problem": item.problem, "cards": cards}
+            {
+                "root": item.root,
+                "names": list(item.names),
+                "worktree": item.is_linked,
+                "problem": item.problem,
+                "cards": cards,
+            }
             for item, cards in found
         ]
         print_json("repos", {"checkouts": rows, "unknown": missing})
         return
     if found:
         rows_shown = [
-            (item.name, str(cards), "worktree" if item.is_linked else "clone", item.problem or item.root) for item, cards in found
+            (item.name, str(cards), "worktree" if item.is_linked else "clone", item.problem or item.root)
+            for item, cards in found
         ]
         print_table(("repository", "cards", "kind", "folder"), rows_shown)
     else:
         click.echo('no checkouts are known: add patterns such as "~/repos/*" to repositories in .truekeep/config.toml')
     for name, count in sorted(missing.items()):
         cards = f"{count} card{'s' if count > 1 else ''}"
-        click.echo(click.style(f"no checkout of {printable(name)} here ({cards}): add its folder to verify.checkouts", fg="yellow"))
+        click.echo(
+            click.style(
+                f"no checkout of {printable(name)} here ({cards}): add its folder to verify.checkouts", fg="yellow"
+            )
+        )

@@ -4,6 +4,7 @@ Words are kept as CRC-32 keys, four bytes each: small enough to hold a whole rep
 into the file before believing it.
 """
 
+# ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
 import enum
@@ -25,14 +26,21 @@ _OPAQUE = (
     ".parquet", ".geojson", ".ipynb", ".csv", ".tsv",
 )  # fmt: skip
 _LOCKS = frozenset(
-    "package-lock.json yarn.lock pnpm-lock.yaml bun.lock Cargo.lock poetry.lock uv.lock Pipfile.lock Gemfile.lock composer.lock "
+    "package-lock.json yarn.lock pnpm-lock.yaml bun.lock Cargo.lock poetry.lock uv.lock Pipfile.lock "
+    "Gemfile.lock composer.lock "
     "go.sum pubspec.lock Podfile.lock flake.lock mix.lock".split()
 )
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|testdata|test_data|fixtures?|__tests__|__mocks__|spec|specs|e2e|cypress|mocks?|docs?|docs_src|examples?|samples?|demos?)/"
-    r"|(?:^|/)(?:test_[^/]*|conftest)\.py$|_test\.(?:py|go|rs|rb|exs|dart|cc|cpp|c)$|[._-](?:test|spec|tests|stories)\.[a-z]+$|Tests?\.(?:java|kt|cs|swift|php|scala)$"
+    r"(?:^|/)(?:tests?|testing|testdata|test_data|fixtures?|__tests__|__mocks__|spec|specs|e2e|cypress|mocks?"
+    r"|docs?|docs_src|examples?|samples?|demos?)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest)\.py$|_test\.(?:py|go|rs|rb|exs|dart|cc|cpp|c)$|[._-](?:test|spec|tests"
+    r"|stories)\.[a-z]+$|Tests?\.(?:java|kt|cs|swift|php|scala)$"
 )
-_DOCUMENT = re.compile(r"(?:^|/)(?:docs?|documentation|website|man|changelogs?|changes|newsfragments|release[-_]?notes|\.changeset)/|(?:^|/)(?:CHANGE|HISTORY|NEWS|RELEASE|AUTHORS|CONTRIBUT|README|LICENSE)", re.IGNORECASE)  # fmt: skip
+_DOCUMENT = re.compile(
+    r"(?:^|/)(?:docs?|documentation|website|man|changelogs?|changes|newsfragments|release[-_]?notes|\.changeset)/"
+    r"|(?:^|/)(?:CHANGE|HISTORY|NEWS|RELEASE|AUTHORS|CONTRIBUT|README|LICENSE)",
+    re.IGNORECASE,
+)
 _VENDORED = re.compile(
     r"(?:^|/)(?:node_modules|vendor|vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn)/"
 )

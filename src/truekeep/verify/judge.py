@@ -1,7 +1,7 @@
 """The judge: all claims of a run against one repository, each with its verdict.
 
-What needs looking up is looked up together (one pass over the repository's facts, one question to git), then each claim is
-judged for itself. Nothing is confirmed by default, and what could not be asked is unverifiable, never gone.
+What needs looking up is looked up together (one pass over the repository's facts, one question to git), then each
+claim is judged for itself. Nothing is confirmed by default, and what could not be asked is unverifiable, never gone.
 """
 
 from __future__ import annotations

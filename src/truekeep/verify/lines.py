@@ -38,20 +38,28 @@ def check_line(world: World, question: Question) -> Verdict | None:
     claim = question.claim
     place = find_place(world, claim.place, question)
     if place is None:
-        return None if claim.is_weak else unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
+        return (
+            None if claim.is_weak else unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
+        )
     then = _text_then(world, question, place.path)
     found = _by_history(world, question, place, then) if then is not None else _by_words(world, question, place)
     if found is not None:
         return _placed(world, question, place, found)
+    if not place.path and world.past.problem:
+        return unverifiable(question, "incomplete", f"{claim.place} is not there; {world.past.problem}")
     if not place.path:
         return _file_gone(question, place)
     now = world.now.text(place.path)
     if now is None:
         return unverifiable(question, "unreadable", f"{place.path} cannot be read as text")
     if then is not None:
-        return gone(question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE)
+        return gone(
+            question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
+        )
     if _was_there(world, question):
-        return gone(question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE)
+        return gone(
+            question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
+        )
     if claim.first > len(_lines(now)):
         why = f"{place.path} has {len(_lines(now))} lines"
         return gone(question, "beyond-the-end", why, place=place.path, rank=CODE)
@@ -64,7 +72,9 @@ def _placed(world: World, question: Question, place: Place, found: Found) -> Ver
     cite = cited(found.path, found.line, found.line + claim.last - claim.first)
     dirty = world.now.has(found.path) and world.now.is_dirty(found.path)
     if found.is_edited:
-        return changed(question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, dirty=dirty)
+        return changed(
+            question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, dirty=dirty
+        )
     if found.line == claim.first and found.path == place.path and not place.is_moved:
         return confirmed(question, "same-line", "the line is as it was", cite, seen=found.seen, dirty=dirty)
     commit = place.trail.commit if place.is_moved and place.trail else None
@@ -155,7 +165,9 @@ def _same_definition(
 
 def _elsewhere(world: World, item: Outline, path: str, digest: str) -> Found | None:
     """The only definition of that name, kind and scope in another file of the code."""
-    files = [other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path]
+    files = [
+        other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path
+    ]
     outlines = world.now.outlines(files[:12])
     spots = [(other, spot) for other in files[:12] for spot in outlines[other] if spot.name == item.name]
     for same in (

@@ -17,7 +17,8 @@ from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_pas
 
 _DAY = 86_400
 _STEPS = 60  # renames that one path is followed through
-_AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)  # days: where to look for something that has no date
+# Days: where to look for something that has no date.
+_AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)
 
 
 class Commit(NamedTuple):
@@ -133,6 +134,7 @@ class Past:
         if failure is not None:
             # A blob is missing somewhere back there. What was deleted before is still known, only not where to.
             until = f"--until=@{rows[-1][0] if rows else self.state.head_at}"
+            self.problem = f"where files went before that could not be read ({failure.why})"
             more, failure = self._log(revisions, "--no-renames", "--diff-filter=D", until, since=since)
             rows += more
             if failure is not None:

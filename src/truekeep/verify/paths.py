@@ -36,6 +36,10 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if place is not None and place.trail is not None:
         commit = place.trail.commit
         what = f"deleted in {commit.id[:10]} on {commit.day}"
+        if world.past.problem:
+            return unverifiable(
+                question, "incomplete", f"not there since {commit.id[:10]} on {commit.day}; {world.past.problem}"
+            )
         return gone(question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last)
     if name in world.now.deleted or _was_folder(world, name):
         return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE)

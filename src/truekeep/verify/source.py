@@ -1,19 +1,21 @@
-"""What a source file defines: the text of a file goes in, names with their scope and lines come out.
+"""What a source file defines: the text of a file goes in, names with their scopes and lines come out.
 
-Every language is lexed by one regular expression that knows its comments and strings, and then walked by one of five
-walkers: by indentation (Python), by keywords and braces (JavaScript, Rust, Kotlin ...), by the headers before braces
-and semicolons (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). This is not parsing. It reads
-a repository in about a second, it takes linear time whatever a file holds, and it prefers to miss a definition over
-inventing one: a name that is only called, imported or mentioned is not defined.
+This is lexing, not parsing. One regular expression per language tells comments and strings from code; then a walker
+looks for what the code defines, by indentation (Python), by keywords and braces (JavaScript, Go, Rust ...), by the words
+before a bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). So a repository is read in
+about a second, and a file of any content in linear time: what looks ahead either cannot go back or pays with fuel.
 
-Everything is bytes and byte offsets. Nothing here reads a file or knows what a claim is.
+A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
+for an invented one makes a thing that is gone look alive. Locals and parameters do not count.
+
+All texts are bytes and all offsets count bytes. Nothing here reads a file or knows what a claim is.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -37,40 +39,43 @@ class Definition(NamedTuple):
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name, or "" when the file is not source. The text is not looked at."""
-    name = path.rpartition("/")[2]
-    if found := _NAMES.get(name) or _NAMES.get(name.lower()):
+    """The language of a file by its name, or "" when it is not source. The text is not looked at."""
+    name = path.rpartition("/")[2].lower()
+    if found := _FILES.get(name):
         return found
-    lowered = name.lower()
-    if lowered.startswith(("dockerfile.", "containerfile.")) or lowered.endswith(".dockerfile"):
+    if name.startswith(("dockerfile.", "containerfile.")):
         return "dockerfile"
-    if lowered.startswith(".env") and (len(lowered) == 4 or lowered[4] in ".-_"):
+    if name.startswith((".env.", ".env-", ".env_")):
         return "env"
-    stem, dot, extension = lowered.rpartition(".")
-    return _EXTENSIONS.get(extension, "") if dot and stem else ""
+    stem, _, extension = name.rpartition(".")
+    return _EXTENSIONS.get(extension, "") if stem else ""
 
 
 def is_config(language: str) -> bool:
-    """Whether files of this language hold keys and values; every key counts as a word of the code."""
+    """Whether files of this language hold keys and values, so that every key counts as a word of the code."""
     return language in _CONFIG
 
 
 def clean(data: bytes, language: str) -> bytes:
-    """The same length and the same lines, with comments and docstrings blanked. Other strings stay."""
+    """The same length and the same lines, with comments and docstrings blanked.
+
+    Other strings stay: they hold flags, names of settings and environment variables.
+    """
+    if data.startswith(b"\xef\xbb\xbf"):
+        data = b"   " + data[3:]
     if language in _MARKUP:
         return _clean_markup(data)
-    lexis = _lexis(language)
-    if lexis is None:
+    if language not in _LEXES:
         return data
-    return _paint_tokens(data, lexis, _docstring_painter if language == "python" else _comment_painter)
+    return _paint(data, language, _without_docstrings if language == "python" else _without_comments)
 
 
 def names(cleaned: bytes, language: str) -> list[bytes]:
-    """Every name that a cleaned file defines, some of them twice. Fast: this runs over a whole repository."""
+    """Every name that a cleaned file defines, once for every time. Fast: this runs over a whole repository."""
     walk = _WALKS.get(language)
     if walk is None:
         return []
-    found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language)]
+    found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language).marks]
     return found if cleaned.isascii() else [name for name in found if _is_text(name)]
 
 
@@ -79,34 +84,38 @@ def definitions(cleaned: bytes, language: str) -> list[Definition]:
     walk = _WALKS.get(language)
     if walk is None:
         return []
-    marks = [mark for mark in walk(cleaned, language) if _is_text(cleaned[mark.begin - 1 : mark.end - 1])]
-    if not marks:
-        return []
-    _ENDS[language](cleaned, language, marks)
+    walked = walk(cleaned, language)
+    marks = [mark for mark in walked.marks if _is_text(cleaned[mark.begin - 1 : mark.end - 1])]
+    walked.finish(cleaned, walked.text, marks, language)
     breaks = [match.start() for match in re.finditer(b"\n", cleaned)]
-    size = len(cleaned)
     found = []
     for mark in marks:  # a walker's text begins with a line break, so its offsets are one too high
-        begin, stop = mark.begin - 1, min(mark.stop - 1, size)
-        name = cleaned[begin : mark.end - 1].decode()
-        line = bisect_right(breaks, begin - 1) + 1
-        end = max(line, bisect_right(breaks, stop - 2) + 1)
-        scope = mark.scope.decode("utf-8", "replace")
-        found.append(Definition(name, scope, mark.kind, line, end, max(0, min(mark.start - 1, begin)), stop))
+        begin, end = mark.begin - 1, mark.end - 1
+        stop = min(max(mark.stop - 1, end), len(cleaned))
+        found.append(
+            Definition(
+                cleaned[begin:end].decode(),
+                mark.scope.decode("utf-8", "replace"),
+                mark.kind,
+                bisect_left(breaks, begin) + 1,
+                bisect_left(breaks, max(begin, stop - 1)) + 1,
+                max(0, min(mark.start - 1, begin)),
+                stop,
+            )
+        )
     found.sort(key=lambda one: (one.line, one.start))
     return found
 
 
 def body_digest(cleaned: bytes, definition: Definition) -> str:
-    """A short digest of a definition's code: equal when only white space, comments or docstrings differ.
+    """A short digest of a definition's code, equal when only white space, comments or docstrings differ.
 
-    White space inside of strings is code, and so is the layout of a Python body; the layout of other bodies is not.
+    White space inside of strings is code, and so is the layout of a Python body. The layout of other bodies is not.
     """
     body = cleaned[definition.start : definition.stop]
-    column = definition.start - (cleaned.rfind(b"\n", 0, definition.start) + 1)
     header = _pattern("python header").search(body)
     layout = header is not None and header[1] == definition.name.encode()
-    levels = [column]
+    levels = [definition.start - (cleaned.rfind(b"\n", 0, definition.start) + 1)]
     depth = 0
 
     def squeeze(match: re.Match[bytes]) -> bytes:
@@ -117,26 +126,26 @@ def body_digest(cleaned: bytes, definition: Definition) -> str:
         elif token in b")]}":
             depth = max(0, depth - 1)
         elif token[0] not in b"\"'`":
-            if layout and not depth and token[0] != 92 and b"\n" in token:
+            if layout and not depth and token[0] != _BACKSLASH and b"\n" in token:
                 indent = len(token) - token.rfind(b"\n") - 1
                 while len(levels) > 1 and indent < levels[-1]:
                     levels.pop()
                 if indent > levels[-1]:
                     levels.append(indent)
                 return b"\n%d " % len(levels)
-            start, stop = match.span()
-            return b" " if body[start - 1 : start].isalnum() and body[stop : stop + 1].isalnum() else b""
+            around = body[match.start() - 1 : match.start()] + body[match.end() : match.end() + 1]
+            return b" " if len(around) == 2 and _pattern("word").fullmatch(around) else b""
         return token
 
     return hashlib.blake2b(_pattern("digest token").sub(squeeze, body.strip()), digest_size=8).hexdigest()
 
 
-# --- languages ---------------------------------------------------------------------------------------------------
+# --- languages -----------------------------------------------------------------------------------------------------
 
 _EXTENSIONS = {
     extension: language
     for language, extensions in {
-        "python": "py pyi pyx pxd pyw py-tpl",
+        "python": "py pyi pyw pyx pxd py-tpl",
         "javascript": "js jsx mjs cjs es6",
         "typescript": "ts tsx mts cts",
         "vue": "vue",
@@ -151,340 +160,343 @@ _EXTENSIONS = {
         "csharp": "cs",
         "swift": "swift",
         "dart": "dart",
-        "c": "c h m",
-        "cpp": "cc cpp cxx c++ hh hpp hxx h++ ipp inl tpp cu cuh mm ino",
+        "c": "c h",
+        "cpp": "cc cpp cxx c++ hh hpp hxx h++ ipp inl tpp cu cuh ino",
         "ruby": "rb rake gemspec ru podspec",
         "php": "php phtml php5 inc",
         "shell": "sh bash zsh ksh bats",
         "lua": "lua",
-        "perl": "pl pm t",
+        "perl": "pl pm",
         "elixir": "ex exs",
         "haskell": "hs",
         "ocaml": "ml mli",
-        "zig": "zig",
+        "zig": "zig zon",
         "nim": "nim nims",
         "sql": "sql ddl psql",
         "make": "mk mak",
+        "dockerfile": "dockerfile",
         "protobuf": "proto",
         "graphql": "graphql gql graphqls",
         "terraform": "tf tfvars hcl",
-        "css": "css scss sass less",
+        "css": "css scss less",
         "yaml": "yaml yml",
         "toml": "toml",
         "json": "json jsonc json5 webmanifest",
-        "ini": "ini cfg conf editorconfig",
+        "ini": "ini cfg conf",
         "env": "env",
         "properties": "properties",
     }.items()
     for extension in extensions.split()
 }
-_NAMES = {
-    "makefile": "make", "gnumakefile": "make", "justfile": "make", "dockerfile": "dockerfile",
-    "containerfile": "dockerfile", "rakefile": "ruby", "gemfile": "ruby", "podfile": "ruby", "vagrantfile": "ruby",
-    "brewfile": "ruby", "fastfile": "ruby", "jenkinsfile": "groovy", "pipfile": "toml", "cargo.lock": "toml",
-    "poetry.lock": "toml", "uv.lock": "toml", ".bashrc": "shell", ".zshrc": "shell", ".profile": "shell",
-    ".bash_profile": "shell", ".editorconfig": "ini", ".gitconfig": "ini", ".gitmodules": "ini", ".npmrc": "ini",
-    ".flake8": "ini", ".pylintrc": "ini", ".coveragerc": "ini", ".babelrc": "json", ".eslintrc": "json",
-    ".prettierrc": "json", ".swcrc": "json", "composer.lock": "json", ".clang-format": "yaml", ".clang-tidy": "yaml",
-    "wscript": "python", "sconstruct": "python", "build.bazel": "python", "workspace": "python",
-}  # fmt: skip
+_FILES = {
+    name: language
+    for language, files in {
+        "make": "makefile gnumakefile",
+        "dockerfile": "dockerfile containerfile",
+        "ruby": "rakefile gemfile podfile vagrantfile brewfile fastfile",
+        "groovy": "jenkinsfile",
+        "python": "sconstruct wscript",
+        "shell": ".bashrc .bash_profile .zshrc .profile",
+        "toml": "cargo.lock poetry.lock uv.lock pipfile",
+        "json": "composer.lock pipfile.lock .babelrc .eslintrc .prettierrc .swcrc",
+        "yaml": ".clang-format .clang-tidy",
+        "ini": ".editorconfig .gitconfig .gitmodules .npmrc .flake8 .pylintrc .coveragerc",
+        "env": ".env",
+    }.items()
+    for name in files.split()
+}
 _CONFIG = frozenset(("yaml", "toml", "json", "ini", "env", "properties"))
 _MARKUP = frozenset(("vue", "svelte", "html"))
 
 
-# --- lexing ------------------------------------------------------------------------------------------------------
-# A lexis is one alternation. Group 1 of it is a comment, everything else is a string. What spans lines ends at its
-# closing mark or at the end of the file; a text in which the latter happens is read again from there with an
-# alternation that knows single lines only, so that one stray mark does not hide the rest of a file.
+# --- lexing ----------------------------------------------------------------------------------------------------------
+# What spans lines ends at its closing mark or else with the file. When the latter happens, the rest of the text is read
+# once more with patterns for single lines, so that one stray mark does not hide the rest of a file.
+
+_QUOTE, _BACKSLASH, _HASH, _COLON, _EQUALS, _NEWLINE, _COMMA, _SEMICOLON = b"\"\\#:=\n,;"
+_PAREN, _BRACKET, _BRACE, _CLOSING, _ANGLE = b"([{}<"
+_BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
+_OPAQUE = bytes(byte if byte in b"\r\n" else _QUOTE for byte in range(256))
 
 
 class _Token(NamedTuple):
+    """A comment or a string: its pattern, and if it spans lines the one for the lines behind one that is not closed."""
+
     pattern: bytes
-    opens: bytes = b""
-    """For what spans lines: the mark that opens it ..."""
-    closes: bytes = b""
-    """... the mark that closes it ..."""
-    alone: bytes = b""
-    """... and the pattern that takes its place when it is never closed."""
+    single: bytes = b""
 
 
+def _span(opens: bytes, closes: bytes, single: bytes) -> _Token:
+    """From a mark to another, of two bytes."""
+    first, second = (re.escape(closes[at : at + 1]) for at in (0, 1))
+    inner = rb"[^%b]*+(?:%b(?!%b)[^%b]*+)*+" % (first, first, second, first)
+    return _Token(re.escape(opens) + inner + rb"(?:%b%b|\Z)" % (first, second), single)
+
+
+def _nesting(opens: bytes, closes: bytes) -> _Token:
+    """The same, with others inside of it."""
+    head, tail = re.escape(opens), re.escape(closes)
+    a, b, c, d = (re.escape(bytes((byte,))) for byte in opens + closes)
+    plain = rb"[^%b%b]++|%b(?!%b)|%b(?!%b)" % (a, c, c, d, a, b)
+    inner = rb"(?:%b|%b(?:%b)*+%b|%b)*+" % (plain, head, plain, tail, a)
+    return _Token(head + inner + rb"(?:%b|\Z)" % tail, head + rb"[^\n]*+")
+
+
+def _string(mark: bytes, *, lines: bool = False, behind: bytes = b"") -> _Token:
+    """A string with escapes. It ends with its line, unless its language lets it go on."""
+    single = rb"%b%b[^%b\\\n]*+(?:\\(?:\r\n|.)?[^%b\\\n]*+)*+%b?" % (mark, behind, mark, mark, mark)
+    if not lines:
+        return _Token(single)
+    return _Token(rb"%b%b[^%b\\]*+(?:\\.?[^%b\\]*+)*+(?:%b|\Z)" % (mark, behind, mark, mark, mark), single)
+
+
+def _tripled(mark: bytes, *, raw: bool = False) -> _Token:
+    stops = mark if raw else mark + rb"\\"
+    step = (b"" if raw else rb"\\.|") + rb"%b(?!%b%b)" % (mark, mark, mark)
+    return _Token(rb"%b[^%b]*+(?:(?:%b)[^%b]*+)*+(?:%b|\\?\Z)" % (mark * 3, stops, step, stops, mark * 3), mark * 3)
+
+
+def _raw(prefix: bytes, hashes: int) -> bytes:
+    """A raw string of Rust. It is found by its quote: a letter would make the search slow."""
+    fence = b"#" * hashes
+    inner = rb'[^"]*+(?:"(?!%b)[^"]*+)*+' % fence if hashes else rb'[^"]*+'
+    return rb'"(?<=\b%b%b")%b(?:"%b|\Z)' % (prefix, fence, inner, fence)
+
+
+def _heredoc(opens: bytes, word: bytes) -> _Token:
+    head = opens + rb"[\"'`]?(?P<%b>" + word + rb")[\"'`]?[^\n]*+\n"
+    closed = head.replace(b"%b", b"here") + rb"(?:(?s:.*?)\n)?[ \t]*+(?P=here)(?!\w)"
+    return _Token(closed + b"|" + head.replace(b"%b", b"unclosed") + rb"(?s:.*)", opens)
+
+
+_TEMPLATE = rb"[^`\\$]*+(?:(?:\\.|\$(?!\{)|\$\{[^{}`\"'/\\]*+\})[^`\\$]*+)*+(?:`|(?P<nested>\$\{)|\\?\Z)"
 _TOKENS = {
     "//": _Token(rb"//[^\n]*+"),
-    "//!url": _Token(rb"/(?<!:/)/[^\n]*+"),
-    "//php": _Token(rb"//[^\n?]*+(?:\?(?!>)[^\n?]*+)*+"),
+    "// no url": _Token(rb"/(?<!:/)/[^\n]*+"),
+    "// php": _Token(rb"//[^\n?]*+(?:\?(?!>)[^\n?]*+)*+"),
     "#": _Token(rb"#[^\n]*+"),
-    "# word": _Token(rb"#(?<![^\s;|&()\[\]{},`]#)[^\n]*+"),
+    "# php": _Token(rb"#(?!\[)[^\n?]*+(?:\?(?!>)[^\n?]*+)*+"),
+    "# word": _Token(rb"#(?<![^\s;|&()\[\]{},`]#)(?!\{)[^\n]*+"),
     "# blank": _Token(rb"#(?<!\S#)[^\n]*+"),
-    "#php": _Token(rb"#(?!\[)[^\n?]*+(?:\?(?!>)[^\n?]*+)*+"),
-    "# make": _Token(rb"#(?<!\\#)[^\n]*+"),
+    "# escape": _Token(rb"#(?<!\\#)[^\n]*+"),
     "# line": _Token(rb"\n[ \t]*+[#;!][^\n]*+"),
-    "# dockerfile": _Token(rb"\n[ \t]*+#[^\n]*+"),
     "--": _Token(rb"--[^\n]*+"),
-    "-- haskell": _Token(rb"--(?<![!#$%&*+./<=>?@\\^|~:]--)-*+(?![!#$%&*+./<=>?@\\^|~:])[^\n]*+"),
-    "/* */": _Token(rb"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)", b"/*", b"*/", rb"/\*[^\n]*+"),
-    "/* nested */": _Token(
-        rb"/\*(?:[^*/]++|\*(?!/)|/(?!\*)|/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*))[^*/]*+)*+\*/|/)*+(?:\*/|\Z)",
-        b"/*", b"*/", rb"/\*[^\n]*+",
-    ),
-    "{- -}": _Token(
-        rb"\{-(?:[^-{]++|-(?!\})|\{(?!-)|\{-[^-{]*+(?:(?:-(?!\})|\{(?!-))[^-{]*+)*+-\}|\{)*+(?:-\}|\Z)",
-        b"{-", b"-}", rb"\{-[^\n]*+",
-    ),
-    "(* *)": _Token(
-        rb"\(\*(?:[^*(]++|\*(?!\))|\((?!\*)|\(\*[^*(]*+(?:(?:\*(?!\))|\((?!\*))[^*(]*+)*+\*\)|\()*+(?:\*\)|\Z)",
-        b"(*", b"*)", rb"\(\*[^\n]*+",
-    ),
-    "<!-- -->": _Token(rb"<!--(?s:.*?)(?:-->|\Z)", b"<!--", b"-->", rb"<!--[^\n]*+"),
-    "--[[ ]]": _Token(rb"--\[(?P<l>=*+)\[(?s:.*?)(?:\](?P=l)\]|\Z)", b"--[", b"]", rb"--\[[^\n]*+"),
-    "[[ ]]": _Token(rb"\[(?P<b>=*+)\[(?s:.*?)(?:\](?P=b)\]|\Z)", b"[", b"]", rb"\["),
-    "#[ ]#": _Token(rb"#\[(?s:.*?)(?:\]#|\Z)", b"#[", b"]#", rb"#[^\n]*+"),
-    "=begin": _Token(rb"\n=begin\b(?s:.*?)(?:\n=end\b[^\n]*+|\Z)", b"\n=begin", b"=end", rb"\n=begin"),
-    "=pod": _Token(rb"\n=[a-z]\w*+(?s:.*?)(?:\n=cut\b[^\n]*+|\Z)", b"\n=", b"=cut", rb"\n=[a-z]\w*+"),
+    "-- word": _Token(rb"--(?<![!#$%&*+./<=>?@\\^|~:]--)-*+(?![!#$%&*+./<=>?@\\^|~:])[^\n]*+"),
+    "/* */": _span(b"/*", b"*/", rb"/\*[^\n]*+"),
+    "/* nesting */": _nesting(b"/*", b"*/"),
+    "{- -}": _nesting(b"{-", b"-}"),
+    "(* *)": _nesting(b"(*", b"*)"),
+    "#[ ]#": _span(b"#[", b"]#", rb"#[^\n]*+"),
+    "<!-- -->": _Token(rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+(?:-->|\Z)", b"<!--"),
+    "--[[ ]]": _Token(rb"--\[(?P<level>=*+)\[(?s:.*?)(?:\](?P=level)\]|\Z)", rb"--\[[^\n]*+"),
+    "[[ ]]": _Token(rb"\[(?P<long>=*+)\[(?s:.*?)(?:\](?P=long)\]|\Z)", rb"\[\["),
+    "=begin": _Token(rb"\n=begin\b(?s:.*?)(?:\n=end\b[^\n]*+|\Z)", rb"\n=begin"),
+    "=pod": _Token(rb"\n=[a-z]\w*+(?s:.*?)(?:\n=cut\b[^\n]*+|\Z)", rb"\n=[a-z]\w*+"),
     "__END__": _Token(rb"\n__(?:END|DATA)__[ \t\r]*+\n(?s:.*)"),
     "@doc": _Token(
-        rb"@(?:module|type)?doc[ \t]+(?:~[sS])?(?:\"\"\"[^\"\\]*+(?:(?:\\.|\"(?!\"\"))[^\"\\]*+)*+\"\"\""
-        rb"|\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\")"
+        rb"@(?:module|type)?doc[ \t]++(?:~[sS])?(?:" + _tripled(b'"').pattern + b"|" + _string(b'"').pattern + b")",
+        rb"@(?:module|type)?doc[ \t]++" + _string(b'"').pattern,
     ),
-    '"description"': _Token(
-        rb'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)|\n[ \t]*+"[^"\n]*+"(?=[ \t\r]*\n)',
-        b'"""', b'"""', rb'"""',
+    "description": _Token(_tripled(b'"').pattern + rb'|\n[ \t]*+"[^"\n]*+"(?=[ \t\r]*+\n)', b'"""'),
+    '"': _string(b'"'),
+    "'": _string(b"'"),
+    # An apostrophe in a word is text between tags, or parts digits, and begins no string.
+    "' no word": _string(
+        b"'", behind=rb"(?:(?<!\w')|(?<=\breturn')|(?<=\bcase')|(?<=\btypeof')|(?<=\bin')|(?<=\bof'))"
     ),
-    '"': _Token(rb'"[^"\\\n]*+(?:\\(?:\r\n|.)?[^"\\\n]*+)*+"?'),
-    "'": _Token(rb"'[^'\\\n]*+(?:\\(?:\r\n|.)?[^'\\\n]*+)*+'?"),
-    "' after": _Token(
-        # An apostrophe inside a word is text (of JSX, of a heredoc), not the beginning of a string.
-        rb"'(?:(?<!\w')|(?<=\breturn')|(?<=\bcase')|(?<=\btypeof')|(?<=\bin')|(?<=\bof'))"
-        rb"[^'\\\n]*+(?:\\(?:\r\n|.)?[^'\\\n]*+)*+'?"
-    ),
+    "' no digit": _string(b"'", behind=rb"(?<![0-9a-fA-F]')"),
+    '" lines': _string(b'"', lines=True),
+    "' lines": _string(b"'", lines=True),
+    "' shell": _Token(rb"'(?<!\w')[^']*+(?:'|\Z)", rb"'[^'\n]*+'?"),
+    "' sql": _Token(rb"'[^']*+(?:'|\Z)", rb"'[^'\n]*+'?"),
     "' char": _Token(rb"'(?:[^'\\\n\x80-\xff]|[\x80-\xff]{2,4}|\\(?:u\{?\w{1,8}\}?|x\w\w|[0-7]{1,3}|[^\n]))'"),
-    "' digits": _Token(
-        rb"'(?<![0-9a-fA-F]')[^'\\\n]*+(?:\\(?:\r\n|.)?[^'\\\n]*+)*+'?"
-    ),
-    '" lines': _Token(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z)', b'"', b'"', rb'"[^"\\\n]*+(?:\\.?[^"\\\n]*+)*+"?'),
-    "' lines": _Token(rb"'[^'\\]*+(?:\\.?[^'\\]*+)*+(?:'|\Z)", b"'", b"'", rb"'[^'\\\n]*+(?:\\.?[^'\\\n]*+)*+'?"),
-    "' plain": _Token(rb"'(?<!\w')[^']*+(?:'|\Z)", b"'", b"'", rb"'[^'\n]*+'?"),
-    '" basic': _Token(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'),
-    "' basic": _Token(rb"'[^'\n]*+'"),
-    "''": _Token(rb"'[^']*+(?:'|\Z)", b"'", b"'", rb"'[^'\n]*+'?"),
-    '"""': _Token(rb'"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)', b'"""', b'"""', rb'"""'),
-    "'''": _Token(rb"'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)", b"'''", b"'''", rb"'''"),
-    '""" raw': _Token(rb'"""[^"]*+(?:"(?!"")[^"]*+)*+(?:"""|\Z)', b'"""', b'"""', rb'"""'),
-    "`": _Token(rb"`[^`]*+(?:`|\Z)", b"`", b"`", rb"`"),
-    "` template": _Token(
-        rb"`[^`\\$]*+(?:(?:\\.|\$(?!\{)|\$\{[^{}`\"'/\\]*+\})[^`\\$]*+)*+(?:`|\$\{|\\?\Z)", b"`", b"`", rb"`"
-    ),
+    '" closed': _Token(rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'),
+    "' closed": _Token(rb"'[^'\n]*+'"),
+    '"""': _tripled(b'"'),
+    "'''": _tripled(b"'"),
+    '""" raw': _tripled(b'"', raw=True),
+    "`": _Token(rb"`[^`]*+(?:`|\Z)", b"`"),
+    "` template": _Token(b"`" + _TEMPLATE, b"`"),
     "/re/": _Token(
         # A slash begins a regular expression where a value may stand: behind an operator, a bracket, some words.
         rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n][ \t]/)|(?<=\breturn /)"
-        rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /)|(?<=\band /))"
-        rb"(?![*/> \t=])[^\\/\[\n]*+(?:(?:\\.|\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\])[^\\/\[\n]*+)*+/[a-z]*+"
+        rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /))(?![*/> \t=])"
+        rb"[^\\/\[\n]*+(?:(?:\\[^\n]|\[[^\]\\\n]*+(?:\\[^\n][^\]\\\n]*+)*+\])[^\\/\[\n]*+)*+/[a-z]*+"
     ),
-    'r#"': _Token(
-        rb'r(?:(?<!\wr)|(?<=\bbr)|(?<=\bcr))(?P<h>#*+)"(?s:.*?)(?:"(?P=h)|\Z)', b"r", b'"', rb'r(?:(?<!\wr)|(?<=\bbr))"'
+    "%r{}": _Token(rb"%[rqQwWiI](?:\{[^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}|\[[^\]\n]*+\]|\([^()\n]*+\))"),
+    'r"': _Token(
+        b"|".join(_raw(prefix, hashes) for prefix in (b"r", b"br", b"cr") for hashes in range(4)),
+        rb'"(?<=\br")[^"\n]*+"?',
     ),
-    'R"(': _Token(rb'R(?<![^\WuUL8]R)"(?P<d>[^\s()\\]{0,16})\((?s:.*?)(?:\)(?P=d)"|\Z)', b'R"', b'"', rb'R"'),
-    '@"': _Token(rb'@"[^"]*+(?:""[^"]*+)*+(?:"|\Z)', b'@"', b'"', rb'@"'),
-    '$@"': _Token(rb'\$@"[^"]*+(?:""[^"]*+)*+(?:"|\Z)', b'$@"', b'"', rb'\$@"'),
-    "<<EOF": _Token(
-        rb"<<(?<!<<<)[-~]?(?:[\"']?)(?P<e>[A-Za-z_]\w*+)[\"']?[^\n]*+\n(?:(?s:.*?)\n)?[ \t]*+(?P=e)(?=[\s;,)]|\Z)"
-        rb"|<<(?<!<<<)[-~]?(?:[\"']?)(?P<f>[A-Z_][A-Z0-9_]*+)[\"']?[^\n]*+\n(?s:.*)\Z",
-        b"<<", b"<<", rb"<<",
-    ),
-    "<<~EOF": _Token(
-        rb"<<(?<![<\w]<<)[-~]?(?:[\"'`]?)(?P<e>[A-Z_]\w*+)[\"'`]?[^\n]*+\n(?:(?s:.*?)\n)?[ \t]*+(?P=e)(?=[\s;,.)]|\Z)"
-        rb"|<<(?<![<\w]<<)[-~](?:[\"'`]?)(?P<f>[A-Z_][A-Z0-9_]*+)[\"'`]?[^\n]*+\n(?s:.*)\Z",
-        b"<<", b"<<", rb"<<",
-    ),
-    "<<<EOF": _Token(
-        rb"<<<[ \t]*+[\"']?(?P<e>[A-Za-z_]\w*+)[\"']?[^\n]*+\n(?:(?s:.*?)\n)?[ \t]*+(?P=e)\b"
-        rb"|<<<[ \t]*+[\"']?(?P<f>[A-Za-z_]\w*+)[\"']?[^\n]*+\n(?s:.*)\Z",
-        b"<<<", b"<<<", rb"<<<",
-    ),
+    'R"(': _Token(rb'"(?<=R")(?P<fence>[^\s()\\]{0,16}+)\((?s:.*?)(?:\)(?P=fence)"|\Z)', rb'"(?<=R")'),
+    '@"': _Token(rb'"(?:(?<=@")|(?<=@\$"))[^"]*+(?:""[^"]*+)*+(?:"|\Z)', rb'"(?<=@")[^"\n]*+"?'),
+    "<<EOF": _heredoc(rb"<<(?<!<<<)(?!<)[-~]?[ \t]*+", rb"[A-Za-z_]\w*+"),
+    "<<~EOF": _heredoc(rb"<<(?<![<\w]<<)(?!<)[-~]?", rb"[A-Z_][A-Z0-9_]*+"),
+    "<<<EOF": _heredoc(rb"<<<[ \t]*+", rb"[A-Za-z_]\w*+"),
     "?>": _Token(rb"\?>(?s:.*?)(?:<\?|\Z)"),
     "\\\\": _Token(rb"\\\\[^\n]*+"),
-    "\\.": _Token(rb"\\."),
+    "\\.": _Token(rb"\\[^\n]"),
     "?c": _Token(rb"\?[#\"'](?=[\s,)\]])"),
-    "|": _Token(rb"[|>][-+0-9]*+[ \t]*+(?:#[^\n]*+)?\n(?P<i>[ \t]++)[^\n]*+(?:\n(?:(?P=i)[^\n]*+|[ \t\r]*+(?=\n|\Z)))*+"),
-}  # fmt: skip
-_C_TOKENS = (("/* */", "//"), ('"', "'"))
+}
+# The comments and the strings of each language, in the order in which they are tried.
 _LEXES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "python": (("#",), ('"""', "'''", '"', "'")),
-    "javascript": (("/* */", "//!url"), ('"', "' after", "` template", "/re/")),
+    "javascript": (("/* */", "// no url"), ('"', "' no word", "` template", "/re/")),
     "go": (("/* */", "//"), ('"', "`", "' char")),
-    "rust": (("/* nested */", "//"), ('r#"', '" lines', "' char")),
+    "rust": (("/* nesting */", "//"), ('r"', '" lines', "' char")),
     "java": (("/* */", "//"), ('"""', '"', "'")),
-    "groovy": (("/* */", "//!url"), ('"""', "'''", '"', "'")),
-    "kotlin": (("/* nested */", "//"), ('""" raw', '"', "' char")),
-    "scala": (("/* nested */", "//"), ('""" raw', '"', "' char")),
-    "csharp": (("/* */", "//"), ('""" raw', '$@"', '@"', '"', "'")),
-    "swift": (("/* nested */", "//"), ('"""', '"')),
+    "groovy": (("/* */", "// no url"), ('"""', "'''", '"', "'")),
+    "kotlin": (("/* nesting */", "//"), ('""" raw', '"', "' char")),
+    "scala": (("/* nesting */", "//"), ('""" raw', '"', "' char")),
+    "csharp": (("/* */", "//"), ('@"', '""" raw', '"', "'")),
+    "swift": (("/* nesting */", "//"), ('"""', '"')),
     "dart": (("/* */", "//"), ('"""', "'''", '"', "'")),
     "c": (("/* */", "//"), ('"', "'")),
-    "cpp": (("/* */", "//"), ('R"(', '"', "' digits")),
-    "ruby": (("=begin", "__END__", "# word"), ("<<~EOF", '" lines', "' lines", "/re/", "?c")),
-    "php": (("/* */", "//php", "#php"), ("<<<EOF", "?>", '" lines', "' lines")),
-    "shell": (("# word",), ("\\.", "<<EOF", '" lines', "' plain")),
+    "cpp": (("/* */", "//"), ('R"(', '"', "' no digit")),
+    "ruby": (("=begin", "__END__", "# word"), ("<<~EOF", '"', "'", "/re/", "%r{}", "?c")),
+    "php": (("/* */", "// php", "# php"), ("<<<EOF", "?>", '" lines', "' lines")),
+    "shell": (("# word",), ("\\.", "<<EOF", '" lines', "' shell")),
     "lua": (("--[[ ]]", "--"), ("[[ ]]", '"', "'")),
-    "perl": (("=pod", "__END__", "# word"), ("\\.", "<<~EOF", '" lines', "' after")),
+    "perl": (("=pod", "__END__", "# word"), ("\\.", "<<~EOF", '"', "' no word")),
     "elixir": (("@doc", "# word"), ('"""', "'''", '"', "?c")),
-    "haskell": (("{- -}", "-- haskell"), ('"', "' char")),
+    "haskell": (("{- -}", "-- word"), ('"', "' char")),
     "ocaml": (("(* *)",), ('" lines', "' char")),
     "zig": (("//",), ("\\\\", '"', "' char")),
     "nim": (("#[ ]#", "#"), ('""" raw', '"', "' char")),
-    "sql": (("/* */", "--"), ("''", '" basic')),
-    "make": (("# make",), ()),
-    "dockerfile": (("# dockerfile",), ()),
+    "sql": (("/* */", "--"), ("' sql", '" closed')),
+    "make": (("# escape",), ()),
+    "dockerfile": (("# line",), ()),
     "protobuf": (("/* */", "//"), ('"', "'")),
-    "graphql": (('"description"', "#"), ('"',)),
-    "terraform": (("/* */", "//!url", "#"), ("<<EOF", '"')),
-    "css": (("/* */", "//!url"), ('"', "'")),
-    "yaml": (("# blank",), ('" basic', "' basic")),
-    "toml": (("#",), ('"""', "'''", '" basic', "' basic")),
+    "graphql": (("description", "#"), ('"',)),
+    "terraform": (("/* */", "// no url", "#"), ("<<EOF", '"')),
+    "css": (("/* */", "// no url"), ('"', "'")),
+    "html": (("<!-- -->",), ()),
+    "yaml": (("# blank",), ('" closed', "' closed")),
+    "toml": (("#",), ('"""', "'''", '" closed', "' closed")),
     "json": (("/* */", "//"), ('"',)),
     "ini": (("# line",), ()),
-    "env": (("# blank",), ('" basic', "' basic")),
+    "env": (("# blank",), ('" closed', "' closed")),
     "properties": (("# line",), ()),
 }
-_SAME_LEXIS = {"typescript": "javascript"}
-_BLANK = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
-_OPAQUE = bytes(byte if byte in b"\n\r" else 34 for byte in range(256))
-_Paint = Callable[[re.Match[bytes]], bytes]
+_LEXES["typescript"] = _LEXES["javascript"]
+
+_Painter = Callable[[re.Match[bytes]], bytes]
 
 
 class _Lexis(NamedTuple):
+    """The tokens of a language as one alternation, in which a comment has the group "comment"."""
+
     tokens: re.Pattern[bytes]
-    lines: re.Pattern[bytes]
-    """The same for what is left of a text in which something that spans lines was never closed."""
-    spans: tuple[_Token, ...]
+    single: re.Pattern[bytes]
 
 
 @cache
-def _lexis(language: str) -> _Lexis | None:
-    language = _SAME_LEXIS.get(language, language)
-    if language not in _LEXES:
-        return None
+def _lexis(language: str) -> _Lexis:
     comments, strings = ([_TOKENS[name] for name in group] for group in _LEXES[language])
 
-    def pattern(kind: Callable[[_Token], bytes]) -> re.Pattern[bytes]:
-        alternatives = [b"(" + b"|".join(map(kind, comments)) + b")", *map(kind, strings)]
-        return re.compile(b"|".join(alternatives), re.DOTALL)
+    def compiled(pattern: Callable[[_Token], bytes]) -> re.Pattern[bytes]:
+        comment = b"(?:" + b"|".join(map(pattern, comments)) + b")(?P<comment>)"
+        return re.compile(b"|".join((comment, *map(pattern, strings))), re.DOTALL)
 
-    return _Lexis(
-        pattern(lambda token: token.pattern),
-        pattern(lambda token: token.alone or token.pattern),
-        tuple(token for token in (*comments, *strings) if token.opens),
-    )
+    return _Lexis(compiled(lambda token: token.pattern), compiled(lambda token: token.single or token.pattern))
 
 
-def _paint_tokens(data: bytes, lexis: _Lexis, painter: Callable[[bytes], _Paint]) -> bytes:
-    """The text with every token painted over. A comment is group 1 of a token."""
-    text = b"\n" + data
+def _paint(data: bytes, language: str, painter: Callable[[bytes], _Painter]) -> bytes:
+    """The text with its comments and strings as a painter returns them, all of the same length."""
+    lexis = _lexis(language)
+    text = b"\n" + data + b"\n"  # a pattern may begin with the break before a line; what is closed ends before the last
     paint = painter(text)
-    last: re.Match[bytes] | None = None
+    last = None
     nested = False
 
     def watch(match: re.Match[bytes]) -> bytes:
         nonlocal last, nested
         last = match
-        if text[match.end() - 1] == 123 and text[match.start()] == 96:
+        if match.lastgroup == "nested":
             nested = True
         return paint(match)
 
     painted = lexis.tokens.sub(watch, text)
     if nested:
         painted = _paint_templates(text, lexis, painter(text))
-    elif last is not None and last.end() == len(text) and _is_open(last[0], lexis.spans):
-        cut = text.find(b"\n", last.start() + 1)
-        cut = len(text) if cut < 0 else cut
-        head, tail = text[: last.start()], text[last.start() :]
-        painted = lexis.tokens.sub(painter(head), head) + lexis.lines.sub(painter(tail), tail)
-    return painted[1:]
+    elif last is not None and last.end() == len(text):
+        painted = painted[: last.start()] + lexis.single.sub(painter(text[last.start() :]), text[last.start() :])
+    return painted[1:-1]
 
 
-def _is_open(token: bytes, spans: tuple[_Token, ...]) -> bool:
-    """Whether a token that reaches the end of its text should have been closed, and was not."""
-    for span in spans:
-        if token.startswith(span.opens):
-            if span.opens.startswith(b"<<"):
-                word = _pattern("heredoc word").search(token)
-                return word is not None and token.rpartition(b"\n")[2].strip(b" \t\r;,)") != word[1]
-            if span.opens == b"r" and token.startswith(b"r"):
-                return not token.endswith(b'"' + b"#" * (token.find(b'"') - 1)) or token.count(b'"') < 2
-            return len(token) < len(span.opens) + len(span.closes) or not token.endswith(span.closes)
-    return False
-
-
-def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> bytes:
-    """As `sub` does, for a text with template literals inside of template literals: these need a stack."""
-    braces = re.compile(lexis.tokens.pattern + rb"|[{}]", re.DOTALL)
-    rest = _pattern("template rest")
+def _paint_templates(text: bytes, lexis: _Lexis, paint: _Painter) -> bytes:
+    """As `sub` does, for a text with code inside of template literals that is not plain: this needs a stack."""
+    braces = _braced_tokens(lexis)
     depths: list[int] = []
     parts: list[bytes] = []
     at = 0
     while match := (braces if depths else lexis.tokens).search(text, at):
-        token = match[0]
-        parts += (text[at : match.start()], token if token in (b"{", b"}") else paint(match))
+        parts.append(text[at : match.start()])
         at = match.end()
+        token = match[0]
+        opens = match.lastgroup == "nested"
         if token == b"{":
             depths[-1] += 1
         elif token == b"}":
             depths[-1] -= 1
-            if depths[-1] < 0 and (tail := rest.match(text, at)):
-                parts.append(paint(tail))
-                at = tail.end()
-                depths.pop()
-                if tail[0].endswith(b"${"):
-                    depths.append(0)
-        elif token.startswith(b"`") and token.endswith(b"${"):
+        if token not in b"{}" or depths[-1] < 0:
+            token = paint(match)
+        parts.append(token)
+        if depths and depths[-1] < 0:
+            depths.pop()
+            if rest := _pattern("template rest").match(text, at):
+                parts.append(paint(rest))
+                at = rest.end()
+                opens = rest.lastgroup == "nested"
+        if opens:
             depths.append(0)
     parts.append(text[at:])
     return b"".join(parts)
 
 
-def _comment_painter(text: bytes) -> _Paint:  # noqa: ARG001 - a painter may look at the text, this one need not
+@cache
+def _braced_tokens(lexis: _Lexis) -> re.Pattern[bytes]:
+    return re.compile(lexis.tokens.pattern + rb"|[{}]", re.DOTALL)
+
+
+def _without_comments(text: bytes) -> _Painter:  # noqa: ARG001 - a painter may look around; this one need not
     def paint(match: re.Match[bytes]) -> bytes:
-        return match[0].translate(_BLANK) if match.lastindex == 1 else match[0]
+        return match[0].translate(_BLANK) if match.lastgroup == "comment" else match[0]
 
     return paint
 
 
-def _opaque_painter(text: bytes) -> _Paint:  # noqa: ARG001
+def _without_strings(text: bytes) -> _Painter:  # noqa: ARG001
     def paint(match: re.Match[bytes]) -> bytes:
         return match[0].translate(_OPAQUE)
 
     return paint
 
 
-def _docstring_painter(text: bytes) -> _Paint:
+def _without_docstrings(text: bytes) -> _Painter:
     """Blanks comments, and strings that are statements by themselves. A string that is a value stays.
 
-    A string is a statement when it has its lines for itself and no expression can go on into it: nothing, a colon, or
-    the end of a complete expression stands before it.
+    A string is a statement when it has its lines for itself and no expression goes on into it: before it stands
+    nothing, a colon that ends a header, or a complete expression.
     """
     last = 0  # where the previous token ended
-    before = b""  # the last code before that
+    before = b""  # the end of the code before that
 
     def paint(match: re.Match[bytes]) -> bytes:
         nonlocal last, before
         start, end = match.span()
         token = match[0]
-        if token[0] == 35:
-            gap = text[last:start].rstrip()
+        if token[0] == _HASH:
+            before = text[last:start].rstrip()[-12:] or before
             last = end
-            if gap:
-                before = gap[-12:]
             return b" " * (end - start)
-        if text[end : end + 1] in b"\r\n" or token[:3] in (b'"""', b"'''"):
-            gap = text[last:start].rstrip(b"rRuU") if text[start - 1] not in b" \t\n" else text[last:start]
-            line = gap.rpartition(b"\n")
-            if line[1] and not line[2].strip(b" \t") and text[end : end + 40].lstrip(b" \t")[:1] in b"\r\n#;":
-                code = line[0].rstrip()
-                if _ends_statement(code[-12:] or before, triple=len(token) > 5 and token[1] == token[2] == token[0]):
+        triple = token.startswith((b'"""', b"'''"))
+        if triple or text[end : end + 1] in b"\r\n":
+            code, line, rest = text[last:start].rpartition(b"\n")
+            if line and not rest.strip(b" \trRuU") and text[end : end + 80].lstrip(b" \t")[:1] in b"\r\n#;":
+                before = code.rstrip()[-12:] or before
+                if _ends_statement(before, triple=triple):
                     last = end
-                    if not code and not before:
-                        before = b""
-                    elif code:
-                        before = code[-12:]
                     return token.translate(_BLANK)
         last = end
         before = b'"'
@@ -494,38 +506,38 @@ def _docstring_painter(text: bytes) -> _Paint:
 
 
 def _ends_statement(before: bytes, *, triple: bool) -> bool:
-    """Whether a string behind this code is a statement by itself."""
+    """Whether a string on a line of its own behind this code is a statement."""
     if not before:
         return True
-    tail = before[-1]
-    if tail == 58:  # a colon: of a header, not of a dictionary
-        return before[-2:-1] not in (b'"', b"'", b"")
-    if not triple or not (tail in b")]}" or before[-1:].isalnum() or tail == 95):
-        return False
-    return _pattern("python operator word").search(before) is None
+    if before.endswith(b":"):
+        return before[-2:-1] not in (b'"', b"'", b"")  # the colon of a dictionary
+    return triple and _pattern("complete expression").search(before) is not None
 
 
 def _clean_markup(data: bytes) -> bytes:
-    """Comments of a template and of the scripts and styles in it."""
+    """Without the comments of a template, and of the scripts and styles in it."""
     parts: list[bytes] = []
     at = 0
     for match in _pattern("script").finditer(data):
-        parts.append(_blank_comments(data[at : match.start(2)]))
-        language = "javascript" if match[1].lower() == b"script" else "css"
-        parts.append(clean(match[2], language))
+        parts.append(_paint(data[at : match.start(2)], "html", _without_comments))
+        parts.append(clean(match[2], "css" if match[1].lower() == b"style" else "javascript"))
         at = match.end(2)
-    parts.append(_blank_comments(data[at:]))
+    parts.append(_paint(data[at:], "html", _without_comments))
     return b"".join(parts)
 
 
-def _blank_comments(markup: bytes) -> bytes:
-    return _pattern("markup comment").sub(lambda match: match[0].translate(_BLANK), markup)
-
-
 def _opaque(cleaned: bytes, language: str) -> bytes:
-    """The text with every string painted over, after a line break: a walker finds line starts by the break before."""
-    lexis = _lexis(language)
-    return b"\n" + (_paint_tokens(cleaned, lexis, _opaque_painter) if lexis else cleaned) + b"\n"
+    """The text with every string painted over, between line breaks: a line begins behind one."""
+    if language not in _MARKUP:
+        return b"\n" + _paint(cleaned, language, _without_strings) + b"\n"
+    parts = [b"\n"]
+    at = 0
+    for match in _pattern("script").finditer(cleaned):
+        parts.append(cleaned[at : match.start(2)].translate(_BLANK))
+        is_script = match[1].lower() == b"script"
+        parts.append(_paint(match[2], "javascript", _without_strings) if is_script else match[2].translate(_BLANK))
+        at = match.end(2)
+    return b"".join((*parts, cleaned[at:].translate(_BLANK), b"\n"))
 
 
 def _is_text(name: bytes) -> bool:
@@ -536,23 +548,22 @@ def _is_text(name: bytes) -> bool:
     return True
 
 
-# --- patterns ----------------------------------------------------------------------------------------------------
+# --- patterns --------------------------------------------------------------------------------------------------------
 
 _NAME = rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+"
-_JSNAME = rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+"
-# Brackets inside of brackets to a fixed depth. A text that goes deeper fails at once, so this stays linear.
-_PARENS = rb"\((?:[^();]++|;(?!\s*\n)|\((?:[^();]++|;(?!\s*\n)|\((?:[^();]++|\([^();]*+\))*+\))*+\))*+\)"
+# Brackets in brackets to a fixed depth: deeper ones fail at once, so that no text is looked at more than a few times.
+_PARENS = rb"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
 
 _PATTERNS: dict[str, bytes] = {
-    "digest token": rb"\"\"\"(?s:.*?)\"\"\"|'''(?s:.*?)'''|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?|`[^`]*+`?"
-    rb"|[()\[\]{}]|\\\r?\n\s*+|\s++",
-    "python header": rb"(?:^|\n)[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++([\w\x80-\xff]++)[ \t]*+(?:\[[^\n]*?\])?"
-    rb"(?:\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\))?[^\n]*?:(?!:)",
-    "python operator word": rb"\b(?:in|and|or|not|if|else|is|return|yield|await|lambda|from|import|raise|assert|del)$",
-    "heredoc word": rb"<<[<~-]?[ \t]*[\"'`]?(\w+)",
-    "template rest": rb"[^`\\$]*+(?:(?:\\.|\$(?!\{)|\$\{[^{}`\"'/\\]*+\})[^`\\$]*+)*+(?:`|\$\{|\\?\Z)",
-    "script": rb"(?i)<(script|style)\b[^>]*+>((?s:.*?))(?=</\1|\Z)",
-    "markup comment": rb"<!--(?s:.*?)-->|\{#(?s:.*?)#\}|\{%[ \t]*comment\b(?s:.*?)endcomment[ \t]*%\}",
+    "digest token": rb"\"\"\"(?s:.*?)\"\"\"|'''(?s:.*?)'''|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?"
+    rb"|`[^`]*+`?|[()\[\]{}]|\\\r?\n\s*+|\s++",
+    "word": rb"[\w$\x80-\xff]+",
+    "python header": rb"(?:^|\n)[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\])?"
+    rb"(?:" + _PARENS + rb")?[^\n]*?:(?!:)",
+    "complete expression": rb"[\w)\]}\x80-\xff](?<!\bin)(?<!\band)(?<!\bor)(?<!\bnot)(?<!\bif)(?<!\belse)(?<!\bis)"
+    rb"(?<!\breturn)(?<!\byield)(?<!\bawait)(?<!\braise)(?<!\bassert)(?<!\bfrom)(?<!\bimport)$",
+    "template rest": _TEMPLATE,
+    "script": rb"(?i)<(script|style)\b[^<>]*+>((?:[^<]++|<(?!/\1))*+)",
 }
 
 
@@ -561,11 +572,11 @@ def _pattern(name: str) -> re.Pattern[bytes]:
     return re.compile(_PATTERNS[name], re.DOTALL)
 
 
-# --- walking -----------------------------------------------------------------------------------------------------
+# --- walking ---------------------------------------------------------------------------------------------------------
 
 
 class _Mark:
-    """A definition as a walker finds it. Offsets are in the walker's text; -1 is found out when it is asked for."""
+    """A definition as a walker finds it. Offsets are those of the walker's text; what is -1 is found out at the end."""
 
     __slots__ = ("begin", "end", "kind", "scope", "start", "stop")
 
@@ -578,176 +589,209 @@ class _Mark:
         self.stop = stop
 
 
+_Finish = Callable[[bytes, bytes, list[_Mark], str], None]
+
+
+class _Walked(NamedTuple):
+    """What a walker found, the text it walked on, and how to find where each definition begins and ends."""
+
+    marks: list[_Mark]
+    text: bytes
+    finish: _Finish
+
+
 def _join(scope: bytes, name: bytes) -> bytes:
     return scope + b"." + name if scope and name else scope or name
 
 
-# --- Python: by indentation --------------------------------------------------------------------------------------
+# --- Python: by indentation ------------------------------------------------------------------------------------------
 
+_TARGETS = rb"\*?" + _NAME + rb"(?:[ \t]*+,[ \t]*+\*?" + _NAME + rb")*+"
 _PATTERNS |= {
     "python line": rb"\n([ \t]*+)(?:(?:async[ \t]++)?(?:(def)|class)[ \t]++(" + _NAME + rb")"
     rb"|(@)"
-    rb"|(if|elif|else|try|except|finally|with|for|while|match|case|async)\b(?=[ \t:(\\\[{\"'])(?![ \t]*+(?::[ \t]*+[\w\"'\[]|=|,|[-+*/|&]=))"
+    rb"|(if|elif|else|try|except|finally|with|for|while|match|case|async)\b"
+    rb"(?=[ \t:(\\\[{\"'])(?![ \t]*+(?::[ \t]*+[\w\"'\[]|,|=|[-+*/|&%@^]=))"
     rb"|(?:self|cls)\.(" + _NAME + rb")(?:(?=(?:[ \t]*+,[ \t]*+(?:self|cls)\." + _NAME + rb")*+[ \t]*+=(?!=))"
-    rb"|[ \t]*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{]|\w\[)[ \t\r]*+(?:\n|\Z))))"
+    rb"|[ \t]*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{}]|\w\[)[ \t\r]*+(?:\n|\Z))))"
     rb"|type[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\][ \t]*+)?=(?!=)"
-    rb"|\(?(\*?" + _NAME + rb"(?:[ \t]*+,[ \t]*+\*?" + _NAME + rb")*+)(,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])(?!=)))",
+    rb"|\(?(" + _TARGETS + rb")(?:,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])))",
     "python chain": rb"[ \t]*+(" + _NAME + rb")[ \t]*+=(?!=)",
-    "python self chain": rb"[ \t]*+(?:,|=(?=[^=\n]*=(?!=)))[ \t]*+(?:self|cls)\.(" + _NAME + rb")(?=[ \t]*+(?:=(?!=)|,))",
-    "python names": _NAME,
-    "blank lines": rb"(?:[ \t\r]*+(?:\n[ \t\r]*+)*\n[ \t]++(?=\r?\n))?",
-    "class head": rb"[ \t]*+(?:\[[^\n]*?\][ \t]*+)?(?:\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\))?"
+    "python self chain": rb"[ \t]*+(?:,|=(?=[^=\n]*=(?!=)))[ \t]*+(?:self|cls)\.(" + _NAME + rb")"
+    rb"(?=[ \t]*+(?:=(?!=)|,))",
+    "name": _NAME,
+    "class head": rb"[ \t]*+(?:\[[^\n]*?\][ \t]*+)?(?:" + _PARENS + rb")?"
     rb"[ \t]*+:[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n([ \t]*+)",
-    "block head": rb"[^\n]*:[ \t\r]*+(?=\n)",
-    "first indent": rb"(?:\n[ \t\r]*+(?=\n))*+\n([ \t]*+)",
+    "block head": rb":[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n([ \t]*+)",
+    "blank lines": rb"(?:[ \t\r]*+\n)*[ \t]++(?=\r?\n)",
 }
 
 
-def _walk_python(cleaned: bytes, language: str) -> list[_Mark]:  # noqa: ARG001
-    text = b"\n" + cleaned
+class _Block(NamedTuple):
+    """A Python statement with a body."""
+
+    indent: int
+    kind: str
+    """What its body belongs to: "module", "class" or "def". A conditional is a part of what it stands in."""
+    scope: bytes
+    is_class: bool
+    head: int
+    """Where its header goes on."""
+
+
+def _walk_python(cleaned: bytes, language: str) -> _Walked:
+    text = b"\n" + cleaned + b"\n"
     if b'"""' in text or b"'''" in text or b"\\\n" in text or b"\\\r" in text:
-        text = _without_text_blocks(text)
+        text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
     tabs = b"\t" in text
     found: list[_Mark] = []
-    add = found.append
-    # What a line stands in: its indent, its kind, its scope, the offset where its body is looked for, the body's indent
-    stack: list[tuple[int, str, bytes, int]] = [(-1, "module", b"", 0)]
-    bodies: dict[int, int] = {}
-    decorated: tuple[int, int] | None = None
+    top = _Block(-1, "module", b"", False, 0)
+    stack = [top]
+    bodies: dict[int, int] = {}  # how far the body of a block is indented, by where its header goes on
+    seen: dict[int, int] = {}  # up to where a body is known to go on
+    decorated = (-1, 0)
+
+    def goes_on(block: _Block, at: int) -> bool:
+        """Whether a body goes on up to here. Only lines that matter are matched, others may have ended it."""
+        if tabs:
+            return True
+        start = seen.get(block.head)
+        if start is None:
+            head = _pattern("class head" if block.is_class else "block head").search(text, block.head, at + 1)
+            start = head.end() if head else at
+        if start < at and _dedent(block.indent).search(text, start, at):
+            return False
+        seen[block.head] = at
+        return True
+
     for match in _pattern("python line").finditer(text):
-        blanks, is_def, name, decorator, block, attribute, alias, targets, _ = match.groups()
+        blanks, is_def, name, decorator, block, attribute, alias, targets = match.groups()
         indent = len(blanks.expandtabs(8)) if tabs else len(blanks)
-        while indent <= stack[-1][0]:
+        while indent <= stack[-1].indent:
             stack.pop()
-        _, kind, scope, opened = stack[-1]
+        outer = stack[-1]
+        kind, scope = outer.kind, outer.scope
         if name is not None:
             begin, end = match.span(3)
-            start = match.end(1)
-            if decorated is not None and decorated[0] == indent:
-                start = decorated[1]
-            decorated = None
-            add(_Mark(begin, end, ("method" if kind.startswith("class") else "function") if is_def else "class", scope, start))
-            stack.append((indent, "def" if is_def else "class", scope + b"." + name if scope else name, end))
+            start = decorated[1] if decorated[0] == indent else match.end(1)
+            decorated = (-1, 0)
+            label = "class" if is_def is None else "method" if kind == "class" else "function"
+            found.append(_Mark(begin, end, label, scope, start))
+            inner = scope + b"." + name if scope else name
+            stack.append(_Block(indent, "def" if is_def else "class", inner, is_def is None, end))
         elif decorator is not None:
-            if decorated is None or decorated[0] != indent:
+            if decorated[0] != indent:
                 decorated = (indent, match.start(4))
         elif block is not None:
-            inner = {"module": "block", "class": "class block"}.get(kind, kind)
-            stack.append((indent, inner, scope, -match.end()))
+            stack.append(_Block(indent, kind, scope, False, match.end()))
         elif attribute is not None:
-            owner = _owner(stack)
-            if owner is not None:
-                add(_Mark(*match.span(6), "field", owner, match.end(1)))
+            if kind == "def" and (owner := _owner(stack)) is not None:
+                start = match.end(1)
+                found.append(_Mark(*match.span(6), "field", owner, start))
                 at = match.end(6)
-                chain = _pattern("python self chain")
-                while more := chain.match(text, at):
-                    add(_Mark(*more.span(1), "field", owner, match.end(1)))
+                while more := _pattern("python self chain").match(text, at):
+                    found.append(_Mark(*more.span(1), "field", owner, start))
                     at = more.end()
         elif kind != "def":
-            if opened:
-                body = bodies.get(opened)
-                if body is None:
-                    body = bodies[opened] = _body_indent(text, opened, tabs=tabs)
-                if indent != body:
-                    continue
+            if outer is not top:
+                if outer.head not in bodies:
+                    bodies[outer.head] = _body_indent(text, outer, tabs=tabs)
+                if indent != bodies[outer.head] or not goes_on(outer, match.start()):
+                    continue  # a line that goes on a statement
             elif indent:
                 continue
-            decorated = None
+            decorated = (-1, 0)
             if alias is not None:
-                add(_Mark(*match.span(7), "type", scope, match.end(1)))
-                continue
-            _add_targets(text, match, "field" if kind.startswith("class") else "", scope, add)
-    return found
+                found.append(_Mark(*match.span(7), "type", scope, match.end(1)))
+            elif targets is not None:
+                _add_targets(text, match, found, scope, is_field=kind == "class")
+    return _Walked(found, text, _finish_python)
 
 
-def _owner(stack: list[tuple[int, str, bytes, int]]) -> bytes | None:
+def _owner(stack: list[_Block]) -> bytes | None:
     """The class whose method a line stands in."""
-    for index in range(len(stack) - 1, 0, -1):
-        if stack[index][1] == "class":
-            return stack[index][2] if index < len(stack) - 1 else None
+    for block in reversed(stack):
+        if block.is_class:
+            return block.scope
     return None
 
 
-def _body_indent(text: bytes, opened: int, *, tabs: bool) -> int:
-    """How far the body of the class (or, negative, of the other block) whose header goes on here is indented."""
-    if opened > 0:
-        head = _pattern("class head").match(text, opened)
+def _body_indent(text: bytes, block: _Block, *, tabs: bool) -> int:
+    """How far the first line of a body is indented; -1 for a body on the line of its header."""
+    if block.is_class:
+        match = _pattern("class head").match(text, block.head)
     else:
-        line = _pattern("block head").search(text, -opened)
-        head = _pattern("first indent").match(text, line.end()) if line else None
-    if head is None:
+        match = _pattern("block head").search(text, block.head, block.head + 2000)
+    if match is None:
         return -1
-    return len(head[1].expandtabs(8)) if tabs else len(head[1])
+    return len(match[1].expandtabs(8)) if tabs else len(match[1])
 
 
-def _add_targets(text: bytes, match: re.Match[bytes], kind: str, scope: bytes, add: Callable[[_Mark], None]) -> None:
+def _add_targets(text: bytes, match: re.Match[bytes], found: list[_Mark], scope: bytes, *, is_field: bool) -> None:
+    """The names on the left of an assignment."""
     begin, end = match.span(8)
-    start = match.end(1)
-    if text[match.end() - 1] == 61:
-        if text[end] == 61 and text[match.end() : match.end() + 200].partition(b"\n")[0].rstrip().endswith(b","):
-            return  # "name=value," without blanks goes on a call
-    elif b"," in match[8] or match[8][0] == 42:
+    start, at = match.end(1), match.end()
+    assigned = text[at - 1] == _EQUALS
+    if assigned and text[end] == _EQUALS:
+        if text[at : at + 300].partition(b"\n")[0].rstrip().endswith(b","):
+            return  # name=value, without blanks: an argument of a call that began on a line before
+    elif not assigned and (b"," in match[8] or b"*" in match[8]):
         return
-    for name in _pattern("python names").finditer(text, begin, end):
-        add(_Mark(*name.span(), kind or _kind_of(name[0]), scope, start))
-    if text[match.end() - 1] == 61:
-        at = match.end()
-        while more := _pattern("python chain").match(text, at):
-            add(_Mark(*more.span(1), kind or _kind_of(more[1]), scope, start))
-            at = more.end()
+    spans = [name.span() for name in _pattern("name").finditer(text, begin, end)]
+    while assigned and (more := _pattern("python chain").match(text, at)):
+        spans.append(more.span(1))
+        at = more.end()
+    for first, last in spans:
+        kind = "field" if is_field else "constant" if text[first:last].isupper() else "variable"
+        found.append(_Mark(first, last, kind, scope, start))
 
 
-def _kind_of(name: bytes) -> str:
-    return "constant" if name.isupper() else "variable"
-
-
-def _without_text_blocks(text: bytes) -> bytes:
-    """Strings of several lines blanked: what stands at the start of a line in them is no code."""
-    lexis = _lexis("python")
-    assert lexis is not None
+def _without_text_blocks(text: bytes) -> _Painter:  # noqa: ARG001
+    """Blanks strings of several lines: what stands at the start of a line in them is no code."""
 
     def paint(match: re.Match[bytes]) -> bytes:
         return match[0].translate(_BLANK) if b"\n" in match[0] else match[0]
 
-    return _paint_tokens(text, lexis, lambda _: paint)
+    return paint
 
 
-def _end_python(cleaned: bytes, language: str, marks: list[_Mark]) -> None:
-    """Bodies end where a line is indented less; lines inside of brackets do not count."""
-    lexis = _lexis(language)
-    assert lexis is not None
-    text = b"\n" + _paint_tokens(cleaned, lexis, lambda _: lambda match: b" " * len(match[0])) + b"\n"
-    layout = _without_continuations(text)
-    source = b"\n" + cleaned + b"\n"
+def _finish_python(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
+    """Bodies end where a line is indented less. Lines inside of brackets and strings do not count."""
+    bare = b"\n" + _paint(cleaned, language, lambda _: lambda match: b" " * len(match[0])) + b"\n"
+    layout = _without_continuations(bare)
+    text = b"\n" + cleaned + b"\n"
+    around: list[tuple[int, _Mark]] = []  # the bodies that this one stands in
     for mark in marks:
-        line_end = layout.find(b"\n", mark.end)
-        line_end = len(layout) if line_end < 0 else line_end
-        mark.stop = line_end
-        if mark.kind in ("function", "method", "class") and layout[mark.end : line_end].rstrip().endswith(b":"):
-            indent = mark.begin - (layout.rfind(b"\n", 0, mark.begin) + 1)
-            head = layout[mark.begin - indent : mark.begin]
-            indent = len(head) - len(head.lstrip(b" \t"))
-            dedent = _dedent(indent).search(layout, line_end)
-            mark.stop = dedent.start() if dedent else len(layout)
-            if not source[line_end : mark.stop].strip():  # nothing but a docstring, which is blank but has its lines
-                blank = _pattern("blank lines").match(source, line_end, mark.stop + 1)
-                mark.stop = blank.end() if blank else line_end
-                continue
-        mark.stop = len(source[: mark.stop].rstrip()) if mark.stop - mark.end < 1 else mark.end + len(
-            source[mark.end : mark.stop].rstrip()
-        )
+        limit = end = layout.find(b"\n", mark.end)
+        blank = None
+        if mark.kind in ("function", "method", "class") and layout[mark.end : end].rstrip().endswith(b":"):
+            line = layout.rfind(b"\n", 0, mark.begin) + 1
+            dedent = _dedent(_indent(layout, line, mark.begin)).search(layout, end)
+            limit = dedent.start() if dedent else len(layout)
+            if not text[end:limit].strip():  # nothing but a docstring: it is blank, but its lines are not empty
+                blank = _pattern("blank lines").match(text, end + 1, limit + 1)
+        mark.stop = blank.end() if blank else mark.end + len(text[mark.end : limit].rstrip())
+        while around and around[-1][0] <= mark.begin:
+            around.pop()
+        for _, outer in around:
+            outer.stop = max(outer.stop, mark.stop)
+        if limit > end:
+            around.append((limit, mark))
+
+
+def _indent(text: bytes, line: int, end: int) -> int:
+    return len(text[line:end]) - len(text[line:end].lstrip(b" \t"))
 
 
 @cache
 def _dedent(indent: int) -> re.Pattern[bytes]:
-    return re.compile(rb"\n[ \t]{0,%d}[^ \t\r\n]" % indent)
+    return re.compile(rb"\n[ \t]{0,%d}[^ \t\r\n]" % min(indent, 1000))
 
 
 def _without_continuations(text: bytes) -> bytes:
-    """The text with every logical line on one line: line breaks inside of brackets are blanks."""
+    """The text with every statement on one line: a line break inside of brackets is a blank."""
     parts: list[bytes] = []
-    depth = 0
-    at = opened = 0
+    depth = at = opened = 0
     for match in re.finditer(rb"[()\[\]{}]", text):
         if match[0] in b"([{":
             if not depth:
@@ -762,73 +806,40 @@ def _without_continuations(text: bytes) -> bytes:
     return b"".join(parts).replace(b"\\\n", b"  ").replace(b"\\\r\n", b"   ")
 
 
-# --- braces: what all of these languages share -------------------------------------------------------------------
+# --- braces: what these languages share -------------------------------------------------------------------------------
 
-_CODE = "code"  # the body of a function, or a block: nothing but named functions and types is looked for in it
 _OPEN = "open"  # the file, a class, a module: everything counts that a keyword introduces
-_OPENERS = {40: re.compile(rb"[()]"), 91: re.compile(rb"[\[\]]"), 123: re.compile(rb"[{}]")}
+_CODE = "code"  # the body of a function or a block: only named functions and types count
+_PAIRS = {_PAREN: re.compile(rb"[()]"), _BRACKET: re.compile(rb"[\[\]]"), _BRACE: re.compile(rb"[{}]")}
 
 
 class _Frame:
-    """An open brace."""
+    """An open brace: how to read what stands in it, what that belongs to, and the definition that ends with it."""
 
-    __slots__ = ("mark", "mode", "scope", "start")
+    __slots__ = ("first", "mark", "mode", "scope", "start")
 
-    def __init__(self, mode: str, scope: bytes, mark: _Mark | None = None, start: int = -1) -> None:
+    def __init__(self, mode: str, scope: bytes, mark: _Mark | None, first: int) -> None:
         self.mode = mode
         self.scope = scope
         self.mark = mark
-        self.start = start
+        self.first = first  # how many definitions were found before it
+        self.start = -1  # where the next member begins, when it has decorators
 
 
 class _Braces:
-    """A text with braces on which a walker moves. Looking for a closing bracket costs fuel, so that it stays linear."""
+    """A text with braces, and a stack of those that are open.
 
-    __slots__ = ("found", "fuel", "stack", "text")
+    Looking for a closing bracket costs fuel. Without fuel it is taken for missing, so that no text takes long.
+    """
 
-    def __init__(self, text: bytes, mode: str = _OPEN) -> None:
+    __slots__ = ("found", "fuel", "nested", "stack", "text")
+
+    def __init__(self, text: bytes, nested: re.Pattern[bytes], mode: str = _OPEN) -> None:
         self.text = text
+        self.nested = nested
         self.found: list[_Mark] = []
-        self.stack = [_Frame(mode, b"")]
+        self.stack = [_Frame(mode, b"", None, 0)]
         self.fuel = 20 * len(text) + 1000
-
-    def close(self, at: int) -> int:
-        """The offset behind the bracket that closes this one; just behind this one when nothing does."""
-        text = self.text
-        pattern = _OPENERS[text[at]]
-        opener = text[at]
-        if self.fuel < 0:
-            return at + 1
-        depth = 0
-        for match in pattern.finditer(text, at):
-            if text[match.start()] == opener:
-                depth += 1
-            else:
-                depth -= 1
-                if not depth:
-                    self.fuel -= match.end() - at
-                    return match.end()
-        self.fuel -= len(text) - at
-        return at + 1
-
-    def angles(self, at: int) -> int:
-        """The offset behind the angle bracket that closes this one, in a type."""
-        depth = 0
-        limit = at + 2000
-        while match := _pattern("angle").search(self.text, at, limit):
-            at = match.end()
-            token = match[0]
-            if token == b"<":
-                depth += 1
-            elif token == b">":
-                depth -= 1
-                if not depth:
-                    return at
-            elif token in b"([{":
-                at = self.close(match.start())
-            elif token != b"=>" and token != b"->":
-                break
-        return at
 
     def add(self, begin: int, end: int, kind: str, start: int = -1, scope: bytes | None = None) -> _Mark:
         mark = _Mark(begin, end, kind, self.stack[-1].scope if scope is None else scope, start)
@@ -836,1065 +847,1179 @@ class _Braces:
         return mark
 
     def push(self, mode: str, mark: _Mark | None = None, scope: bytes | None = None) -> None:
+        """Go into a brace. What stands in it belongs to the definition, if it has one, or to the given scope."""
         if scope is None:
-            scope = self.stack[-1].scope
-            if mark is not None:
-                scope = _join(mark.scope, self.text[mark.begin : mark.end])
-        self.stack.append(_Frame(mode, scope, mark))
+            scope = self.stack[-1].scope if mark is None else _join(mark.scope, self.text[mark.begin : mark.end])
+        self.stack.append(_Frame(mode, scope, mark, len(self.found)))
 
     def pop(self, at: int) -> None:
         if len(self.stack) > 1:
-            frame = self.stack.pop()
-            if frame.mark is not None:
-                frame.mark.stop = at
+            mark = self.stack.pop().mark
+            if mark is not None:
+                mark.stop = at
+
+    def enter(self, opened: int, mark: _Mark | None = None, scope: bytes | None = None) -> int:
+        """Go into the body of a function, or over it when it defines nothing."""
+        end = self.leaf(opened)
+        if end < 0:
+            self.push(_CODE, mark, scope)
+            return opened + 1
+        if mark is not None:
+            mark.stop = end
+        return end
+
+    def leaf(self, opened: int) -> int:
+        """The offset behind a block that is laid out as usual and in which nothing is defined, or -1.
+
+        This is a short cut. Such a block ends with the first line that is not indented more than its own.
+        """
+        text = self.text
+        if self.fuel < 0 or (line := _pattern("end of line").match(text, opened + 1)) is None:
+            return -1
+        begin = text.rfind(b"\n", max(0, opened - 300), opened) + 1
+        close = _dedent(_indent(text, begin, opened)).search(text, line.end() - 1) if begin else None
+        if close is None:
+            self.fuel -= len(text) - opened
+            return -1
+        end = close.end()
+        self.fuel -= end - opened
+        if (
+            text[end - 1] != _CLOSING
+            or text.count(b"{", opened, end) != text.count(b"}", opened, end)
+            or self.nested.search(text, opened, close.start())
+        ):
+            return -1
+        return end
+
+    def close(self, at: int) -> int:
+        """The offset behind the bracket that closes this one; just behind this one when none does."""
+        text = self.text
+        opener = text[at]
+        depth = 0
+        if self.fuel >= 0:
+            for match in _PAIRS[opener].finditer(text, at):
+                if text[match.start()] == opener:
+                    depth += 1
+                elif depth == 1:
+                    self.fuel -= match.end() - at
+                    return match.end()
+                else:
+                    depth -= 1
+            self.fuel -= len(text) - at
+        return at + 1
+
+    def angles(self, at: int) -> int:
+        """The offset behind the angle bracket of a type that closes this one, or where it cannot be a type."""
+        text = self.text
+        limit = at + 3000
+        depth = 0
+        while match := _pattern("angle").search(text, at, limit):
+            at = match.end()
+            byte = text[match.start()]
+            if byte == _ANGLE:
+                depth += 1
+            elif match[0] == b">":
+                depth -= 1
+                if not depth:
+                    break
+            elif byte in b"([{":
+                at = self.close(match.start())
+            elif byte in b";}":
+                break
+        return at
 
     def hop(self, at: int, stops: bytes) -> int:
-        """The offset of the next of the stops that is not inside of brackets."""
-        pattern = _hops(stops)
+        """The offset of the next of these bytes that is not inside of brackets."""
         text = self.text
-        while match := pattern.search(text, at):
+        search = _stops(stops).search
+        while match := search(text, at):
             if text[match.start()] not in b"([{":
                 return match.start()
             at = self.close(match.start())
         return len(text)
 
+    def skip(self, at: int) -> int:
+        """The offset of the next byte that is not blank."""
+        match = _pattern("blanks").match(self.text, at)
+        return match.end() if match else at
+
+    def is_at(self, at: int, byte: int) -> bool:
+        return at < len(self.text) and self.text[at] == byte
+
 
 @cache
-def _hops(stops: bytes) -> re.Pattern[bytes]:
+def _stops(stops: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"[(\[{" + re.escape(stops) + rb"]")
 
 
-def _end_braces(cleaned: bytes, language: str, marks: list[_Mark]) -> None:
-    """What has no body of its own ends with its statement; what has modifiers or attributes begins with them."""
-    text = _scripts(cleaned) if language in _MARKUP else _opaque(cleaned, language)
-    pairs = _pairs(text)
-    semicolons = language in _SEMICOLONS
+_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf", "groovy"))
+
+
+def _finish_braces(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
+    """What has no body ends with its statement; attributes and modifiers belong to what stands behind them."""
+    source = b"\n" + cleaned
+    pairs: dict[int, int] | None = None
     for mark in marks:
-        if mark.stop < 0:
-            mark.stop = _statement_end(text, mark.end, pairs, semicolons=semicolons)
         if mark.start < 0:
             mark.start = _statement_start(text, mark.begin)
-        if mark.stop < mark.end:
-            mark.stop = mark.end
-
-
-_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf"))
+        if mark.stop < 0:
+            pairs = _pairs(text) if pairs is None else pairs
+            mark.stop = _statement_end(text, mark.end, pairs, semicolons=language in _SEMICOLONS)
+        mark.stop = mark.end + len(source[mark.end : mark.stop].rstrip())
 
 
 def _pairs(text: bytes) -> dict[int, int]:
-    """Every bracket that is closed, with the offset of what closes it."""
+    """Every bracket that is closed, with the offset behind what closes it."""
     pairs: dict[int, int] = {}
     stack: list[int] = []
+    opener = {41: 40, 93: 91, 125: 123}
     for match in re.finditer(rb"[()\[\]{}]", text):
         at = match.start()
         if text[at] in b"([{":
             stack.append(at)
-        elif stack and text[stack[-1]] == {41: 40, 93: 91, 125: 123}[text[at]]:
-            pairs[stack.pop()] = at
+        elif stack and text[stack[-1]] == opener[text[at]]:
+            pairs[stack.pop()] = at + 1
     return pairs
 
 
 def _statement_end(text: bytes, at: int, pairs: dict[int, int], *, semicolons: bool) -> int:
-    pattern = _pattern("statement end")
-    while match := pattern.search(text, at):
+    search = _pattern("statement end").search
+    while match := search(text, at):
+        at = match.end()
         byte = text[match.start()]
         if byte in b"([{":
-            at = pairs.get(match.start(), match.start()) + 1
-        elif byte == 10:
-            if not semicolons and not _pattern("goes on").match(text, match.end()):
-                before = text[max(0, match.start() - 40) : match.start()].rstrip()[-1:]
-                if before not in (b"=", b",", b"+", b"|", b"&", b"?", b":", b"(", b">", b"*", b".", b"\\"):
-                    return match.start()
-                if before == b",":
-                    return match.start()
-            at = match.end()
-        elif byte == 59:
-            return match.end() if semicolons else match.start()
-        else:
+            at = pairs.get(match.start(), at)
+        elif byte == _SEMICOLON:
+            return at if semicolons else match.start()
+        elif byte != _NEWLINE or (not semicolons and not _goes_on(text, match.start())):
             return match.start()
-    return len(text.rstrip())
+    return len(text)
+
+
+def _goes_on(text: bytes, at: int) -> bool:
+    """Whether a statement goes on behind this line break."""
+    before = text[max(0, at - 80) : at].rstrip()[-2:]
+    if before[-1:] in (b"=", b"+", b"|", b"&", b"?", b":", b"(", b"*", b".", b"\\", b"<") or before == b"=>":
+        return True
+    return _pattern("goes on").match(text, at) is not None
 
 
 def _statement_start(text: bytes, at: int) -> int:
-    """The beginning of the line, behind what ends there, with the attributes on the lines before."""
-    line = text.rfind(b"\n", 0, at) + 1
-    cut = max(text.rfind(mark, line, at) for mark in (b";", b"{", b"}")) + 1
-    start = max(line, cut)
-    start += len(text[start:at]) - len(text[start:at].lstrip())
-    while cut <= line and line > 1:
-        above = text.rfind(b"\n", 0, line - 1) + 1
-        if text[above : line - 1].lstrip()[:1] not in (b"@", b"#") or text[above : line - 1].lstrip()[:2] in (b"#i", b"#d"):
-            break
-        line = above
-        start = line + len(text[line:at]) - len(text[line:at].lstrip())
-    return start
+    """The beginning of a line, behind what ends on it, with the attributes on the lines before."""
+    line = text.rfind(b"\n", max(0, at - 2000), at) + 1
+    if not line:
+        return at
+    start = max(line, *(text.rfind(mark, line, at) + 1 for mark in (b";", b"{", b"}")))
+    if start == line:
+        for _ in range(20):
+            above = text.rfind(b"\n", max(0, line - 2000), line - 1) + 1
+            if above and _pattern("attribute line").match(text, above):
+                start = line = above
+            else:
+                break
+    return start + len(text[start:at]) - len(text[start:at].lstrip())
 
 
 _PATTERNS |= {
+    "blanks": rb"\s*+",
+    "end of line": rb"[ \t\r]*+\n",
     "angle": rb"=>|->|[<>(\[{;}]",
     "statement end": rb"[(\[{)\]};\n]",
-    "goes on": rb"\s*+(?:[.?:|&=+*/<>{-]|where\b|->|extends\b|implements\b|with\b)",
+    "goes on": rb"\s*+(?:[.?:|&=+*/<>)]|-(?!-)|where\b|extends\b|implements\b|with\b)",
+    "attribute line": rb"[ \t]*+(?:@\w|#!?\[|\[[A-Z]\w*+[\](])",
 }
 
 
-# --- JavaScript and TypeScript -----------------------------------------------------------------------------------
+# --- JavaScript and TypeScript ----------------------------------------------------------------------------------------
 
+_JSNAME = rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+"
+_JSPARENS = _PARENS.replace(rb"[^()]++|", rb"[^();]++|;(?!\s*\n)|").replace(rb"[^()]*+", rb"[^();]*+")
+_JSFUNCTION = (  # what makes a value a function
+    rb"(?:async\b\s*+)?(?:function\b\s*+\*?\s*+(?:" + _JSNAME + rb"\s*+)?(?P<params>)(?=[(<])"
+    rb"|(?:" + _JSNAME + rb"|(?:<[^;(){}]*?>\s*+)?" + _JSPARENS + rb"(?:\s*+:(?:[^=;{}()]|=(?!>)){0,200}?)?)\s*+=>\s*+(?P<brace>\{)?)"
+)
 _PATTERNS |= {
-    "js": rb"\{|\}"
-    rb"|f(?<![\w$.]f)unction\b\s*+\*?\s*+(?P<function>" + _JSNAME + rb")"
-    rb"|c(?<![\w$.]c)(?:lass(?:\s++(?!extends\b|implements\b)(?P<class>" + _JSNAME + rb")(?=\s*+[{<]|\s++(?:extends|implements)\b)|(?P<unnamed>)(?=\s*+\{|\s++extends\b))"
-    rb"|onst\s++(?:enum\s++(?P<constenum>" + _JSNAME + rb")|(?P<const>" + _JSNAME + rb"|[{\[])))"
-    rb"|l(?<![\w$.]l)et\s++(?P<let>" + _JSNAME + rb"|[{\[])"
-    rb"|v(?<![\w$.]v)ar\s++(?P<var>" + _JSNAME + rb"|[{\[])"
-    rb"|i(?<![\w$.]i)nterface\s++(?P<interface>" + _JSNAME + rb")(?=\s*+[{<]|\s++extends\b)"
-    rb"|e(?<![\w$.]e)(?:num\s++(?P<enum>" + _JSNAME + rb")(?=\s*+\{)"
-    rb"|xport(?:\s++type)?\s*+(?P<exports>\{)|xport\s*+\*\s*+as\s++(?P<star>" + _JSNAME + rb")"
-    rb"|xport\s++default\s++(?P<default>(?:[\w$.]++\s*+\(\s*+)?\{)"
-    rb"|xport\s*+=\s*+(?P<equals>\{)"
-    rb"|xports(?:\.(?P<exported>" + _JSNAME + rb")|(?<=module\.exports)(?:\.(?P<exported2>" + _JSNAME + rb"))?)\s*+=(?!=)\s*+(?P<literal>\{)?)"
-    rb"|n(?<![\w$.]n)amespace\s++(?P<namespace>" + _JSNAME + rb"(?:\.[\w$]++)*+)(?=\s*+\{)"
-    rb"|m(?<![\w$.]m)odule\s++(?P<module>" + _JSNAME + rb"(?:\.[\w$]++)*+|\"++)(?=\s*+\{)"
-    rb"|t(?<![\w$.]t)ype\s++(?P<type>" + _JSNAME + rb")(?=\s*+[=<])"
-    rb"|\.prototype\.(?P<prototype>" + _JSNAME + rb")\s*+=(?!=)"
-    rb"|\n[ \t]*+(?:(?P<holder>[A-Za-z_$][\w$.]*+)\.(?P<property>" + _JSNAME + rb")\s*+=\s*+(?=(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b))"
-    rb"|(?:(?:async|get|set)[ \t]++)?\*?[ \t]*+(?P<method>" + _JSNAME + rb")[ \t]*+(?=" + _PARENS + rb"[ \t]*+(?::[^;{}=\n]++)?\{))",
-    "js arrow": rb"\s*+(?:async\b\s*+)?(?:function\b\s*+\*?\s*+(?:" + _JSNAME + rb")?\s*+(?P<f>)(?=[(<])|(?:" + _JSNAME + rb"|"
-    rb"(?:<[^;(){}=]*+>\s*+)?" + _PARENS + rb"(?:\s*+:(?:[^=;{}()]|=(?!>)){0,200}?)?)\s*+=>\s*+(?P<brace>\{)?)",
-    "js value": rb"\s*+(?P<object>\{)|\s*+(?P<import>require\s*+\(|await\s++import\s*+\()",
-    "js type": rb"\s*+(?:(?P<more>=>|[|&?:]|(?:is|extends|keyof|typeof|infer|readonly|asserts|unique|new|abstract|in)\b)"
-    rb"|(?P<open>[(\[{<])|(?P<word>[\w$.\x80-\xff]++|\"++|-)|(?P<stop>[^\n]))",
-    "js line": rb"[ \t\r]*+(?:\n|\Z)",
-    "js member": rb"(?:(?:public|private|protected|static|readonly|abstract|override|declare|async|get|set|accessor)\s++(?=[\w$#\[*\"])(?!\s*+[=:(]))*+"
+    "js": rb"[\n;{}](?:[ \t]*+(?:"
+    rb"(?:(?:export|default|declare|abstract|async)[ \t]++)*+(?:"
+    rb"function\b\s*+\*?\s*+(?P<function>" + _JSNAME + rb")"
+    rb"|(?:return[ \t]++)?class(?:\s++(?!extends\b|implements\b)(?P<class>" + _JSNAME + rb")(?=\s*+[{<]|\s++(?:extends|implements)\b)"
+    rb"|(?P<unnamed>)(?=\s*+\{|\s++extends\b))"
+    rb"|(?P<keyword>const|let|var)\s++(?:enum\s++(?P<constenum>" + _JSNAME + rb")|(?P<variable>" + _JSNAME + rb"|[{\[]))"
+    rb"|interface\s++(?P<interface>" + _JSNAME + rb")(?=\s*+[{<]|\s++extends\b)"
+    rb"|enum\s++(?P<enum>" + _JSNAME + rb")(?=\s*+\{)"
+    rb"|(?:namespace|module)\s++(?P<module>" + _JSNAME + rb"(?:\.[\w$]++)*+|\"++)(?=\s*+\{)|global(?P<global>)(?=\s*+\{)"
+    rb"|type\s++(?P<type>" + _JSNAME + rb")(?=\s*+[=<])"
+    rb"|(?<=export )(?:type[ \t]++)?(?P<exports>\{)|(?<=export )\*\s*+as\s++(?P<star>" + _JSNAME + rb")"
+    rb"|(?<=export )(?P<equals>=\s*+\{)|(?<=default )(?P<default>(?:[\w$.]++\s*+\(\s*+)?\{))"
+    rb"|(?:module\.)?exports(?:\.(?P<exported>" + _JSNAME + rb"))?\s*+=(?![=>])\s*+(?P<value>)"
+    rb"|(?P<holder>" + _JSNAME + rb"(?:\.[\w$]++)*?)\.(?:prototype\.(?P<prototype>" + _JSNAME + rb")\s*+=(?![=>])\s*+"
+    rb"|(?P<property>" + _JSNAME + rb")\s*+=\s*+(?=(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b)))"
+    rb"|(?:(?:async|get|set|static)[ \t]++)*+\*?[ \t]*+(?P<method>#?" + _JSNAME + rb")(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)(?<!\bfunction)(?<!\bwith)(?<!\breturn)"
+    rb"[ \t]*+(?=" + _JSPARENS + rb"[ \t]*+(?::[^;{}=\n]++)?\{)"
+    rb")|(?<=[{}]))",
+    "js nested": rb"\n[ \t]*+(?:(?:async|export)[ \t]++)*+(?:function\b|(?:return[ \t]++)?class\b|interface[ \t]|enum[ \t]|type[ \t]|(?:const|let|var)\s++" + _JSNAME + rb"\s*+(?::[^=;\n]*+)?=\s*+" + _JSFUNCTION.replace(b"(?P<params>)", b"").replace(b"(?P<brace>\\{)?", b"") +
+    rb"|(?:(?:get|set|static)[ \t]++)*+\*?[ \t]*+" + _JSNAME + rb"(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)[ \t]*+" + _JSPARENS + rb"[ \t]*+(?::[^;{}=\n]++)?\{|" + _JSNAME + rb"[.\w$]*+\s*+=\s*+(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b))",
+    "js function": rb"\s*+" + _JSFUNCTION,
+    "js object": rb"\s*+\{",
+    "js class": rb"\s*+class\b",
+    "js import": rb"\s*+(?:require\s*+\(|await\s++import\s*+\()",
+    "js type": rb"\s*+(?:(?P<more>=>|[|&?:]|extends\b)|(?P<prefix>(?:is|keyof|typeof|infer|readonly|asserts|unique|new|abstract|in)\b)"
+    rb"|(?P<open>[(\[{<])|(?P<word>[\w$.\x80-\xff]++|\"++|-)|(?P<stop>[^\s]))",
+    "js member": rb"(?:(?:public|private|protected|static|readonly|abstract|override|declare|async|get|set|accessor)\s++(?=[\w$#\[*\"\x80-\xff]))*+"
     rb"\*?\s*+(?P<name>#?" + _JSNAME + rb"|\"++)(?:\s*+[?!])?(?=\s*+[(<:=;,}]|[ \t\r]*+\n)",
     "js key": rb"(?:(?:async|get|set)[ \t]++(?=[\w$#\[*\"]))?\*?\s*+(?P<name>" + _JSNAME + rb"|\"++)(?=\s*+[(:,}<])",
     "js variant": rb"(?P<name>" + _JSNAME + rb"|\"++)(?=\s*+[=,}])",
-    "js item": rb"[\s;,]*+",
+    "js static": rb"static\s*+\{",
     "js decorator": rb"@[\w$.]++",
-    "js bound": rb"(?:[{,\[]|\.\.\.)\s*+(?:" + _JSNAME + rb"\s*+:\s*+)?(" + _JSNAME + rb")(?=\s*+[,}\]=])",
-    "js more": rb"\s*+,\s*+(" + _JSNAME + rb")(?=\s*+[,;:=]|[ \t\r]*+\n)",
-    "js export": rb"(?:(?P<from>" + _JSNAME + rb")(?P<as>\s++as\s++(?P<alias>" + _JSNAME + rb"))?)\s*+(?=[,}])",
+    "js parameter": rb"(?:(?:public|private|protected|readonly|override)\s++)++(" + _JSNAME + rb")(?=\s*+[?:,=)])",
+    "js bound": rb"(?:[{,\[]|\.\.\.)\s*+(?:(?:" + _JSNAME + rb"|\"++)\s*+:\s*+)?(" + _JSNAME + rb")(?=\s*+[,}\]=])",
+    "js next": rb"\s*+(" + _JSNAME + rb")(?=\s*+[,;:=]|[ \t\r]*+\n)",
+    "js export": rb"(?P<from>" + _JSNAME + rb")(?:\s++as\s++(?P<alias>" + _JSNAME + rb"))?\s*+(?=[,}])",
     "js from": rb"\s*+from\b",
-    "js opens": rb"(?:^|[;}\n])\s*+$|\n[;!(]*+\(\s*+(?:async\s*+)?(?:function\b[^\n]*|\([^\n]*=>\s*)$",
-    "js call": rb"(?:if|for|while|switch|catch|function|with|return|await|typeof|new|do|else|super|constructor|yield|throw|void|in|of|case|import)$",
+    "js top": rb"[;}\n]\s*+$|\n[;!(]*+\(\s*+(?:async\s*+)?(?:function\b[^\n]*|\([^\n]*=>\s*)$",
+    "js head": rb"[{<(;}]",
+    "js alias": rb"\s*+(?:[^{};()=\n]|\n\s*+[|&])*?\{",
+    "separators": rb"[\s;,]*+",
+    "quoted name": rb"([\"'])[\w$.@/:+*-]{1,80}+\1",
 }
-_JS_KEYWORDS = frozenset(b"if for while switch catch function with return await typeof new do else super yield throw void in of case import delete instanceof".split())
 
 
-def _walk_javascript(cleaned: bytes, language: str) -> list[_Mark]:
-    text = _scripts(cleaned) if language in _MARKUP else _opaque(cleaned, language)
-    return _Script(text, b"\n" + cleaned).walk()
-
-
-def _scripts(cleaned: bytes) -> bytes:
-    """The scripts of a template, all else blank."""
-    parts: list[bytes] = [b"\n"]
-    at = 0
-    for match in _pattern("script").finditer(cleaned):
-        parts.append(cleaned[at : match.start(2)].translate(_BLANK))
-        if match[1].lower() == b"script":
-            parts.append(_opaque(match[2], "javascript")[1:-1])
-        else:
-            parts.append(match[2].translate(_BLANK))
-        at = match.end(2)
-    parts += (cleaned[at:].translate(_BLANK), b"\n")
-    return b"".join(parts)
+def _walk_javascript(cleaned: bytes, language: str) -> _Walked:
+    script = _Script(_opaque(cleaned, language), cleaned)
+    script.walk()
+    return _Walked(script.found, script.text, _finish_braces)
 
 
 class _Script(_Braces):
-    """Walks JavaScript. Frames: code, open, class, type, object, variant (of an enum)."""
+    """Walks JavaScript. Other than the common ones, modes are: class, type, object, variant (of an enum)."""
 
     __slots__ = ("source",)
 
-    def __init__(self, text: bytes, source: bytes) -> None:
-        super().__init__(text)
-        self.source = source
+    def __init__(self, text: bytes, cleaned: bytes) -> None:
+        super().__init__(text, _pattern("js nested"))
+        self.source = b"\n" + cleaned
 
-    def walk(self) -> list[_Mark]:
+    def walk(self) -> None:
+        search = _pattern("js").search
         at = 0
         while at < len(self.text):
             frame = self.stack[-1]
             if frame.mode in (_CODE, _OPEN):
-                match = _pattern("js").search(self.text, at)
+                match = search(self.text, at)
                 if match is None:
                     break
-                at = self.declaration(match, frame)
+                at = self.event(match)
             else:
                 at = self.member(at, frame)
-        return self.found
 
-    def declaration(self, match: re.Match[bytes], frame: _Frame) -> int:
+    def event(self, match: re.Match[bytes]) -> int:
+        """A brace, or a declaration at the beginning of a line or behind a brace."""
+        start, at = match.span()
+        byte = self.text[start]
+        kind = match.lastgroup
+        if byte == _CLOSING:
+            self.pop(start + 1)
+        elif byte == _BRACE:
+            if kind is None and (end := self.leaf(start)) >= 0:
+                return end
+            before = self.text[max(0, start - 200) : start]
+            is_top = self.stack[-1].mode == _OPEN and _pattern("js top").search(before)
+            self.push(_OPEN if is_top else _CODE)
+        return at if kind is None else self.declaration(match, kind)
+
+    def declaration(self, match: re.Match[bytes], kind: str) -> int:
         text = self.text
         at = match.end()
-        byte = text[match.start()]
-        if byte == 123:
-            before = text[max(0, match.start() - 120) : match.start()]
-            is_open = frame.mode == _OPEN and _pattern("js opens").search(before)
-            self.push(_OPEN if is_open else _CODE)
-            return at
-        if byte == 125:
-            self.pop(at)
-            return at
-        kind = match.lastgroup or ""
+        is_open = self.stack[-1].mode == _OPEN
         if kind == "function":
-            return self.body(self.add(*match.span(kind), "function"))
-        if kind in ("class", "unnamed"):
-            mark = self.add(*match.span(kind), "class") if kind == "class" else None
-            return self.block(at, "class", mark)
+            return self.function(self.add(*match.span(kind), kind))
+        if kind == "variable":
+            return self.variable(*match.span(kind), match["keyword"], is_open=is_open)
+        if kind == "method":
+            return self.function(self.add(*match.span(kind), kind))
+        if kind == "class":
+            return self.block(at, "class", self.add(*match.span(kind), kind))
+        if kind == "unnamed":
+            return self.block(at, "class", None)
         if kind == "interface":
-            return self.block(at, "type", self.add(*match.span(kind), "interface"))
+            return self.block(at, "type", self.add(*match.span(kind), kind))
         if kind in ("enum", "constenum"):
             return self.block(at, "variant", self.add(*match.span(kind), "enum"))
-        if kind in ("namespace", "module"):
-            mark = self.add(*match.span(kind), "module") if text[match.start(kind)] != 34 else None
-            return self.block(at, _OPEN, mark)
+        if kind in ("module", "global"):
+            named = kind == "module" and text[match.start(kind)] != _QUOTE
+            return self.block(at, _OPEN, self.add(*match.span(kind), kind) if named else None)
         if kind == "type":
-            return self.alias(self.add(*match.span(kind), "type"))
-        if kind in ("const", "let", "var"):
-            return self.variable(*match.span(kind), kind, is_open=frame.mode == _OPEN)
+            return self.alias(self.add(*match.span(kind), kind))
         if kind == "exports":
-            return self.export_list(match.start(kind))
+            return self.exports(match.start(kind))
         if kind == "star":
             self.add(*match.span(kind), "export")
-            return at
-        if kind in ("default", "equals"):
+        elif kind in ("default", "equals"):
             self.push("object", None, b"")
-            return at
-        if kind in ("exported", "exported2", "literal"):
-            mark = None
-            for group in ("exported", "exported2"):
-                if match[group]:
-                    mark = self.value_mark(*match.span(group), "function", b"")
-            if kind == "literal":
-                self.push("object", mark, None if mark else b"")
-                return at
-            return self.value(at, mark) if mark else at
-        if kind == "prototype":
-            owner = _pattern("js owner").search(text, max(0, match.start() - 80), match.start())
-            mark = self.value_mark(*match.span(kind), "method", owner[1] if owner else b"")
-            return self.value(at, mark)
-        if kind == "property":
-            mark = self.value_mark(*match.span(kind), "function", match["holder"].removeprefix(b"this").removeprefix(b"exports").strip(b"."))
-            return self.value(at, mark)
-        if match["method"] in _JS_KEYWORDS:
-            return at
-        return self.body(self.add(*match.span("method"), "method"))
+        elif kind == "value":
+            if match["exported"]:
+                return self.value(at, self.add(*match.span("exported"), "variable", scope=b""))
+            if opened := _pattern("js object").match(text, at):
+                self.push("object", None, b"")
+                return opened.end()
+        elif kind in ("prototype", "property"):
+            holder = match["holder"].removeprefix(b"this").removeprefix(b"exports").strip(b".")
+            return self.value(at, self.add(*match.span(kind), "method", scope=holder))
+        return at
 
-    def value_mark(self, begin: int, end: int, kind: str, scope: bytes) -> _Mark:
-        return self.add(begin, end, kind, scope=scope)
+    def function(self, mark: _Mark, at: int = -1) -> int:
+        """Into a body; behind the parameters and the type of a function without one."""
+        at = self.skip(mark.end if at < 0 else at)
+        if self.text[mark.begin : mark.end] == b"constructor" and self.is_at(at, _PAREN):
+            end = self.close(at)
+            if end - at < 5000:
+                for field in _pattern("js parameter").finditer(self.text, at, end):
+                    self.add(*field.span(1), "field", scope=mark.scope)
+        return self.parameters(at, mark)
 
-    def body(self, mark: _Mark) -> int:
-        """Behind the `{` of a function's body; behind its name when it has none."""
-        text = self.text
-        at = mark.end
-        at = self.skip(at)
-        if text[at : at + 1] == b"?":
-            at = self.skip(at + 1)
-        if text[at : at + 1] == b"<":
+    def parameters(self, at: int, mark: _Mark | None, scope: bytes | None = None) -> int:
+        """From the parameters of a function into its body."""
+        if self.is_at(at, _ANGLE):
             at = self.skip(self.angles(at))
-        if text[at : at + 1] != b"(":
-            return mark.end
+        if not self.is_at(at, _PAREN):
+            return at
         end = self.close(at)
         at = self.skip(end)
-        if text[at : at + 1] == b":":
+        if self.is_at(at, _COLON):
             end = self.type_end(at + 1)
             at = self.skip(end)
-        if text[at : at + 1] == b"{":
-            self.push(_CODE, mark)
-            return at + 1
-        mark.stop = end
+        if self.is_at(at, _BRACE):
+            return self.enter(at, mark, scope)
+        if mark is not None:
+            mark.stop = end
         return end
 
-    def skip(self, at: int) -> int:
-        match = _pattern("blanks").match(self.text, at)
-        return match.end() if match else at
-
-    def block(self, at: int, mode: str, mark: _Mark | None) -> int:
-        """Behind the `{` of a class or the like, whatever stands before it."""
-        text = self.text
-        limit = at + 4000
-        while match := _pattern("js head").search(text, at, limit):
-            byte = text[match.start()]
-            if byte == 123:
-                self.push(mode, mark)
+    def block(self, at: int, mode: str, mark: _Mark | None, scope: bytes | None = None) -> int:
+        """Into a class or the like, whatever stands before its brace."""
+        limit = at + 5000
+        while match := _pattern("js head").search(self.text, at, limit):
+            byte = self.text[match.start()]
+            if byte == _BRACE:
+                self.push(mode, mark, scope)
                 return match.end()
-            if byte == 60:
+            if byte == _ANGLE:
                 at = self.angles(match.start())
-            elif byte == 40:
+            elif byte == _PAREN:
                 at = self.close(match.start())
             else:
                 break
         return at
 
     def alias(self, mark: _Mark) -> int:
-        """A type alias: the first `{` of an object type opens its members."""
-        text = self.text
+        """A type: the first object in it lists its members."""
         at = self.skip(mark.end)
-        if text[at : at + 1] == b"<":
+        if self.is_at(at, _ANGLE):
             at = self.skip(self.angles(at))
-        if text[at : at + 1] != b"=":
+        if not self.is_at(at, _EQUALS):
             return mark.end
-        literal = _pattern("js literal type").match(text, at + 1)
-        if literal:
-            self.push("type", None, _join(mark.scope, text[mark.begin : mark.end]))
-            return literal.end()
+        if opened := _pattern("js alias").match(self.text, at + 1, at + 2000):
+            self.push("type", None, _join(mark.scope, self.text[mark.begin : mark.end]))
+            return opened.end()
         return at + 1
 
     def type_end(self, at: int) -> int:
-        """Behind a type: where a body, a value, or the next statement begins."""
+        """Behind a type: where a body, a value or the next statement begins."""
         text = self.text
-        wants = True
-        pattern = _pattern("js type")
-        while match := pattern.match(text, at):
-            kind = match.lastgroup
-            if not wants and b"\n" in text[at : match.start(kind or 0)] and kind != "more":
-                return at
-            if kind == "more":
-                wants = True
-                at = match.end()
-            elif kind == "open":
-                byte = text[match.start("open")]
-                if byte == 123 and not wants:
-                    return match.start("open")
-                at = self.angles(match.start("open")) if byte == 60 else self.close(match.start("open"))
+        wants = True  # whether the type is not yet complete
+        while match := _pattern("js type").match(text, at):
+            kind = match.lastgroup or ""
+            start = match.start(kind)
+            if not wants and kind != "more" and b"\n" in text[at:start]:
+                break
+            if kind == "open":
+                byte = text[start]
+                if byte == _BRACE and not wants:
+                    break
+                at = self.angles(start) if byte == _ANGLE else self.close(start)
                 wants = False
-            elif kind == "word":
-                wants = False
-                at = match.end()
+            elif kind == "stop":
+                return start
             else:
-                return match.start("stop")
+                at = match.end()
+                wants = kind != "word"
         return at
 
-    def variable(self, begin: int, end: int, keyword: str, *, is_open: bool) -> int:
+    def variable(self, begin: int, end: int, keyword: bytes, *, is_open: bool) -> int:
         text = self.text
         if text[begin] in b"{[":
-            close = self.close(begin)
-            if is_open and close - begin < 5000:
-                at = self.skip(close)
-                if text[at : at + 1] == b":":
-                    at = self.type_end(at + 1)
-                if text[at : at + 1] == b"=" and not self.imports(at + 1):
-                    for bound in _pattern("js bound").finditer(text, begin, close):
-                        self.add(*bound.span(1), "variable")
-            return close
+            return self.destructuring(begin, is_open=is_open)
+        behind = end  # what is returned must not lie behind the line break that the next declaration begins with
         at = self.skip(end)
         if text[at : at + 1] == b"!":
             at = self.skip(at + 1)
-        if text[at : at + 1] == b":":
+        if self.is_at(at, _COLON):
+            behind = self.type_end(at + 1)
+            at = self.skip(behind)
+        has_value = self.is_at(at, _EQUALS)
+        if has_value and _pattern("js import").match(text, at + 1):
+            return at + 1
+        is_function = has_value and _pattern("js function").match(text, at + 1) is not None
+        if not is_open and not is_function:
+            return behind
+        label = "function" if is_function else "constant" if keyword == b"const" else "variable"
+        mark = self.add(begin, end, label)
+        if has_value:
+            behind = at + 1
+            if is_function or _pattern("js object").match(text, behind) or _pattern("js class").match(text, behind):
+                return self.value(behind, mark)
+        return self.further(behind, mark)
+
+    def further(self, at: int, mark: _Mark) -> int:
+        """The other names of `let a = 1, b`, when there are some."""
+        behind = at
+        while True:
+            behind = self.hop(behind, b",;\n)}")
+            if not self.is_at(behind, _COMMA):
+                return at
+            more = _pattern("js next").match(self.text, behind + 1)
+            if more is None:
+                return at
+            mark.stop = behind
+            mark = self.add(*more.span(1), mark.kind)
+            at = behind = more.end()
+
+    def destructuring(self, opened: int, *, is_open: bool) -> int:
+        end = self.close(opened)
+        at = self.skip(end)
+        if self.is_at(at, _COLON):
             at = self.skip(self.type_end(at + 1))
-        arrow = None
-        if text[at : at + 1] == b"=":
-            if self.imports(at + 1):
-                return at + 1
-            arrow = _pattern("js arrow").match(text, at + 1)
-        if not is_open and arrow is None:
-            return at
-        name = text[begin:end]
-        kind = "function" if arrow else "constant" if keyword == "const" else "variable"
-        if name in (b"enum", b"of", b"in"):
-            return at
-        mark = self.add(begin, end, kind)
-        if text[at : at + 1] != b"=":
-            while more := _pattern("js more").match(text, at):
-                mark = self.add(*more.span(1), "variable")
-                at = more.end()
-            return at
-        return self.value(at + 1, mark, is_open=is_open)
+        if is_open and end - opened < 5000 and self.is_at(at, _EQUALS) and not _pattern("js import").match(self.text, at + 1):
+            for bound in _pattern("js bound").finditer(self.text, opened, end):
+                self.add(*bound.span(1), "variable")
+        return end
 
-    def imports(self, at: int) -> bool:
-        match = _pattern("js value").match(self.text, at)
-        return match is not None and match.lastgroup == "import"
-
-    def value(self, at: int, mark: _Mark, *, is_open: bool = True) -> int:
-        """Into the body of a function or an object that a name is set to."""
+    def value(self, at: int, mark: _Mark) -> int:
+        """Into the function, object or class that a name is set to."""
         text = self.text
-        if arrow := _pattern("js arrow").match(text, at):
-            mark.kind = mark.kind if mark.kind == "method" else "function"
-            if arrow["f"] is not None:
-                return self.function_value(arrow.end(), mark)
-            if arrow["brace"]:
-                self.push(_CODE, None, _join(mark.scope, text[mark.begin : mark.end]))
-                return arrow.end()
-            return arrow.end()
-        match = _pattern("js value").match(text, at)
-        if is_open and match and match.lastgroup == "object":
-            self.push("object", None, _join(mark.scope, text[mark.begin : mark.end]))
-            return match.end()
+        scope = _join(mark.scope, text[mark.begin : mark.end])
+        if function := _pattern("js function").match(text, at):
+            if mark.kind != "method":
+                mark.kind = "function"
+            at = function.end()
+            if function["params"] is None:
+                return self.enter(at - 1, None, scope) if function["brace"] else at
+            return self.parameters(at, None, scope)
+        if opened := _pattern("js object").match(text, at):
+            self.push("object", None, scope)
+            return opened.end()
+        if word := _pattern("js class").match(text, at):
+            mark.kind = "class"
+            return self.block(word.end(), "class", None, scope)
         return at
 
-    def function_value(self, at: int, mark: _Mark) -> int:
-        text = self.text
-        if text[at : at + 1] == b"<":
-            at = self.skip(self.angles(at))
-        if text[at : at + 1] == b"(":
-            at = self.skip(self.close(at))
-            if text[at : at + 1] == b":":
-                at = self.skip(self.type_end(at + 1))
-            if text[at : at + 1] == b"{":
-                self.push(_CODE, None, _join(mark.scope, text[mark.begin : mark.end]))
-                return at + 1
-        return at
-
-    def export_list(self, at: int) -> int:
-        """`export { a as b }`: a new name is defined by `as`, and by taking it from another module."""
-        close = self.close(at)
-        text = self.text
-        everything = _pattern("js from").match(text, close) is not None
-        for match in _pattern("js export").finditer(text, at, close):
-            if match["alias"]:
-                if match["alias"] != b"default":
-                    self.add(*match.span("alias"), "export")
-            elif everything and match["from"] != b"default":
-                self.add(*match.span("from"), "export")
-        return close
+    def exports(self, opened: int) -> int:
+        """`export { a as b }`: a name is defined by `as`, or by coming from another module."""
+        end = self.close(opened)
+        foreign = _pattern("js from").match(self.text, end) is not None
+        for match in _pattern("js export").finditer(self.text, opened, end):
+            group = "alias" if match["alias"] else "from"
+            if (foreign or group == "alias") and match[group] != b"default":
+                self.add(*match.span(group), "export")
+        return end
 
     def member(self, at: int, frame: _Frame) -> int:
-        """One member of a class, type, object or enum; the offset of the next."""
-        text = self.text
-        mode = frame.mode
-        item = _pattern("js item").match(text, at)
-        at = item.end() if item else at
-        byte = text[at : at + 1]
-        if byte == b"}" or not byte:
+        """One member of a class, a type, an object or an enum; the offset behind it."""
+        text, mode = self.text, frame.mode
+        separators = _pattern("separators").match(text, at)
+        at = separators.end() if separators else at
+        if at >= len(text) or text[at] == _CLOSING:
             self.pop(at + 1)
             return at + 1
-        if byte == b"@" and mode == "class":
-            if frame.start < 0:
-                frame.start = at
-            decorator = _pattern("js decorator").match(text, at)
-            at = decorator.end() if decorator else at + 1
-            return self.close(at) if text[at : at + 1] == b"(" else at
-        start, frame.start = frame.start, -1
-        name = "js member" if mode in ("class", "type") else "js key" if mode == "object" else "js variant"
-        match = _pattern(name).match(text, at)
-        if match is None or match["name"] in (b"static", b"new") and text[match.end() : match.end() + 2].strip()[:1] in (b"{", b"("):
-            if text[at : at + 6] == b"static" and text[self.skip(at + 6) : self.skip(at + 6) + 1] == b"{":
-                self.push(_CODE)
-                return self.skip(at + 6) + 1
+        if decorator := _pattern("js decorator").match(text, at):
+            frame.start = at if frame.start < 0 else frame.start
+            at = decorator.end()
+            return self.close(at) if self.is_at(at, _PAREN) else at
+        start = at if frame.start < 0 else frame.start
+        frame.start = -1
+        if static := _pattern("js static").match(text, at):
+            return self.enter(static.end() - 1)
+        match = _pattern(_JSMEMBERS[mode]).match(text, at)
+        if match is None:
             return self.rest(at, mode)
         begin, end = match.span("name")
-        kind = {"class": "field", "type": "field", "object": "key", "variant": "variant"}[mode]
-        if text[begin] == 34:
+        if text[begin] == _QUOTE:
             quoted = _pattern("quoted name").match(self.source, begin)
             if quoted is None or quoted.end() != end:
                 return self.rest(match.end(), mode)
             begin, end = begin + 1, end - 1
-        mark = self.add(begin, end, kind, start if start >= 0 else at)
-        at = self.skip(match.end())
-        byte = text[at : at + 1]
-        if byte not in (b"(", b"<", b":", b"="):
-            return match.end()
-        if byte in (b"(", b"<") and mode != "variant":
+        elif mode == "type" and match["name"] == b"new":
+            return self.rest(match.end(), mode)
+        mark = self.add(begin, end, {"object": "key", "variant": "variant"}.get(mode, "field"), start)
+        return self.member_rest(mark, match.end(), mode)
+
+    def member_rest(self, mark: _Mark, end: int, mode: str) -> int:
+        text = self.text
+        at = self.skip(end)
+        byte = text[at] if at < len(text) else _CLOSING
+        if byte in b"(<" and mode != "variant":
             mark.kind = "method"
-            mark_end, mark.end = mark.end, match.end()
-            at = self.body(mark)
-            mark.end = mark_end
-            return at if self.stack[-1] is not frame else self.rest(at, mode)
-        if mode == "type" and byte == b":":
+            depth = len(self.stack)
+            at = self.function(mark, end)
+            return at if len(self.stack) > depth or text[at - 1] == _CLOSING else self.rest(at, mode)
+        if byte == _COLON and mode in ("type", "class"):
             opened = self.skip(at + 1)
-            if text[opened : opened + 1] == b"{":
-                self.push("type", None, _join(mark.scope, text[begin:end]))
+            if mode == "type" and self.is_at(opened, _BRACE):
+                self.push("type", None, _join(mark.scope, text[mark.begin : mark.end]))
                 return opened + 1
-            return self.rest(self.type_end(at + 1), mode)
-        if mode == "class" and byte == b":":
             end = self.type_end(at + 1)
             at = self.skip(end)
-            byte = text[at : at + 1]
-            if byte != b"=":
-                return self.rest(end, mode)
-        if (mode == "class" and byte == b"=") or (mode == "object" and byte == b":"):
-            depth = len(self.stack)
-            at = self.value(at + 1, mark, is_open=mode == "object")
-            if len(self.stack) > depth:
-                return at
-        return self.rest(at, mode)
+            byte = text[at] if at < len(text) else _CLOSING
+        if (byte == _EQUALS and mode == "class") or (byte == _COLON and mode == "object"):
+            value = self.value(at + 1, mark)
+            if text[value - 1] in b"{}":
+                return value
+            end = value
+        return self.rest(end, mode)
 
     def rest(self, at: int, mode: str) -> int:
         """The end of a member."""
         if mode in ("object", "variant"):
             return self.hop(at, b",}")
+        stops = b";,\n}" if mode == "type" else b";\n}"
         while True:
-            at = self.hop(at, b";,\n}") if mode == "type" else self.hop(at, b";\n}")
-            if self.text[at : at + 1] != b"\n" or not (goes := _pattern("goes on").match(self.text, at)):
-                return at if at < len(self.text) else at
-            at = goes.end()
+            at = self.hop(at, stops)
+            if not self.is_at(at, _NEWLINE) or not _goes_on(self.text, at):
+                return at
+            at += 1
 
 
-_PATTERNS |= {
-    "blanks": rb"\s*+",
-    "quoted name": rb"([\"'])[\w$.@/:+*-]{1,80}+\1",
-    "js head": rb"[{<(;}]",
-    "js owner": rb"(" + _JSNAME + rb")$",
-    "js literal type": rb"\s*+(?:[^{};()=\n]|\n\s*+[|&])*?\{",
-}
+_JSMEMBERS = {"class": "js member", "type": "js member", "object": "js key", "variant": "js variant"}
 
 
-# --- keywords and braces: Rust, Kotlin, Swift, Scala, PHP ... -------------------------------------------------------
+# --- keywords and braces: Rust, Kotlin, Swift, Scala, PHP ... ----------------------------------------------------------
 
 
 class _Keywords(NamedTuple):
-    """How one language is walked. The group that matches in `events` is the kind of what it names."""
+    """How a language is walked in which keywords tell what is defined."""
 
-    events: bytes
+    modifiers: bytes
+    """What may stand before a keyword on its line."""
+    declarations: bytes
+    """What is declared: the group that matches is its kind."""
     modes: dict[str, str]
-    """The mode of the body of each kind that has one; "" when a body is looked for but does not matter."""
-    inner: frozenset[str]
-    """Kinds that count inside of functions too."""
-    members: dict[str, bytes]
-    """For the modes that list their members: the pattern of one, matched where a member begins."""
-    newline: bool
-    """Whether a line break ends a header."""
+    """How to read the body of each kind that has one."""
+    local: frozenset[str] = frozenset()
+    """The kinds that count outside of functions only."""
+    members: dict[str, bytes] = {}  # noqa: RUF012 - a NamedTuple has no mutable state
+    """For modes that list members: one of them."""
+    separators: bytes = b",}"
+    """What ends a member."""
+    newline: bool = False
+    """Whether a header ends with its line."""
     scopes: frozenset[str] = frozenset()
-    """Kinds that only say what their members belong to."""
+    """The kinds that define nothing themselves and only say what their members belong to."""
 
 
-_FIELDS, _CASES = "fields", "cases"
+_FIELDS, _CASES, _ENUM = "fields", "cases", "enum"
 
 
-def _keyword_tables() -> dict[str, _Keywords]:
-    name = _NAME
-    return {
-        "rust": _Keywords(
-            rb"\{|\}"
-            rb"|f(?<![\w#$]f)n\s++(?P<function>(?:r#)?" + name + rb")(?=\s*+[(<])"
-            rb"|s(?<![\w#$']s)truct\s++(?P<struct>" + name + rb")"
-            rb"|s(?<![\w#$']s)tatic\s++(?:mut\s++|ref\s++)?(?P<constant>" + name + rb")(?=\s*+:)"
-            rb"|e(?<![\w#$]e)num\s++(?P<enum>" + name + rb")(?=\s*+[{<])"
-            rb"|u(?<![\w#$]u)nion\s++(?P<union>" + name + rb")(?=\s*+[{<])"
-            rb"|t(?<![\w#$]t)rait\s++(?P<trait>" + name + rb")"
-            rb"|t(?<![\w#$]t)ype\s++(?P<type>(?:r#)?" + name + rb")(?=\s*+[:;=<]|\s++where\b)"
-            rb"|m(?<![\w#$]m)od\s++(?P<module>" + name + rb")(?=\s*+[{;])"
-            rb"|m(?<![\w#$]m)acro_rules!\s*+(?P<macro>" + name + rb")"
-            rb"|c(?<![\w#$*<]c)(?<!\* c)onst\s++(?!fn\b|unsafe\b|async\b|extern\b|_\b)(?P<const>" + name + rb")(?=\s*+[:=])"
-            rb"|i(?<![\w#$:&+(]i)mpl\b(?P<impl>)(?=[\s<])",
-            {"function": _CODE, "struct": _FIELDS, "enum": _CASES, "union": _FIELDS, "trait": _OPEN, "module": _OPEN,
-             "macro": _CODE, "impl": _OPEN},
-            frozenset(("function", "struct", "enum", "union", "trait", "type", "module", "macro", "const", "constant",
-                       "impl")),
-            {
-                _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?P<field>(?:r#)?" + name + rb")(?=\s*+:(?!:))",
-                _CASES: rb"(?P<variant>" + name + rb")(?=\s*+[,}({=])",
-            },
-            newline=False,
-            scopes=frozenset(("impl",)),
-        ),
-        "kotlin": _Keywords(
-            rb"\{|\}"
-            rb"|f(?<![\w.]f)un\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]++(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|" + name + rb")(?=\s*+[(<])"
-            rb"|v(?<![\w.]v)(?:al|ar)\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]++(?:<[^(){}=]*?>)?\??\.)?(?P<property>" + name + rb")(?=\s*+(?:[:=;\n{]|by\b|get\b|$))"
-            rb"|c(?<![\w.:]c)lass\s++(?P<class>" + name + rb")"
-            rb"|i(?<![\w.]i)nterface\s++(?P<interface>" + name + rb")"
-            rb"|o(?<![\w.]o)bject\s++(?P<object>" + name + rb")"
-            rb"|c(?<![\w.]c)ompanion\s++object\b(?P<companion>)"
-            rb"|t(?<![\w.]t)ypealias\s++(?P<type>" + name + rb")"
-            rb"|e(?<![\w.]e)num\s++class\s++(?P<enum>" + name + rb")",
-            {"function": _CODE, "class": _OPEN, "interface": _OPEN, "object": _OPEN, "companion": _OPEN, "enum": _CASES,
-             "property": ""},
-            frozenset(("function", "class", "interface", "object", "type", "enum", "companion")),
-            {_CASES: rb"(?P<constant>" + name + rb")(?=\s*+[,;({}]|\s*+$)"},
-            newline=True,
-            scopes=frozenset(("companion",)),
-        ),
-        "swift": _Keywords(
-            rb"\{|\}"
-            rb"|f(?<![\w.]f)unc\s++(?P<function>`?" + name + rb"`?|[-+*/%=<>!&|^~?.]++)(?=\s*+[(<])"
-            rb"|v(?<![\w.]v)ar\s++(?P<property>" + name + rb")"
-            rb"|l(?<![\w.]l)et\s++(?P<constant>" + name + rb")"
-            rb"|c(?<![\w.]c)lass\s++(?!func\b|var\b|let\b|override\b|subscript\b)(?P<class>" + name + rb")"
-            rb"|s(?<![\w.]s)truct\s++(?P<struct>" + name + rb")"
-            rb"|e(?<![\w.]e)num\s++(?P<enum>" + name + rb")"
-            rb"|p(?<![\w.]p)rotocol\s++(?P<protocol>" + name + rb")"
-            rb"|a(?<![\w.]a)(?:ctor\s++(?P<actor>" + name + rb")|ssociatedtype\s++(?P<associated>" + name + rb"))"
-            rb"|e(?<![\w.]e)xtension\s++(?P<extension>[\w.]++)"
-            rb"|t(?<![\w.]t)ypealias\s++(?P<type>" + name + rb")"
-            rb"|\n[ \t]*+(?:indirect[ \t]++)?case[ \t]++(?P<case>" + name + rb")"
-            rb"|m(?<![\w.]m)acro\s++(?P<macro>" + name + rb")(?=\s*+[(<])",
-            {"function": _CODE, "class": _OPEN, "struct": _OPEN, "enum": "enum", "protocol": _OPEN, "actor": _OPEN,
-             "extension": _OPEN, "property": ""},
-            frozenset(("function", "class", "struct", "enum", "protocol", "actor", "extension", "type")),
-            {},
-            newline=True,
-            scopes=frozenset(("extension",)),
-        ),
-        "scala": _Keywords(
-            rb"\{|\}"
-            rb"|d(?<![\w.]d)ef\s++(?P<function>`[^`\n]++`|" + name + rb"|[-+*/%=<>!&|^~?:]++)"
-            rb"|v(?<![\w.]v)(?:al|ar)\s++(?P<property>" + name + rb")(?=\s*+[:=,])"
-            rb"|c(?<![\w.]c)lass\s++(?P<class>" + name + rb")"
-            rb"|t(?<![\w.]t)rait\s++(?P<trait>" + name + rb")"
-            rb"|o(?<![\w.]o)bject\s++(?P<object>" + name + rb")"
-            rb"|e(?<![\w.]e)num\s++(?P<enum>" + name + rb")"
-            rb"|g(?<![\w.]g)iven\s++(?P<given>" + name + rb")(?=\s*+[:\[(])"
-            rb"|t(?<![\w.]t)ype\s++(?P<type>" + name + rb")(?=\s*+[=\[<>]|[ \t]*+\n)"
-            rb"|\n[ \t]*+case[ \t]++(?P<case>" + name + rb")(?=[ \t]*+(?:\n|,|\())",
-            {"function": _CODE, "class": _OPEN, "trait": _OPEN, "object": _OPEN, "enum": "enum", "property": ""},
-            frozenset(("function", "class", "trait", "object", "enum")),
-            {},
-            newline=True,
-        ),
-        "php": _Keywords(
-            rb"\{|\}"
-            rb"|f(?<![\w$>:\\]f)(?<!use f)unction\s++&?\s*+(?P<function>" + name + rb")(?=\s*+\()"
-            rb"|c(?<![\w$>:\\]c)lass\s++(?!extends\b|implements\b)(?P<class>" + name + rb")(?=\s*+\{|\s++(?:extends|implements)\b)"
-            rb"|i(?<![\w$>:\\]i)nterface\s++(?P<interface>" + name + rb")(?=\s*+\{|\s++extends\b)"
-            rb"|t(?<![\w$>:\\]t)rait\s++(?P<trait>" + name + rb")(?=\s*+\{)"
-            rb"|e(?<![\w$>:\\]e)num\s++(?P<enum>" + name + rb")(?=\s*+[{:]|\s++implements\b)"
-            rb"|c(?<![\w$>:\\]c)onst\s++(?:[\w\\?|]++\s++)?(?P<constant>" + name + rb")(?=\s*+=)"
-            rb"|d(?<![\w$>:\\]d)efine\s*+\(\s*+(?P<define>\"++)(?=\s*+,)"
-            rb"|\$(?<=[\w\s?]\$)(?P<variable>" + name + rb")(?=\s*+[;=,)]|\s*+\{)"
-            rb"|\n[ \t]*+case[ \t]++(?P<case>" + name + rb")(?=\s*+[;=])",
-            {"function": _CODE, "class": "class", "interface": "class", "trait": "class", "enum": "class"},
-            frozenset(("function", "class", "interface", "trait", "enum", "define")),
-            {},
-            newline=False,
-        ),
-    }
+@cache
+def _keywords(language: str) -> _Keywords:
+    return _KEYWORDS[language]()
 
 
-_TABLES: dict[str, _Keywords] = {}
+def _rust() -> _Keywords:
+    return _Keywords(
+        rb"(?:#!?\[[^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+\][ \t]*+)*+(?:(?:pub(?:[ \t]*+\([^()\n]*+\))?|default|unsafe|async"
+        rb"|extern(?:[ \t]++\"++)?|const(?=[ \t]++(?:fn|unsafe|async|extern)\b))[ \t]++)*+",
+        rb"fn\s++(?P<function>(?:r#)?" + _NAME + rb")(?=\s*+[(<])"
+        rb"|struct\s++(?P<struct>" + _NAME + rb")"
+        rb"|static\s++(?:(?:mut|ref)\s++)?(?P<static>" + _NAME + rb")(?=\s*+:)"
+        rb"|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+[{<])"
+        rb"|union\s++(?P<union>" + _NAME + rb")(?=\s*+[{<])"
+        rb"|trait\s++(?P<trait>" + _NAME + rb")"
+        rb"|type\s++(?P<type>(?:r#)?" + _NAME + rb")(?=\s*+[:;=<]|\s++where\b)"
+        rb"|mod\s++(?P<module>" + _NAME + rb")(?=\s*+[{;])"
+        rb"|macro_rules!\s*+(?P<macro>" + _NAME + rb")"
+        rb"|const\s++(?!_\b)(?P<const>" + _NAME + rb")(?=\s*+[:=])"
+        rb"|impl\b(?P<impl>)(?=[\s<])",
+        {"function": _CODE, "struct": _FIELDS, "union": _FIELDS, "enum": _CASES, "trait": _OPEN, "module": _OPEN,
+         "macro": _CODE, "impl": _OPEN},
+        members={
+            _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?P<field>(?:r#)?" + _NAME + rb")(?=\s*+:(?!:))",
+            _CASES: rb"(?P<variant>" + _NAME + rb")(?=\s*+[,}({=])",
+        },
+        scopes=frozenset(("impl",)),
+    )  # fmt: skip
 
 
-def _table(language: str) -> _Keywords:
-    if not _TABLES:
-        _TABLES.update(_keyword_tables())
-    return _TABLES[language]
+def _kotlin() -> _Keywords:
+    return _Keywords(
+        rb"(?:@[\w.:]++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:public|private|protected|internal|open|abstract|final|override"
+        rb"|suspend|inline|operator|infix|tailrec|external|const|lateinit|data|sealed|annotation|inner|value|expect|actual"
+        rb"|fun(?=[ \t]++interface\b))[ \t]++)*+",
+        rb"fun\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]++(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|" + _NAME + rb")(?=\s*+[(<])"
+        rb"|va[lr]\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]++(?:<[^(){}=]*?>)?\??\.)?(?P<property>" + _NAME + rb")(?=\s*+(?:[:=;{]|by\b|get\b)|[ \t\r]*+\n)"
+        rb"|enum\s++class\s++(?P<enum>" + _NAME + rb")"
+        rb"|class\s++(?P<class>" + _NAME + rb")"
+        rb"|interface\s++(?P<interface>" + _NAME + rb")"
+        rb"|(?:companion\s++)?object\s++(?P<object>" + _NAME + rb")(?<!\bextends)"
+        rb"|companion\s++object\b(?P<companion>)"
+        rb"|typealias\s++(?P<type>" + _NAME + rb")",
+        {"function": _CODE, "class": _OPEN, "interface": _OPEN, "object": _OPEN, "companion": _OPEN, "enum": _CASES,
+         "property": _CODE},
+        local=frozenset(("property",)),
+        members={_CASES: rb"(?P<constant>" + _NAME + rb")(?=\s*+[,;({}])"},
+        newline=True,
+        scopes=frozenset(("companion",)),
+    )  # fmt: skip
+
+
+def _swift() -> _Keywords:
+    return _Keywords(
+        rb"(?:@\w++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:public|private|fileprivate|internal|open|package|static|final|override"
+        rb"|mutating|nonmutating|lazy|weak|unowned|required|convenience|dynamic|optional|indirect|prefix|postfix|infix"
+        rb"|nonisolated|isolated|class(?=[ \t]++(?:func|var|let)\b))(?:\(\w++\))?[ \t]++)*+",
+        rb"func\s++(?P<function>`?" + _NAME + rb"`?|[-+*/%=<>!&|^~?.]++)(?=\s*+[(<])"
+        rb"|(?P<init>init|subscript)[?!]?(?=\s*+[(<])"
+        rb"|var\s++(?P<property>" + _NAME + rb")|let\s++(?P<constant>" + _NAME + rb")"
+        rb"|class\s++(?P<class>" + _NAME + rb")|struct\s++(?P<struct>" + _NAME + rb")|actor\s++(?P<actor>" + _NAME + rb")"
+        rb"|enum\s++(?P<enum>" + _NAME + rb")|protocol\s++(?P<protocol>" + _NAME + rb")"
+        rb"|extension\s++(?P<extension>[\w.]++)"
+        rb"|(?:typealias|associatedtype)\s++(?P<type>" + _NAME + rb")"
+        rb"|case[ \t]++(?P<case>" + _NAME + rb")"
+        rb"|macro\s++(?P<macro>" + _NAME + rb")(?=\s*+[(<])",
+        {"function": _CODE, "init": _CODE, "class": _OPEN, "struct": _OPEN, "enum": _ENUM, "protocol": _OPEN,
+         "actor": _OPEN, "extension": _OPEN, "property": _CODE},
+        local=frozenset(("property", "constant", "case", "init")),
+        newline=True,
+        scopes=frozenset(("extension",)),
+    )  # fmt: skip
+
+
+def _scala() -> _Keywords:
+    return _Keywords(
+        rb"(?:@\w++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:private|protected|final|sealed|abstract|implicit|lazy|override|inline"
+        rb"|transparent|opaque|open|case(?=[ \t]++(?:class|object)\b))(?:\[\w++\])?[ \t]++)*+",
+        rb"def\s++(?P<function>`[^`\n]++`|" + _NAME + rb"|[-+*/%=<>!&|^~?:]++)"
+        rb"|va[lr]\s++(?P<property>" + _NAME + rb")(?=\s*+[:=,])"
+        rb"|class\s++(?P<class>" + _NAME + rb")|trait\s++(?P<trait>" + _NAME + rb")|object\s++(?P<object>" + _NAME + rb")"
+        rb"|enum\s++(?P<enum>" + _NAME + rb")"
+        rb"|given\s++(?P<given>" + _NAME + rb")(?=\s*+[:\[(])"
+        rb"|type\s++(?P<type>" + _NAME + rb")(?=\s*+[=\[<>]|[ \t]*+\n)"
+        rb"|case[ \t]++(?P<case>" + _NAME + rb")(?=[ \t]*+[\n,(])",
+        {"function": _CODE, "class": _OPEN, "trait": _OPEN, "object": _OPEN, "enum": _ENUM, "property": _CODE},
+        local=frozenset(("property", "case", "type", "given")),
+        newline=True,
+    )  # fmt: skip
+
+
+def _php() -> _Keywords:
+    return _Keywords(
+        rb"(?:#\[[^\n]*?\][ \t]*+)*+(?P<modifiers>(?:(?:public|protected|private|static|abstract|final|readonly|var)\b\s++)*+)",
+        rb"function\s++&?\s*+(?P<function>" + _NAME + rb")(?=\s*+\()"
+        rb"|class\s++(?P<class>" + _NAME + rb")(?=\s*+\{|\s++(?:extends|implements)\b)"
+        rb"|interface\s++(?P<interface>" + _NAME + rb")(?=\s*+\{|\s++extends\b)"
+        rb"|trait\s++(?P<trait>" + _NAME + rb")(?=\s*+\{)"
+        rb"|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+[{:]|\s++implements\b)"
+        rb"|const\s++(?:[\w\\?|]++\s++)?(?P<const>" + _NAME + rb")(?=\s*+=)"
+        rb"|(?:\\)?define\s*+\(\s*+(?P<define>\"++)(?=\s*+,)"
+        rb"|(?:[\w\\?|&()]++\s++)?\$(?P<field>" + _NAME + rb")(?=\s*+[;=,{])"
+        rb"|case[ \t]++(?P<case>" + _NAME + rb")(?=\s*+[;=])",
+        {"function": _CODE, "class": _OPEN, "interface": _OPEN, "trait": _OPEN, "enum": _OPEN},
+        local=frozenset(("field", "case")),
+    )  # fmt: skip
+
+
+def _zig() -> _Keywords:
+    return _Keywords(
+        rb"(?:(?:pub|export|extern(?:[ \t]++\"++)?|inline|threadlocal|comptime)[ \t]++)*+",
+        rb"fn\s++(?P<function>" + _NAME + rb")(?=\s*+\()"
+        rb"|(?:const|var)\s++(?P<constant>" + _NAME + rb")(?=\s*+[:=])"
+        rb"|(?P<field>" + _NAME + rb")(?=\s*+:[^\n]*,[ \t\r]*+\n)",
+        {"function": _CODE, "constant": _OPEN},
+        local=frozenset(("constant", "field")),
+    )
+
+
+def _protobuf() -> _Keywords:
+    return _Keywords(
+        rb"",
+        rb"message\s++(?P<message>" + _NAME + rb")(?=\s*+\{)|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+\{)"
+        rb"|service\s++(?P<service>" + _NAME + rb")(?=\s*+\{)|oneof\s++(?P<oneof>" + _NAME + rb")(?=\s*+\{)"
+        rb"|rpc\s++(?P<method>" + _NAME + rb")(?=\s*+\()"
+        rb"|(?:(?:repeated|optional|required)\s++)?(?!option\b)(?:map\s*+<[^<>\n]*+>|[\w.]++)\s++(?P<field>" + _NAME + rb")(?=\s*+=\s*+\d)"
+        rb"|(?P<constant>" + _NAME + rb")(?=\s*+=\s*+-?\d)",
+        {"message": _OPEN, "enum": _OPEN, "service": _OPEN, "oneof": _OPEN},
+        local=frozenset(("field", "constant")),
+    )
+
+
+def _graphql() -> _Keywords:
+    return _Keywords(
+        rb"(?:extend[ \t]++)?",
+        rb"type\s++(?P<type>" + _NAME + rb")|interface\s++(?P<interface>" + _NAME + rb")|input\s++(?P<input>" + _NAME + rb")"
+        rb"|enum\s++(?P<enum>" + _NAME + rb")|union\s++(?P<union>" + _NAME + rb")|scalar\s++(?P<scalar>" + _NAME + rb")"
+        rb"|directive\s++@(?P<directive>" + _NAME + rb")|fragment\s++(?P<fragment>" + _NAME + rb")"
+        rb"|(?:query|mutation|subscription)\s++(?P<operation>" + _NAME + rb")",
+        {"type": _FIELDS, "interface": _FIELDS, "input": _FIELDS, "enum": _CASES, "fragment": _CODE, "operation": _CODE},
+        members={_FIELDS: rb"(?P<field>" + _NAME + rb")(?=\s*+[(:])", _CASES: rb"(?P<constant>" + _NAME + rb")"},
+        separators=b",\n}",
+    )
+
+
+_KEYWORDS: dict[str, Callable[[], _Keywords]] = {
+    "rust": _rust,
+    "kotlin": _kotlin,
+    "swift": _swift,
+    "scala": _scala,
+    "php": _php,
+    "zig": _zig,
+    "protobuf": _protobuf,
+    "graphql": _graphql,
+}
+_LABELS = {"const": "constant", "static": "constant", "define": "constant", "actor": "class", "case": "variant", "init": "method",
+           "message": "class", "oneof": "field", "operation": "function", "fragment": "function"}  # fmt: skip
 
 
 @cache
 def _events(language: str) -> re.Pattern[bytes]:
-    return re.compile(_table(language).events, re.DOTALL)
+    """Braces, and declarations at the beginning of a line or behind a brace."""
+    table = _keywords(language)
+    return re.compile(rb"[\n;{}](?:[ \t]*+" + table.modifiers + rb"(?:" + table.declarations + rb")|(?<=[{}]))", re.DOTALL)
 
 
 @cache
-def _members(language: str, mode: str) -> re.Pattern[bytes]:
-    return re.compile(rb"\s*+(?:" + _table(language).members[mode] + rb")", re.DOTALL)
+def _nested(language: str) -> re.Pattern[bytes]:
+    """Declarations that count inside of functions."""
+    table = _keywords(language)
+    declarations = re.sub(rb"\?P<\w+>", b"?:", table.modifiers + rb"(?:" + table.declarations + rb")")
+    if language == "php":
+        words = rb"(?:(?:public|protected|private|static|abstract|final|readonly)\s++)*+"
+        declarations = words + rb"(?:function\s|class\s|interface\s|trait\s|\\?define\s*+\()"
+    elif language in ("kotlin", "swift", "scala", "zig"):
+        declarations = table.modifiers + rb"(?:fun|func|def|fn|class|struct|enum|interface|object|trait|protocol|actor|typealias|extension)\s"
+    return re.compile(rb"\n[ \t]*+" + declarations, re.DOTALL)
 
 
-def _walk_keywords(cleaned: bytes, language: str) -> list[_Mark]:
-    walk = _Keyworded(_opaque(cleaned, language), language)
-    return walk.walk()
+@cache
+def _member(language: str, mode: str) -> re.Pattern[bytes]:
+    return re.compile(_keywords(language).members[mode], re.DOTALL)
+
+
+def _walk_keywords(cleaned: bytes, language: str) -> _Walked:
+    walk = _Keyworded(_opaque(cleaned, language), cleaned, language)
+    walk.walk()
+    return _Walked(walk.found, walk.text, _finish_braces)
 
 
 class _Keyworded(_Braces):
     """Walks a language in which a keyword stands before what is defined."""
 
-    __slots__ = ("language", "table")
+    __slots__ = ("language", "source", "table")
 
-    def __init__(self, text: bytes, language: str) -> None:
-        super().__init__(text)
+    def __init__(self, text: bytes, cleaned: bytes, language: str) -> None:
+        super().__init__(text, _nested(language))
         self.language = language
-        self.table = _table(language)
+        self.source = b"\n" + cleaned
+        self.table = _keywords(language)
 
-    def walk(self) -> list[_Mark]:
+    def walk(self) -> None:
         text = self.text
-        events = _events(self.language)
+        search = _events(self.language).search
         at = 0
         while at < len(text):
-            frame = self.stack[-1]
-            if frame.mode in (_FIELDS, _CASES):
-                at = self.member(at, frame)
+            mode = self.stack[-1].mode
+            if mode in (_FIELDS, _CASES):
+                at = self.member(at, mode)
                 continue
-            match = events.search(text, at)
+            match = search(text, at)
             if match is None:
                 break
-            at = match.end()
-            byte = text[match.start()]
-            if byte == 123:
-                self.push(_CODE)
-            elif byte == 125:
-                self.pop(at)
-            elif frame.mode != _CODE or match.lastgroup in self.table.inner:
-                at = self.declare(match, frame)
-        return self.found
+            start, at = match.span()
+            kind = match.lastgroup
+            byte = text[start]
+            if byte == _CLOSING:
+                self.pop(start + 1)
+            elif byte == _BRACE:
+                at = self.brace(start, at, is_plain=kind is None)
+            if kind is not None and (self.stack[-1].mode != _CODE or kind not in self.table.local):
+                at = self.declare(match, kind)
 
-    def declare(self, match: re.Match[bytes], frame: _Frame) -> int:
-        kind = match.lastgroup or ""
-        text = self.text
+    def brace(self, start: int, at: int, *, is_plain: bool) -> int:
+        """A block without a name."""
+        if is_plain:
+            if self.language == "php" and _pattern("php class").search(self.text, max(0, start - 300), start):
+                self.push(_OPEN)
+                return at
+            if self.language in ("kotlin", "rust") and _pattern("kotlin object").search(self.text, max(0, start - 300), start):
+                self.push(_OPEN)
+                return at
+            if (end := self.leaf(start)) >= 0:
+                return end
+        self.push(_CODE)
+        return at
+
+    def declare(self, match: re.Match[bytes], kind: str) -> int:
+        text, frame = self.text, self.stack[-1]
         begin, end = match.span(kind)
-        scope: bytes | None = None
         mark: _Mark | None = None
-        if kind in self.table.scopes:
-            if kind == "extension":
-                scope = match[kind]
-        elif not self.counts(match, kind, frame):
-            return match.end()
-        else:
-            if text[begin] in b'"`' and end - begin > 2:
+        scope: bytes | None = None
+        if kind not in self.table.scopes:
+            if not self.counts(match, kind):
+                return match.end()
+            if text[begin] in b'"`':
                 begin, end = begin + 1, end - 1
-            label = "method" if kind == "function" and frame.mode in (_OPEN, "class", "enum") and frame.scope else _LABELS.get(kind, kind)
+            label = "method" if kind == "function" and frame.scope and frame.mode != _CODE else _LABELS.get(kind, kind)
             mark = self.add(begin, end, label)
             if self.language == "kotlin" and kind == "function" and match["receiver"] and not frame.scope:
                 mark.scope = match["receiver"].partition(b"<")[0].rstrip(b"?")
-            if kind == "case" and self.language == "swift":
+            if kind == "case" and self.language in ("swift", "scala"):
                 return self.cases(end)
+        elif kind == "extension":
+            scope = match[kind]
         if kind not in self.table.modes:
             return match.end()
-        body = self.header_end(match.end(), kind)
-        if body < 0:
+        opened = self.header_end(match.end(), mark, kind)
+        if opened < 0:
             return match.end()
+        mode = self.table.modes[kind]
         if kind == "impl":
-            scope = _impl_type(text[match.end() : body])
-        mode = self.table.modes[kind] or _CODE
-        if kind == "class" and self.language == "kotlin" and mark and text[max(0, match.start() - 12) : match.start()].rstrip().endswith(b"enum"):
-            mode = _CASES
+            scope = _impl_type(text[match.end() : opened])
+        if mode == _CODE:
+            return self.enter(opened, mark, scope)
         self.push(mode, mark, scope)
-        return body + 1
+        return opened + 1
 
-    def counts(self, match: re.Match[bytes], kind: str, frame: _Frame) -> bool:
-        if self.language == "swift" and kind == "case":
-            return frame.mode == "enum"
-        if self.language == "scala" and kind == "case":
-            return frame.mode == "enum"
-        if self.language == "php":
-            if kind == "variable":
-                return frame.mode == "class" and _pattern("php modifier").search(self.text, max(0, match.start() - 60), match.start()) is not None
-            if kind == "case":
-                return frame.mode == "class"
-        return True
+    def counts(self, match: re.Match[bytes], kind: str) -> bool:
+        if kind == "case" and self.language != "php":
+            return self.stack[-1].mode == _ENUM
+        if kind == "field" and self.language == "php":
+            return bool(match["modifiers"])
+        if kind == "define":
+            quoted = _pattern("quoted name").match(self.source, match.start(kind))
+            return quoted is not None and quoted.end() == match.end(kind)
+        return kind != "constant" or self.language != "zig" or self.stack[-1].mode != _CODE
 
     def cases(self, at: int) -> int:
-        """The other cases of `case a, b(Int), c`."""
-        text = self.text
+        """The others of `case a, b(Int), c`."""
         while True:
-            if text[at : at + 1] == b"(":
+            if self.is_at(at, _PAREN):
                 at = self.close(at)
-            more = _pattern("more cases").match(text, at)
+            more = _pattern("more cases").match(self.text, at)
             if more is None:
                 return at
-            self.add(*more.span(1), "case")
+            self.add(*more.span(1), "variant")
             at = more.end()
 
-    def header_end(self, at: int, kind: str) -> int:
-        """The `{` of the body, or -1."""
+    def header_end(self, at: int, mark: _Mark | None, kind: str) -> int:
+        """The brace of a body, or -1."""
         text = self.text
-        pattern = _pattern("header")
-        properties = self.language == "kotlin" and kind in ("class", "enum")
-        first = True
-        while match := pattern.search(text, at):
+        has_fields = {"kotlin": ("class", "enum"), "scala": ("class",), "php": ("function",)}.get(self.language, ())
+        while match := _pattern("header").search(text, at):
             byte = text[match.start()]
-            if byte == 123:
+            at = match.end()
+            if byte == _BRACE:
                 return match.start()
             if byte in b"([":
                 at = self.close(match.start())
-                if byte == 40 and first:
-                    first = False
-                    if properties or (self.language == "php" and kind == "function") or (self.language == "scala" and kind == "class"):
-                        self.parameters(match.start(), at)
-            elif byte == 10:
-                if self.table.newline and not _pattern("header goes on").match(text, match.end()) and text[max(0, match.start() - 20) : match.start()].rstrip()[-1:] not in (b",", b":", b"("):
+                if byte == _PAREN and kind in has_fields and mark is not None:
+                    self.fields(match.start(), at, mark)
+                    has_fields = ()
+            elif byte == _NEWLINE:
+                before = text[max(0, match.start() - 40) : match.start()].rstrip()[-1:]
+                if self.table.newline and before not in (b",", b":", b"(") and not _pattern("header goes on").match(text, at):
                     return -1
-                at = match.end()
-            elif byte == 61:
-                if text[match.start() - 1] in b"=<>!" or text[match.end()] in b"=>" or not self.table.newline:
-                    at = match.end()
-                    if self.language != "rust" and not self.table.newline:
-                        return -1
-                    continue
+            elif byte == _EQUALS:
+                is_operator = text[match.start() - 1] in b"=<>!" or text[at] in b"=>"
+                if not is_operator and self.language not in ("rust", "zig"):
+                    return -1
+            elif byte == _CLOSING:
                 return -1
             else:
                 return -1
         return -1
 
-    def parameters(self, at: int, close: int) -> None:
-        """Parameters of a constructor that are fields as well."""
-        mark = self.found[-1]
+    def fields(self, opened: int, end: int, mark: _Mark) -> None:
+        """The parameters of a constructor that are fields as well."""
         name = self.text[mark.begin : mark.end]
-        if self.language == "php":
-            if name != b"__construct":
-                return
-            scope = mark.scope
-        else:
-            scope = _join(mark.scope, name)
-        for match in _pattern(f"{self.language} parameter").finditer(self.text, at, close):
+        if end - opened > 10_000 or (self.language == "php" and name != b"__construct"):
+            return
+        scope = mark.scope if self.language == "php" else _join(mark.scope, name)
+        pattern = _pattern("php parameter" if self.language == "php" else "kotlin parameter")
+        for match in pattern.finditer(self.text, opened, end):
             self.add(*match.span(1), "field", scope=scope)
 
-    def member(self, at: int, frame: _Frame) -> int:
+    def member(self, at: int, mode: str) -> int:
+        """A field of a struct or a variant of an enum; the offset behind it."""
         text = self.text
-        item = _pattern("js item").match(text, at)
-        at = item.end() if item else at
-        byte = text[at : at + 1]
-        if byte == b"}" or not byte:
+        separators = _pattern("separators").match(text, at)
+        at = separators.end() if separators else at
+        if at >= len(text) or text[at] == _CLOSING:
             self.pop(at + 1)
             return at + 1
-        if byte in (b"#", b"@"):
-            decorator = _pattern("attribute").match(text, at)
-            at = decorator.end() if decorator else at + 1
-            return self.close(at) if text[at : at + 1] in (b"[", b"(") else at
-        match = _members(self.language, frame.mode).match(text, at)
+        if attribute := _pattern("attribute").match(text, at):
+            at = attribute.end()
+            return self.close(at) if at < len(text) and text[at] in b"[(" else at
+        match = _member(self.language, mode).match(text, at)
         if match is None:
-            if self.language == "kotlin":
-                frame.mode = _OPEN
-                return at
-            return self.hop(at, b",}")
+            if self.language == "kotlin":  # behind the constants stand the members
+                self.stack[-1].mode = _OPEN
+                return at - 1
+            return self.hop(at, self.table.separators)
         kind = match.lastgroup or ""
         mark = self.add(*match.span(kind), kind, at)
         at = match.end()
-        if frame.mode == _CASES and self.language == "rust":
-            blank = _pattern("blanks").match(text, at)
-            at = blank.end() if blank else at
-            if text[at : at + 1] == b"{":
-                self.push(_FIELDS, mark)
-                return at + 1
-        if self.language == "kotlin":
-            at = self.hop(at, b",;}")
-            if text[at : at + 1] == b";":
-                frame.mode = _OPEN
-            mark.stop = len(text[mark.end:at].rstrip()) + mark.end
-            return at
-        at = self.hop(at, b",}")
-        mark.stop = len(text[mark.end:at].rstrip()) + mark.end
+        opened = self.skip(at)
+        if mode == _CASES and self.language == "rust" and self.is_at(opened, _BRACE):
+            self.push(_FIELDS, mark)
+            return opened + 1
+        at = self.hop(at, b",;}" if self.language == "kotlin" else self.table.separators)
+        mark.stop = at
+        if self.language == "kotlin" and self.is_at(at, _SEMICOLON):
+            self.stack[-1].mode = _OPEN
         return at
-
-
-_LABELS = {"const": "constant", "define": "constant", "actor": "class", "associated": "type", "case": "variant"}
 
 
 def _impl_type(header: bytes) -> bytes:
     """The type that an `impl` is for."""
-    bare = header
+    header = header[-600:]
     for _ in range(6):
-        shorter = re.sub(rb"(?<!-)<[^<>]*+>", b"", bare)
-        if shorter == bare:
+        header, count = re.subn(rb"(?<!-)<[^<>]*+>", b"", header)
+        if not count:
             break
-        bare = shorter
-    bare = re.split(rb"\bwhere\b", bare)[0]
-    target = re.split(rb"\bfor\b", bare)[-1]
-    words = re.findall(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*", target.replace(b"dyn ", b"").replace(b"mut ", b""))
+    target = re.split(rb"\bfor\b", re.split(rb"\bwhere\b", header)[0])[-1]
+    words = [word for word in re.findall(_NAME, target) if word not in (b"dyn", b"mut", b"const")]
     return words[-1] if words else b""
 
 
 _PATTERNS |= {
     "header": rb"[{(\[;}=\n]",
-    "header goes on": rb"\s*+(?:\{|:|->|where\b|throws\b|rethrows\b|async\b|extends\b|with\b|derives\b|implements\b|,)",
-    "attribute": rb"#!?|@[\w.:]++",
+    "header goes on": rb"\s*+(?:\{|:|->|,|(?:@[\w.]++\s*+)*+(?:(?:internal|private|protected|public)\s++)?constructor\b"
+    rb"|(?:where|throws|rethrows|async|extends|with|derives|implements)\b)",
+    "attribute": rb"#!?(?=\[)|@[\w.:]++",
     "more cases": rb"(?:\s*+=\s*+[^\s,]++)?\s*+,\s*+(" + _NAME + rb")",
-    "php modifier": rb"(?:public|protected|private|static|readonly|var)(?:\s++\??[\w\\|]++)?\s++$",
-    "php parameter": rb"(?:public|protected|private|readonly)\s++(?:[\w\\?|&]++\s++)*?\$(" + _NAME + rb")",
+    "php class": rb"\bnew\s++(?:readonly\s++)?class\b[^;{}]*+$",
+    "kotlin object": rb"\bobject\b[ \t]*+(?::[^;{}]*+)?$",
+    "php parameter": rb"(?:(?:public|protected|private|readonly)\s++)++(?:[\w\\?|&]++\s++)*?\$(" + _NAME + rb")",
     "kotlin parameter": rb"(?<!\w)va[lr]\s++(" + _NAME + rb")\s*+:",
-    "scala parameter": rb"(?<!\w)va[lr]\s++(" + _NAME + rb")\s*+:",
 }
 
 
-# --- Go ----------------------------------------------------------------------------------------------------------
+# --- Go ----------------------------------------------------------------------------------------------------------------
 
+_GONAMES = _NAME + rb"(?:[ \t]*+,\s*+" + _NAME + rb")*+"
 _PATTERNS |= {
-    "go": rb"\{|\}"
-    rb"|\nfunc[ \t]*+(?:\(\s*+(?:" + _NAME + rb"[ \t]++)?\*?[ \t]*+(?P<receiver>" + _NAME + rb")[^()]*+\)[ \t]*+)?(?P<function>" + _NAME + rb")(?=[ \t]*+[(\[])"
-    rb"|\n[ \t]*+type[ \t]++(?:(?P<types>\()|(?P<type>" + _NAME + rb")(?=[ \t\[]))"
-    rb"|\n(?:const|var)[ \t]++(?P<list>\(|" + _NAME + rb"(?:[ \t]*+,[ \t]*+" + _NAME + rb")*+)",
-    "go shape": rb"(?:\[[^\n]*?\][ \t]*+)?[^\n{}()]*?(?P<shape>struct|interface)[ \t]*+\{(?![ \t]*+\})",
-    "go field": rb"[\s;]*+(?P<names>" + _NAME + rb"(?:[ \t]*+,[ \t]*+" + _NAME + rb")*+)(?=[ \t]++[^\s;}]|\()",
-    "go inner": rb"[^\n{}\"]*?(?:struct|interface)[ \t]*+\{(?![ \t]*+\})",
-    "go item": rb"[\s;]*+(?P<names>" + _NAME + rb"(?:[ \t]*+,[ \t]*+" + _NAME + rb")*+)",
-    "go name": _NAME,
+    "go": rb"[\n{}](?:(?<=\n)(?:func[ \t]*+(?:\(\s*+(?:" + _NAME + rb"[ \t]++)?\*?[ \t]*+(?P<receiver>" + _NAME + rb")[^()]*+\)[ \t]*+)?(?P<function>" + _NAME + rb")(?=[ \t]*+[(\[])"
+    rb"|(?P<keyword>const|var)[ \t]++(?:(?P<list>\()|(?P<names>" + _GONAMES + rb"))"
+    rb"|[ \t]*+type[ \t]++(?:(?P<types>\()|(?P<type>" + _NAME + rb")(?=[ \t\[])))|(?<=[{}]))",
+    "go nested": rb"\n[ \t]*+type[ \t]",
+    "go shape": rb"[ \t]*+(?:\[[^\n]*?\][ \t]*+)?(?:=[ \t]*+)?(?P<shape>struct|interface)[ \t]*+\{",
+    "go field": rb"(?P<names>" + _GONAMES + rb")(?=[ \t]++[^\s;}\"]|\()",
+    "go inner": rb"[ \t]*+(?:\[[^\n\]]*+\]|\*|map\[[^\n\]]*+\])*+(?P<shape>struct|interface)[ \t]*+\{",
+    "go item": rb"[\s;]*+(?P<names>" + _GONAMES + rb")",
 }
 
 
-def _walk_go(cleaned: bytes, language: str) -> list[_Mark]:
-    return _Go(_opaque(cleaned, language)).walk()
+def _walk_go(cleaned: bytes, language: str) -> _Walked:
+    go = _Go(_opaque(cleaned, language), _pattern("go nested"))
+    go.walk()
+    return _Walked(go.found, go.text, _finish_braces)
 
 
 class _Go(_Braces):
-    """Walks Go. Frames: code, struct, interface."""
+    """Walks Go. Other than the common ones, modes are: struct, interface."""
 
     __slots__ = ()
 
-    def walk(self) -> list[_Mark]:
+    def walk(self) -> None:
         text = self.text
-        pattern = _pattern("go")
+        search = _pattern("go").search
         at = 0
         while at < len(text):
-            frame = self.stack[-1]
-            if frame.mode in ("struct", "interface"):
-                at = self.member(at, frame)
+            mode = self.stack[-1].mode
+            if mode in ("struct", "interface"):
+                at = self.member(at, mode)
                 continue
-            match = pattern.search(text, at)
+            match = search(text, at)
             if match is None:
                 break
-            at = match.end()
-            byte = text[match.start()]
+            start, at = match.span()
             kind = match.lastgroup
-            if byte == 123:
-                self.push(_CODE)
-            elif byte == 125:
+            if text[start] == _CLOSING:
                 self.pop(at)
+            elif text[start] == _BRACE:
+                at = self.enter(start)
             elif kind == "function":
                 receiver = match["receiver"]
-                mark = self.add(*match.span(kind), "method" if receiver else "function", match.start() + 1, receiver or b"")
-                at = self.function(mark)
+                label = "method" if receiver else "function"
+                at = self.function(self.add(*match.span(kind), label, start + 1, receiver or b""))
             elif kind == "type":
-                at = self.type(self.add(*match.span(kind), "type", match.start() + 1))
+                at = self.type(self.add(*match.span(kind), "type", self.skip(start)))
             elif kind == "types":
                 at = self.listed(match.start(kind), "type")
-            elif kind == "list":
-                label = "constant" if text[match.start() + 1] == 99 else "variable"
-                if text[match.start(kind)] == 40:
+            elif kind is not None:
+                label = "constant" if match["keyword"] == b"const" else "variable"
+                if kind == "list":
                     at = self.listed(match.start(kind), label)
                 else:
-                    for name in _pattern("go name").finditer(text, *match.span(kind)):
-                        self.add(*name.span(), label)
-        return self.found
+                    self.add_all(*match.span(kind), label, start + 1)
+
+    def add_all(self, begin: int, end: int, kind: str, start: int) -> list[_Mark]:
+        spans = (name.span() for name in _pattern("name").finditer(self.text, begin, end))
+        return [self.add(first, last, kind, start) for first, last in spans if self.text[first:last] != b"_"]
 
     def function(self, mark: _Mark) -> int:
-        """Into the body: the first brace that does not belong to a type."""
+        """Into a body: the first brace that does not belong to a type."""
         text = self.text
         at = mark.end
         while match := _pattern("header").search(text, at):
-            byte = text[match.start()]
-            if byte in b"([":
-                at = self.close(match.start())
-            elif byte == 123:
-                if text[max(0, match.start() - 12) : match.start()].rstrip().endswith((b"struct", b"interface")):
-                    at = self.close(match.start())
-                    continue
-                self.push(_CODE, mark)
-                return match.end()
+            place = match.start()
+            if text[place] in b"([":
+                at = self.close(place)
+            elif text[place] != _BRACE:
+                mark.stop = place
+                return place
+            elif text[max(0, place - 12) : place].rstrip().endswith((b"struct", b"interface")):
+                at = self.close(place)
             else:
-                mark.stop = match.start()
-                return match.start()
+                return self.enter(place, mark)
         return at
 
     def type(self, mark: _Mark) -> int:
-        match = _pattern("go shape").match(self.text, self.blank(mark.end))
+        match = _pattern("go shape").match(self.text, mark.end)
         if match is None:
             return mark.end
         mark.kind = match["shape"].decode()
         self.push(mark.kind, mark)
         return match.end()
 
-    def blank(self, at: int) -> int:
-        while self.text[at : at + 1] in (b" ", b"\t"):
-            at += 1
-        return at
-
-    def listed(self, opened: int, label: str) -> int:
-        """The items of `const (`, `var (`, `type (`."""
+    def listed(self, opened: int, kind: str) -> int:
+        """The items of `const (`, `var (` or `type (`."""
         close = self.close(opened)
-        text = self.text
         at = opened + 1
-        while at < close:
-            item = _pattern("go item").match(text, at)
-            if item is None or item.end() >= close:
-                break
-            marks = [self.add(*name.span(), label, item.start("names")) for name in _pattern("go name").finditer(text, *item.span("names"))]
+        while (item := _pattern("go item").match(self.text, at, close)) is not None:
+            marks = self.add_all(*item.span("names"), kind, item.start("names"))
             at = item.end()
-            if label == "type":
-                inner = self.type(marks[0])
-                if inner != marks[0].end:
-                    depth = len(self.stack)
-                    at = inner
-                    while len(self.stack) >= depth and at < close:
-                        at = self.member(at, self.stack[-1])
-                    continue
+            if kind == "type" and marks:
+                depth = len(self.stack)
+                at = self.type(marks[0])
+                while len(self.stack) > depth and at < close:
+                    at = self.member(at, self.stack[-1].mode)
             at = self.hop(at, b"\n;)")
             for mark in marks:
-                mark.stop = len(text[mark.end:at].rstrip()) + mark.end
-        return close
+                mark.stop = at if mark.stop < 0 else mark.stop
+        return max(close, at)
 
-    def member(self, at: int, frame: _Frame) -> int:
+    def member(self, at: int, mode: str) -> int:
         text = self.text
-        item = _pattern("js item").match(text, at)
-        at = item.end() if item else at
-        byte = text[at : at + 1]
-        if byte == b"}" or not byte:
+        separators = _pattern("separators").match(text, at)
+        at = separators.end() if separators else at
+        if at >= len(text) or text[at] == _CLOSING:
             self.pop(at + 1)
             return at + 1
         match = _pattern("go field").match(text, at)
-        if match is None:
-            return max(self.hop(at, b"\n;}"), at)
-        end = match.end()
-        label = "field" if frame.mode == "struct" else "method"
-        if (label == "method") != (text[end] == 40):
-            return max(self.hop(at, b"\n;}"), at)
-        marks = [self.add(*name.span(), label, at) for name in _pattern("go name").finditer(text, *match.span("names"))]
-        if label == "field" and (inner := _pattern("go inner").match(text, end)):
-            self.push("struct", marks[0])
+        if match is None or (mode == "interface") != (text[match.end()] == _PAREN):
+            return self.hop(at, b"\n;}")
+        marks = self.add_all(*match.span("names"), "field" if mode == "struct" else "method", at)
+        at = match.end()
+        if mode == "struct" and marks and (inner := _pattern("go inner").match(text, at)):
+            self.push(inner["shape"].decode(), marks[0])
             return inner.end()
-        at = self.hop(end, b"\n;}")
+        at = self.hop(at, b"\n;}")
         for mark in marks:
-            mark.stop = len(text[mark.end:at].rstrip()) + mark.end
+            mark.stop = at
         return at
 
 
-# --- headers: Java, C#, Dart, C, C++ ------------------------------------------------------------------------------
+# --- words before a bracket: Java, C#, Dart, C, C++ ---------------------------------------------------------------------
+# These languages have no keyword before a function or a field. What is defined follows from the words that stand before
+# the bracket, the `=` or the `;` which comes first.
 
-_TYPE, _ENUM = "type", "enum"
+_WORD = rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+"
+_TYPES = rb"@interface|enum(?:\s++(?:class|struct))?|class|struct|union|interface|record(?:\s++(?:class|struct))?|namespace"
 _PATTERNS |= {
-    "terminator": rb"::|[(){}\[\];=,:]",
-    "last name": rb"(?P<scope>(?:[\w$\x80-\xff]++(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)?\s*+::\s*+)*+)"
-    rb"(?P<name>operator\s*+(?:[^\s\w(]++|\(\s*+\)|new\b|delete\b)|(?:~\s*+)?[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+)"
-    rb"\s*+(?:<[^<>]*+(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>[^<>]*+)*+>\s*+)?(?:\[[^\[\]]*+\]\s*+)*+$",
-    "declarator": rb"[\s*&^]*+(?:const\s++)?(?P<name>[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+)\s*+(?:\[[^\[\]]*+\]\s*+)*+(?::[^:].*)?$",
-    "pointer": rb"\s*+(?:[\w:]++\s*+)*?[*^&]++\s*+(?:const\s++|volatile\s++|_Nullable\s++|_Nonnull\s++)*+(?P<name>[A-Za-z_]\w*+)",
-    "type word": rb"(?<![\w.@$])(@interface|class|struct|union|enum|interface|record|namespace|extension|mixin|trait|module)\b\s*+(?![,>=)])",
-    "type name": rb"(?:(?:class|struct)\b\s*+)?(?:(?:alignas|__attribute__|__declspec)\s*+|\[\[[^\]]*+\]\]\s*+|[A-Z][A-Z0-9_]*+\s++(?=[A-Za-z_]))*+"
-    rb"(?P<name>[A-Za-z_$\x80-\xff][\w$\x80-\xff.]*+(?:\s*+::\s*+\w++)*+)",
-    "enum item": rb"(?:[\s,]|@[\w.]++(?:\s*+\([^()]*+\))?|\[[^\[\]]*+\])*+(?P<name>[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+)",
-    "after parameters": rb"\s*+([\w\x80-\xff]++)",
-    "component": rb"([A-Za-z_$\x80-\xff][\w$\x80-\xff]*+)\s*+(?:=[^,()]*+)?(?=[,)])",
+    "terminator": rb"::|[({}\[;=,:]",
+    "last word": rb"((?:" + _WORD + rb"(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)?\s*+::\s*+)*+)(~?" + _WORD + rb")$",
+    "operator": rb"\boperator\b\s*+(?:\(\s*+\)|\[\s*+\]|\"++\s*+\w*+|[^\s\w(]++|(?:new|delete)\b(?:\s*+\[\])?|[\w:<>\s*&]++)\s*+$",
+    "declarator": rb"[\s*&^]*+(?:const\s++)?(" + _WORD + rb")\s*+(?:\[[^\[\]]*+\]\s*+)*+(?::(?!:)[^,;]*+)?$",
+    "next declarator": rb"\s*+[\s*&^]*+" + _WORD + rb"\s*+(?:\[[^\[\]]*+\]\s*+)*+[=,;]",
+    "pointer": rb"\s*+(?:[\w:]++\s*+)*?[*^&]++\s*+(?:(?:const|volatile|_Nullable|_Nonnull)\s++)*+(" + _WORD + rb")",
+    "enclosed name": rb"\s*+(" + _WORD + rb")\s*+\)\s*+\(",
+    "type word": rb"(?<![\w.@$])(" + _TYPES + rb"|extension|mixin|trait|module)\b\s*+(?![,>=)])",
+    "type name": rb"(?:(?:final|alignas|__attribute__|__declspec|sealed)\b\s*+|\[\[[^\]]*+\]\]\s*+|[A-Z][A-Z0-9_]*+\s++(?=[A-Za-z_]))*+"
+    rb"((?:" + _WORD + rb"(?:\s*+(?:::|\.)\s*+)?)++)",
+    "enum item": rb"(?:[\s,]|@[\w.]++(?:\s*+\([^()]*+\))?|\[[^\[\]]*+\])*+(" + _WORD + rb")(?=\s*+(?:[,;}(={]|[A-Z_]++\b|__attribute__|\[\[))",
+    "component": rb"(" + _WORD + rb")\s*+(?:=[^,()]*+)?(?=[,)])",
+    "bit field": rb"(?<!:):(?!:)",
+    "value": rb"\s*+=(?![=>])",
+    "word behind": rb"\s*+(" + _WORD + rb")",
     "directive": rb"\n[ \t]*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
     "define": rb"\n[ \t]*+#[ \t]*+define[ \t]++([A-Za-z_]\w*+)",
     "condition": rb"\n[ \t]*+#[ \t]*+(if|elif|else|endif)",
+    "java local": rb"[\n;{}](?:(?:\s*+(?:final|static|abstract)\b)*+\s*+(?P<type>(?:class|enum|interface|record|struct|union)\s++" + _WORD + rb"[^;{}=)]*+\{)|(?<=[{}]))",
+    "java nested": rb"\n[ \t]*+(?:(?:final|static|abstract|typedef)[ \t]++)*+(?:@Override|@\w++|public|protected|private|class|enum|interface|record|struct|union)\b",
+    "anonymous": rb"\bnew\s++[\w.$]++\s*+(?:<[^;{}()]*+>)?\s*+\([^;{}]*+\)\s*+$",
 }
-_NOT_NAMES = frozenset(
-    b"if for while switch return catch sizeof alignof alignas __attribute__ __declspec decltype noexcept throw requires"
-    b" explicit _Alignas asm __asm__ static_assert _Static_assert typeof __typeof__ new when lock case assert do else"
-    b" using try synchronized super this await yield foreach fixed checked unchecked default delete void int char bool"
-    b" float double long short unsigned signed const static extern auto in is as where base throws".split()
+_CALLS = frozenset(  # words before a parenthesis that are neither a name nor a part of a declaration
+    b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new when lock case assert do"
+    b" else using try synchronized super this await yield foreach fixed checked unchecked in is as where base".split()
 )
-_ATTRIBUTES = frozenset(b"__attribute__ __declspec alignas _Alignas decltype noexcept throw typeof __typeof__ requires explicit".split())
-_AFTER = frozenset(
+_ATTRIBUTES = frozenset(
+    b"__attribute__ __declspec alignas _Alignas decltype noexcept throw typeof __typeof__ requires explicit".split()
+)
+_RESERVED = frozenset(
+    b"if for while switch return else case default do break continue goto void int char bool float double long short"
+    b" unsigned signed const static extern auto new delete this null true false".split()
+)
+_BEHIND = frozenset(  # words that may stand between parameters and a body
     b"const noexcept override final throw throws volatile try requires where default async sync mutable restrict"
-    b" __attribute__ abstract external native on NOEXCEPT".split()
+    b" __attribute__ abstract external native on".split()
 )
-_NO_FIELD = frozenset(
+_STATEMENTS = frozenset(  # words that begin what defines nothing
     b"import package using return goto friend export part library throw delete break continue yield await module if"
     b" else case default do while for requires exports opens provides uses".split()
 )
+_ACCESS = re.compile(rb"(?:public|private|protected|signals|Q_SIGNALS)(?:\s+(?:slots|Q_SLOTS))?")
+_TYPE = "type"
+_NATIVE = frozenset(("c", "cpp"))
 
 
-def _walk_headers(cleaned: bytes, language: str) -> list[_Mark]:
+def _walk_headers(cleaned: bytes, language: str) -> _Walked:
     text = _opaque(cleaned, language)
     macros: list[_Mark] = []
     if language in ("c", "cpp", "csharp"):
         text = _without_directives(text, macros)
-    walk = _Headed(text, language)
-    walk.found = macros
-    return walk.walk()
+    headed = _Headed(text, language, macros)
+    headed.walk()
+    return _Walked(headed.found, text, _finish_braces)
 
 
 def _without_directives(text: bytes, macros: list[_Mark]) -> bytes:
-    """The text without preprocessor lines, and without branches that would unbalance its braces."""
+    """The text without lines of the preprocessor, and without branches that would unbalance its braces."""
     parts: list[bytes] = []
-    at = 0
-    open_branches: list[tuple[int, bool]] = []  # where the part before an #else begins in parts; whether to drop others
-    drop = 0
+    branches: list[tuple[int, int, bool]] = []  # braces opened and closed before a branch, whether others are left out
+    opened = closed = at = dropped = 0
     for match in _pattern("directive").finditer(text):
-        line = match[0]
-        before = text[at : match.start()]
-        parts.append(before.translate(_BLANK) if drop else before)
-        parts.append(line.translate(_BLANK))
+        code = text[at : match.start()]
         at = match.end()
-        if name := _pattern("define").match(line):
-            start = match.start() + name.start(1)
-            macros.append(_Mark(start, start + len(name[1]), "macro", b"", match.start() + 1, match.end()))
-        condition = _pattern("condition").match(line)
+        if dropped:
+            code = code.translate(_BLANK)
+        else:
+            opened += code.count(b"{")
+            closed += code.count(b"}")
+        parts += (code, match[0].translate(_BLANK))
+        if name := _pattern("define").match(match[0]):
+            begin = match.start() + name.start(1)
+            macros.append(_Mark(begin, begin + len(name[1]), "macro", b"", match.start() + 1, match.end()))
+        condition = _pattern("condition").match(match[0])
         if condition is None:
             continue
-        word = condition[1]
-        if word == b"if":
-            open_branches.append((len(parts), False))
-        elif open_branches and word == b"endif":
-            if open_branches.pop()[1]:
-                drop -= 1
-        elif open_branches:
-            begin, dropped = open_branches[-1]
-            if not dropped:
-                branch = b"".join(parts[begin:]) if len(parts) - begin < 400 else b""
-                if branch.count(b"{") != branch.count(b"}"):
-                    open_branches[-1] = (begin, True)
-                    drop += 1
-                else:
-                    open_branches[-1] = (len(parts), False)
+        if condition[1] == b"if":
+            branches.append((opened, closed, False))
+        elif branches and condition[1] == b"endif":
+            dropped -= branches.pop()[2]
+        elif branches and not branches[-1][2]:
+            if opened - branches[-1][0] != closed - branches[-1][1]:
+                branches[-1] = (opened, closed, True)
+                dropped += 1
+            else:
+                branches[-1] = (opened, closed, False)
     parts.append(text[at:])
     return b"".join(parts)
 
@@ -1902,340 +2027,442 @@ def _without_directives(text: bytes, macros: list[_Mark]) -> bytes:
 class _Item:
     """What has been read of one declaration."""
 
-    __slots__ = ("head", "kind", "listed", "name", "start")
+    __slots__ = ("anonymous", "head", "kind", "listed", "name", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.head = start  # where the words of its header begin, behind annotations
+        self.head = start  # where its words begin, behind annotations
         self.name: tuple[int, int, bytes] | None = None  # of a function, once its parameters were seen
-        self.listed = False  # whether further names may follow behind commas
         self.kind = ""
+        self.listed = False  # whether what follows is a further name
+        self.anonymous: tuple[int, int] | None = None  # the members of a type that gets its name behind its body
 
 
 class _Headed(_Braces):
-    """Walks a language in which the words before a bracket tell what is defined. Bodies of functions are skipped."""
+    """Walks a language by the words before brackets. Other than code, modes are: type (a file as well), enum."""
 
-    __slots__ = ("item", "language", "names")
+    __slots__ = ("item", "language", "types")
 
-    def __init__(self, text: bytes, language: str) -> None:
-        super().__init__(text, _TYPE)
+    def __init__(self, text: bytes, language: str, macros: list[_Mark]) -> None:
+        super().__init__(text, _pattern("java nested"), _TYPE)
+        self.found = macros
         self.language = language
         self.item = _Item(0)
-        self.names: list[bytes] = [b""]  # of the types around
+        self.types = [b""]  # the names of the types around
 
-    def walk(self) -> list[_Mark]:
+    def walk(self) -> None:
         text = self.text
         search = _pattern("terminator").search
         at = 0
         while at < len(text):
-            if self.stack[-1].mode == _ENUM:
+            mode = self.stack[-1].mode
+            if mode == _CODE:
+                at = self.local(at)
+                continue
+            if mode == _ENUM:
                 at = self.constant(at)
                 continue
             match = search(text, at)
             if match is None:
                 break
-            place, at = match.start(), match.end()
-            if at - place == 2:
-                continue
+            place, at = match.span()
             byte = text[place]
-            if byte == 40:
+            if byte == _PAREN:
                 at = self.parenthesis(place)
-            elif byte == 123:
+            elif byte == _BRACE:
                 at = self.brace(place)
-            elif byte == 125:
-                at = self.close_block(place)
-            elif byte == 59:
+            elif byte == _CLOSING:
+                at = self.closing(place)
+            elif byte == _SEMICOLON:
                 self.statement(place)
                 self.item = _Item(at)
-            elif byte == 61:
+            elif byte == _EQUALS:
                 at = self.equals(place)
-            elif byte == 44:
+            elif byte == _COMMA:
                 self.comma(place)
-            elif byte == 91:
+            elif byte == _BRACKET:
                 at = self.close(place)
                 if not text[self.item.head : place].strip():
-                    self.item.head = at
-            elif byte == 58:
-                self.label(place)
-        return self.found
+                    self.item.head = at  # an attribute
+            elif at - place == 1 and _ACCESS.fullmatch(text[self.item.head : place].strip()):
+                self.item = _Item(at)
 
-    def header(self, place: int) -> bytes:
+    def words(self, place: int) -> bytes:
+        """The words before a bracket, as far as they matter."""
         return self.text[max(self.item.head, place - 400) : place]
 
-    def parenthesis(self, place: int) -> int:
-        item = self.item
-        close = self.close(place)
-        header = self.header(place)
-        if item.name is not None or _is_in_angles(header):
-            return close
-        text = self.text
-        ident = _pattern("last name").search(header)
-        native = self.language in ("c", "cpp")
-        if native and (pointer := _pattern("pointer").match(text, place + 1, close)) and header.strip():
-            after = text[close : close + 80].lstrip()[:1]
-            if after == b"(":
-                item.kind = "type" if b"typedef" in header.split() else "variable"
-                item.name = (*pointer.span("name"), b"")
-                return self.close(text.index(b"(", close))
-        if ident is None:
-            return close
-        name = ident["name"]
-        offset = place - len(header)
-        words = header[: ident.start()].split()
-        if text[offset + ident.start() - 1 : offset + ident.start()] == b"@" or header[: ident.start()].rstrip().endswith((b"@", b".")) and b"@" in header:
-            item.head = close
-            return close
-        if name in _NOT_NAMES:
-            if name not in _ATTRIBUTES and not words:
-                item.head = close
-            return close
-        if words and words[-1] in (b"record", b"class", b"struct", b"interface", b"enum") and self.language not in ("c", "cpp"):
-            return self.components(place, close, name)
-        follow = _pattern("after parameters").match(text, close)
-        next_byte = text[close : close + 200].lstrip()[:1]
-        if not words and not ident["scope"]:
-            own = name.lstrip(b"~").strip() == self.names[-1]
-            if not own and (follow and follow[1] not in _AFTER or next_byte != b"{" or name.isupper()):
-                if not (self.language == "dart" and next_byte in (b"{", b"=")) and not (self.language == "dart" and name.startswith(self.names[-1] + b".")):
-                    item.head = close
-                    return close
-        elif words and words[-1] in (b"return", b"new", b"throw", b"else", b"case", b"await", b"yield", b"goto"):
-            item.head = close
-            return close
-        elif native and follow and follow[1] not in _AFTER and name.isupper() and len(words) < 2 and next_byte != b"{":
-            item.head = close
-            return close
-        item.name = (offset + ident.start("name"), offset + ident.end("name"), ident["scope"])
-        item.kind = "type" if b"typedef" in words else "function"
-        return close
+    def last_name(self, header: bytes, place: int) -> tuple[int, int, bytes] | None:
+        """The last word of a header that ends here, and what it is qualified with."""
+        if b"operator" in header and (match := _pattern("operator").search(header)):
+            start = place - len(header) + match.start()
+            return start, start + len(match[0].rstrip()), b""
+        bare = header.rstrip()
+        while bare.endswith((b"]", b">")):
+            opener = bare.rfind(b"[") if bare.endswith(b"]") else _angle_start(bare)
+            if opener < 0:
+                return None
+            bare = bare[:opener].rstrip()
+        match = _pattern("last word").search(bare, max(0, len(bare) - 120) if b"::" in bare else _last_break(bare))
+        if match is None:
+            return None
+        start = place - len(header) + match.start(2)
+        return start, start + len(match[2]), match[1]
 
-    def components(self, place: int, close: int, name: bytes) -> int:
+    # Brackets
+
+    def parenthesis(self, place: int) -> int:
+        """Parameters of a function, when a name stands before them."""
+        item, text = self.item, self.text
+        end = self.close(place)
+        header = self.words(place)
+        if item.name is not None or _is_in_angles(header):
+            return end
+        found = self.last_name(header, place)
+        if self.language in _NATIVE and header.strip():
+            inner = _pattern("pointer").match(text, place + 1, end)
+            if inner is None:
+                inner = _pattern("enclosed name").match(text, place + 1, end + 40)
+            if inner is not None and text[end : end + 80].lstrip().startswith(b"("):
+                is_function = inner.end() > end
+                item.kind = "type" if b"typedef" in header.split() else "function" if is_function else "variable"
+                item.name = (*inner.span(1), b"")
+                return self.close(text.index(b"(", end))
+        if found is None:
+            return end
+        begin, stop, qualifier = found
+        name = text[begin:stop]
+        before = header[: len(header) - (place - begin)].rstrip()
+        if before.endswith(b"@") or (before.endswith(b".") and b"@" in before.split()[-1]):
+            item.head = end  # an annotation
+            return end
+        words = [word for word in before.split() if not word.startswith(b"@")]
+        if name in _ATTRIBUTES:
+            return end
+        if name in _CALLS or (words and words[-1] in (b"return", b"new", b"throw", b"else", b"case", b"await", b"goto")):
+            item.head = end
+            return end
+        if words and words[-1] in (b"record", b"class", b"struct") and self.language not in _NATIVE:
+            return self.components(place, end, name)
+        if not self.is_function(name, words, qualifier, end):
+            item.head = end  # a macro, or an attribute that looks like one
+            return end
+        item.name = found
+        item.kind = "type" if b"typedef" in words else "function"
+        return end
+
+    def is_function(self, name: bytes, words: list[bytes], qualifier: bytes, end: int) -> bool:
+        """Whether a name before parameters is declared here, by what stands before the name and behind them."""
+        behind = _pattern("word behind").match(self.text, end)
+        goes_on = behind is not None and behind[1] not in _BEHIND
+        follows = self.text[end : end + 200].lstrip()[:1]
+        if words or qualifier:
+            return not (goes_on and self.language in _NATIVE and len(words) < 2 and name.isupper() and follows != b"{")
+        if name.lstrip(b"~") == self.types[-1] or (self.types[-1] and name.startswith(self.types[-1] + b".")):
+            return True
+        if goes_on or name.isupper():
+            return False
+        return follows == b"{" or (self.language in ("dart", "groovy") and follows == b"=")
+
+    def components(self, place: int, end: int, name: bytes) -> int:
         """The fields of a record."""
         scope = _join(self.stack[-1].scope, name)
-        if close - place < 5000:
-            for match in _pattern("component").finditer(self.text, place, close):
+        if end - place < 5000:
+            for match in _pattern("component").finditer(self.text, place, end):
                 self.add(*match.span(1), "field", scope=scope)
-        return close
+        return end
 
     def brace(self, place: int) -> int:
-        text = self.text
         item = self.item
         if item.name is not None:
             if self.language == "cpp" and self.is_initializer(place):
                 return self.close(place)
-            mark = self.record_name()
-            mark.stop = at = self.close(place)
-            self.item = _Item(at)
-            return at
-        header = _without_brackets(self.header(place))
-        words = header.split()
-        kind = None
-        for kind in _pattern("type word").finditer(header):
-            pass
-        if kind is not None and b"=" not in header:
-            return self.open_type(place, header, kind)
+            mark = self.add_named()
+            self.item = _Item(place + 1)
+            end = self.enter(place, mark)
+            self.item = _Item(end)
+            return end
+        header = self.words(place)
+        bare = _without_brackets(header)
+        words = bare.split()
+        kind = _pattern("type word").search(bare)
+        if kind is not None and b"=" not in bare:
+            return self.open_type(place, bare, kind)
         if words and words[0] == b"extern" and words[-1].startswith(b'"'):
             self.push(_TYPE)
-            self.names.append(b"")
+            self.types.append(b"")
             self.item = _Item(place + 1)
             return place + 1
-        at = self.close(place)
-        ident = _pattern("last name").search(self.header(place))
-        if ident is not None and len(words) > 1 and ident["name"] not in _NOT_NAMES and words[0] not in _NO_FIELD and self.language in ("csharp", "cpp", "c"):
-            offset = place - len(self.header(place))
-            mark = self.add(offset + ident.start("name"), offset + ident.end("name"), "property" if self.language == "csharp" else "variable", self.begin())
-            mark.stop = at
-            if self.language == "csharp" and (more := _pattern("initializer").match(text, at)):
-                at = self.hop(more.end(), b";}")
-        self.item = _Item(at)
-        return at
+        found = self.last_name(header, place)
+        if found is None or len(words) < 2 or words[0] in _STATEMENTS or self.language not in ("csharp", "c", "cpp"):
+            end = self.enter(place)
+            self.item = _Item(end)
+            return end
+        end = self.close(place)
+        if self.text[found[0] : found[1]] not in _RESERVED:
+            mark = self.add(*found[:2], "property" if self.language == "csharp" else "variable", self.begin())
+            mark.stop = end
+        if value := _pattern("value").match(self.text, end):
+            end = self.hop(value.end(), b";}")
+        self.item = _Item(end)
+        return end
 
-    def open_type(self, place: int, header: bytes, kind: re.Match[bytes]) -> int:
+    def open_type(self, place: int, bare: bytes, kind: re.Match[bytes]) -> int:
         """Into a class or the like."""
-        word = kind[1].lstrip(b"@").decode()
-        rest = header[kind.end() :]
-        found = _pattern("type name").match(rest)
-        name = found["name"].replace(b" ", b"") if found else b""
-        if name in (b"final", b"on", b"extends", b"implements"):
+        word = kind[1].split()[0].lstrip(b"@").decode()
+        found = _pattern("type name").match(bare, kind.end())
+        name = b"".join(found[1].split()).strip(b":.") if found else b""
+        if name in (b"final", b"on", b"extends", b"implements", b"where"):
             name = b""
         mark = None
-        if name and word != "namespace" or name:
-            last = name.rpartition(b"::")[2].rpartition(b".")[2] if word in ("namespace",) else name.rpartition(b"::")[2]
-            begin = self.text.find(last, max(self.item.head, place - 400) if False else self.item.start, place)
-            begin = self.find_word(last, place)
-            mark = self.add(begin, begin + len(last), "enum" if word == "enum" else word if word != "module" else "module", self.begin())
-            if word == "extension":
-                self.found.pop()
-        mode = _ENUM if word == "enum" else _TYPE
-        scope = _join(self.stack[-1].scope, name.replace(b"::", b"."))
-        self.push(mode, mark, scope if name else None)
-        self.stack[-1].start = self.item.start if self.language in ("c", "cpp") and word in ("struct", "union", "enum", "class") else -1
-        self.names.append(name.rpartition(b"::")[2])
+        if found is not None and name and word != "extension":
+            begin = max(self.item.head, place - 400) + found.start(1)
+            end = begin + len(found[1].rstrip())
+            if word != "namespace":
+                begin = max(begin, self.text.rfind(b"::", begin, end) + 2)
+                begin += len(self.text[begin:end]) - len(self.text[begin:end].lstrip())
+            else:
+                begin = max(begin, self.text.rfind(b".", begin, end) + 1, self.text.rfind(b":", begin, end) + 1)
+            mark = self.add(begin, end, word, self.begin())
+        scope = _join(self.stack[-1].scope, name.replace(b"::", b".")) if name else None
+        self.push(_ENUM if word == "enum" else _TYPE, mark, scope)
+        if self.language in _NATIVE and word in ("struct", "union", "enum", "class"):
+            self.stack[-1].start = self.item.start
+        self.types.append(name.rpartition(b"::")[2])
         self.item = _Item(place + 1)
         return place + 1
 
-    def find_word(self, word: bytes, place: int) -> int:
-        """Where the name of a type stands in its header: the last of its kind before a base class is named."""
-        low = max(self.item.start, place - 2000)
-        for match in re.finditer(rb"(?:class|struct|union|enum|interface|record|namespace|extension|mixin|trait|module)\b[^;{}]*?(?<![\w.])(" + re.escape(word) + rb")(?!\w)", self.text[low:place]):
-            return low + match.start(1)
-        return max(low, self.text.rfind(word, low, place))
-
-    def close_block(self, place: int) -> int:
+    def closing(self, place: int) -> int:
+        """The end of a type. In C, names may follow."""
         frame = self.stack[-1]
         self.pop(place + 1)
-        if len(self.names) > 1:
-            self.names.pop()
-        self.item = _Item(place + 1)
+        if len(self.types) > 1:
+            self.types.pop()
+        self.item = item = _Item(place + 1)
         if frame.start >= 0:
-            self.item.listed = True
-            self.item.start = frame.start
-            self.item.kind = "type" if self.text[frame.start : frame.start + 400].lstrip().startswith(b"typedef") else ""
+            item.listed = True
+            item.start = frame.start
+            if self.text[frame.start : frame.start + 200].lstrip().startswith(b"typedef"):
+                item.kind = "type"
+            if frame.mark is None:
+                item.anonymous = (frame.first, len(self.found))
         return place + 1
 
+    def local(self, at: int) -> int:
+        """Inside of a function only types count, those without a name too."""
+        frame = self.stack[-1]
+        match = _pattern("java local").search(self.text, at)
+        if match is None:
+            return len(self.text)
+        place = match.start()
+        byte = self.text[place]
+        if 0 <= frame.start <= place:  # the end of a value
+            self.stack.pop()
+            return frame.start
+        if byte == _CLOSING:
+            self.pop(place + 1)
+            if self.stack[-1].mode != _CODE:
+                self.item = _Item(place + 1)
+        elif byte == _BRACE:
+            if self.language not in _NATIVE and _pattern("anonymous").search(self.text, max(0, place - 300), place):
+                self.push(_TYPE)
+                self.types.append(b"")
+                self.item = _Item(place + 1)
+                return place + 1
+            if match["type"] is None and (end := self.leaf(place)) >= 0:
+                return end
+            self.push(_CODE)
+        if match["type"] is None:
+            return match.end()
+        self.item = _Item(match.start("type"))
+        bare = _without_brackets(self.words(match.end() - 1))
+        kind = _pattern("type word").search(bare)
+        if kind is None:
+            return place + 1
+        return self.open_type(match.end() - 1, bare, kind)
+
+    # Statements
+
     def statement(self, place: int) -> None:
+        """A declaration that ends with a semicolon."""
         item = self.item
         if item.name is not None:
-            mark = self.record_name()
-            mark.stop = place + 1
+            self.add_named().stop = place + 1
             return
-        header = self.header(place)
+        header = self.words(place)
         if item.listed:
-            self.declare_more(place, header)
+            self.further(place, header)
             return
-        words = header.split()
-        if len(words) < 2 or words[0] in _NO_FIELD:
+        words = [word for word in header.split() if not word.startswith(b"@")]
+        if len(words) < 2 or words[0] in _STATEMENTS:
             return
         if words[0] in (b"class", b"struct", b"union", b"enum", b"interface", b"namespace") and len(words) == 2:
             return  # announced, not defined
-        cut = _pattern("bit field").search(header)
-        if cut:
+        if words[0].startswith(b"template") and words[-2] in (b"class", b"struct"):
+            return
+        if cut := _pattern("bit field").search(header):
+            place -= len(header) - cut.start()
             header = header[: cut.start()]
-        ident = _pattern("last name").search(header)
-        if ident is None or ident["scope"] and False or ident["name"] in _NOT_NAMES or not header[: ident.start()].strip():
-            return
-        if words[0] == b"template" and words[-2] in (b"class", b"struct"):
-            return
-        offset = place - len(self.header(place))
-        kind = "type" if words[0] == b"typedef" else self.variable_kind(words)
-        mark = self.add(offset + ident.start("name"), offset + ident.end("name"), kind, self.begin())
-        mark.stop = place + 1
+        self.variable(header, place, words)
 
-    def declare_more(self, place: int, header: bytes) -> None:
-        ident = _pattern("declarator").match(header)
-        if ident is not None and ident["name"] not in _NOT_NAMES:
-            offset = place - len(header)
-            kind = self.item.kind or ("field" if self.stack[-1].scope else "variable")
-            mark = self.add(offset + ident.start("name"), offset + ident.end("name"), kind, self.begin())
-            mark.stop = place + 1
+    def variable(self, header: bytes, place: int, words: list[bytes]) -> _Mark | None:
+        """A field or a variable, when a type stands before its name."""
+        found = self.last_name(header, place)
+        if found is None or not header[: found[0] - place].strip() or self.text[found[0] : found[1]] in _RESERVED:
+            return None
+        return self.add(*found[:2], self.item.kind or self.variable_kind(words), self.begin())
 
     def variable_kind(self, words: list[bytes]) -> str:
-        constant = b"const" in words or b"constexpr" in words or b"final" in words and b"static" in words
-        return "constant" if constant else "field" if self.stack[-1].scope else "variable"
+        if words[0] == b"typedef":
+            return "type"
+        if b"const" in words or b"constexpr" in words or (b"final" in words and b"static" in words):
+            return "constant"
+        return "field" if self.stack[-1].scope else "variable"
+
+    def further(self, place: int, header: bytes) -> None:
+        """One more name, behind a comma or the body of a type."""
+        match = _pattern("declarator").match(header)
+        if match is None or match[1] in _RESERVED:
+            return
+        item = self.item
+        begin = place - len(header) + match.start(1)
+        kind = item.kind or ("field" if self.stack[-1].scope else "variable")
+        mark = self.add(begin, begin + len(match[1]), kind, self.begin())
+        mark.stop = place + 1
+        if item.anonymous is not None:
+            outer = self.stack[-1].scope
+            for member in self.found[slice(*item.anonymous)]:
+                member.scope = _join(_join(outer, match[1]), member.scope[len(outer) :].lstrip(b"."))
+            item.anonymous = None
 
     def equals(self, place: int) -> int:
-        item = self.item
-        header = self.header(place)
-        if header.rstrip().endswith(b"operator") or header.endswith((b"operator=", b"operator!", b"operator<", b"operator>", b"operator+", b"operator-", b"operator*", b"operator/", b"operator|", b"operator&", b"operator^", b"operator%")):
-            return place + 1
-        if item.name is None and _is_in_angles(header):
+        """A value, or a body that is an expression."""
+        item, text = self.item, self.text
+        header = self.words(place)
+        if b"operator" in header and _pattern("operator head").search(header):
             return place + 1
         if item.name is not None:
-            mark = self.record_name()
-            at = self.hop(place + 1, b";}")
-            mark.stop = at + 1
-            self.item = _Item(at + 1 if self.text[at : at + 1] == b";" else at)
+            mark = self.add_named()
+            end = self.hop(place + 1, b";}")
+            mark.stop = end + 1
+            self.item = _Item(end + 1 if self.is_at(end, _SEMICOLON) else end)
             return self.item.start
-        words = header.split()
-        ident = (_pattern("declarator").match(header) if item.listed else None) or _pattern("last name").search(header)
+        if _is_in_angles(header):
+            return place + 1
+        words = [word for word in header.split() if not word.startswith(b"@")]
         mark = None
-        if ident is not None and (item.listed or header[: ident.start()].strip() or self.language == "dart") and words[0] not in _NO_FIELD | {b"using"} and ident["name"] not in _NOT_NAMES:
-            offset = place - len(header)
-            mark = self.add(offset + ident.start("name"), offset + ident.end("name"), item.kind or self.variable_kind(words), self.begin())
-        elif words and words[0] == b"using" and len(words) == 2 and self.language == "cpp":
-            begin = place - len(header) + header.rfind(words[1])
-            mark = self.add(begin, begin + len(words[1]), "type", self.begin())
-        at = self.hop(place + 1, b";,}")
+        if item.listed and (match := _pattern("declarator").match(header)):
+            begin = place - len(header) + match.start(1)
+            mark = self.add(begin, begin + len(match[1]), item.kind or self.variable_kind([b"", *words]), self.begin())
+        elif words and words[0] == b"using":
+            if self.language == "cpp" and len(words) == 2:
+                begin = place - len(header) + header.rfind(words[1])
+                mark = self.add(begin, begin + len(words[1]), "type", self.begin())
+        elif words and words[0] not in _STATEMENTS:
+            mark = self.variable(header, place, words)
+        return self.initializer(place, mark)
+
+    def initializer(self, place: int, mark: _Mark | None) -> int:
+        """Over a value, or into it when classes may stand in it."""
+        text, item = self.text, self.item
+        at = place + 1
+        while True:
+            end = self.hop(at, b";,}")
+            if not self.is_at(end, _COMMA) or _pattern("next declarator").match(text, end + 1):
+                break
+            at = end + 1  # the comma of a generic type
         if mark is not None:
-            mark.stop = at + 1 if self.text[at : at + 1] == b";" else at
-        if self.text[at : at + 1] == b",":
+            mark.stop = end + 1 if self.is_at(end, _SEMICOLON) else end
+        if self.is_at(end, _COMMA):
             item.listed = True
-            item.head = at + 1
-            return at + 1
-        if self.text[at : at + 1] == b";":
-            self.item = _Item(at + 1)
-            return at + 1
-        return at
+            item.head = end + 1
+            return end + 1
+        self.item = _Item(end + 1 if self.is_at(end, _SEMICOLON) else end)
+        if self.language not in _NATIVE and text.find(b"{", place, end) >= 0:
+            self.push(_CODE, None, _join(mark.scope, text[mark.begin : mark.end]) if mark is not None else None)
+            self.stack[-1].start = self.item.start
+            return place + 1
+        return self.item.start
 
     def comma(self, place: int) -> None:
         item = self.item
-        header = self.header(place)
+        header = self.words(place)
         if item.name is not None or _is_in_angles(header):
             return
-        words = header.split()
+        words = [word for word in header.split() if not word.startswith(b"@")]
         if item.listed:
-            self.declare_more(place, header)
-        elif len(words) > 1 and words[0] not in _NO_FIELD and _pattern("type word").search(header) is None:
-            ident = _pattern("last name").search(header)
-            if ident is None or ident["name"] in _NOT_NAMES or not header[: ident.start()].strip():
-                return
-            offset = place - len(header)
+            self.further(place, header)
+        elif len(words) < 2 or words[0] in _STATEMENTS or _pattern("type head").match(header):
+            return
+        else:
             item.kind = "type" if words[0] == b"typedef" else ""
-            mark = self.add(offset + ident.start("name"), offset + ident.end("name"), item.kind or self.variable_kind(words), self.begin())
+            mark = self.variable(header, place, words)
+            if mark is None:
+                return
             mark.stop = place
             item.listed = True
-        else:
-            return
         item.head = place + 1
-
-    def label(self, place: int) -> None:
-        if self.language == "cpp" and self.text[self.item.head : place].strip() in (
-            b"public", b"private", b"protected", b"signals", b"Q_SIGNALS", b"public slots", b"private slots",
-            b"protected slots", b"public Q_SLOTS", b"private Q_SLOTS",
-        ):  # fmt: skip
-            self.item = _Item(place + 1)
 
     def constant(self, at: int) -> int:
         """One constant of an enum."""
         text = self.text
-        item = _pattern("enum item").match(text, at)
-        stop = _pattern("enum end").search(text, item.end() if item else at)
-        if item is not None and (stop is None or item.end() <= stop.start()):
-            mark = self.add(*item.span("name"), "constant", item.start("name"))
-            at = self.hop(item.end(), b",;}")
-            mark.stop = mark.end + len(text[mark.end : at].rstrip())
-        else:
-            at = self.hop(at, b",;}")
-        byte = text[at : at + 1]
-        if byte == b"}":
-            return self.close_block(at)
-        if byte == b";":
+        match = _pattern("enum item").match(text, at)
+        end = self.hop(match.end() if match else at, b",;}")
+        if match is not None:
+            self.add(*match.span(1), "constant", match.start(1)).stop = end
+        if end >= len(text):
+            return end
+        if text[end] == _CLOSING:
+            return self.closing(end)
+        if text[end] == _SEMICOLON:
             self.stack[-1].mode = _TYPE
-            self.item = _Item(at + 1)
-        return at + 1
+            self.item = _Item(end + 1)
+        return end + 1
 
-    def record_name(self) -> _Mark:
+    def add_named(self) -> _Mark:
+        """The function whose parameters were seen."""
         assert self.item.name is not None
         begin, end, qualifier = self.item.name
-        outer = self.stack[-1].scope
-        scope = _join(outer, _unqualified(qualifier)) if qualifier else outer
-        kind = self.item.kind or "function"
-        if kind == "function" and (qualifier or self.names[-1]) and scope:
-            kind = "method" if qualifier or self.stack[-1].mark is None or self.stack[-1].mark.kind != "namespace" else "function"
+        frame = self.stack[-1]
+        scope = _join(frame.scope, _unqualified(qualifier)) if qualifier else frame.scope
+        kind = self.item.kind
+        if kind == "function" and (qualifier or self.types[-1]):
+            kind = "function" if frame.mark is not None and frame.mark.kind == "namespace" and not qualifier else "method"
         return self.add(begin, end, kind, self.begin(), scope)
 
     def begin(self) -> int:
-        start = self.item.start
-        match = _pattern("blanks").match(self.text, start)
-        return match.end() if match else start
+        return self.skip(self.item.start)
 
     def is_initializer(self, place: int) -> bool:
-        """Whether this brace sets a member in the list before a constructor's body."""
-        before = self.text[max(0, place - 60) : place].rstrip()
-        if not before[-1:].isalnum() and before[-1:] not in (b"_", b">"):
+        """Whether this brace sets a member, in the list before the body of a constructor."""
+        before = self.text[max(0, place - 60) : place].rstrip()[-1:]
+        if not before.isalnum() and before not in (b"_", b">"):
             return False
-        at = self.close(place)
-        return self.text[at : at + 40].lstrip()[:1] in (b",", b"{")
+        end = self.close(place)
+        return self.text[end : end + 40].lstrip()[:1] in (b",", b"{")
+
+
+_PATTERNS |= {
+    "operator head": rb"\boperator\s*+[-+*/%^&|!<>=~]*+\s*+$",
+    "type head": rb"\s*+(?:\w++\s++)*?(?:" + _TYPES + rb")\s",
+}
+
+
+def _last_break(header: bytes) -> int:
+    """Where the last word of a header can begin at the earliest."""
+    return max(0, header.rfind(b" "), header.rfind(b"\n"), header.rfind(b"\t"), len(header) - 120)
+
+
+def _angle_start(header: bytes) -> int:
+    """Where the type parameters at the end of a header begin."""
+    depth = 0
+    for at in range(len(header) - 1, -1, -1):
+        if header[at] == 62:
+            depth += 1
+        elif header[at] == _ANGLE:
+            depth -= 1
+            if not depth:
+                return at
+    return -1
 
 
 def _unqualified(qualifier: bytes) -> bytes:
@@ -2244,306 +2471,334 @@ def _unqualified(qualifier: bytes) -> bytes:
 
 
 def _is_in_angles(header: bytes) -> bool:
-    opened = header.count(b"<") - header.count(b"<<") * 2 - header.count(b"<=")
-    return opened > header.count(b">") - header.count(b"->") - header.count(b"=>") and b"operator" not in header
+    """Whether a bracket behind this stands inside of type parameters."""
+    if b"<" not in header or b"operator" in header:
+        return False
+    return header.count(b"<") - 2 * header.count(b"<<") > header.count(b">") - header.count(b"->") - header.count(b"=>")
 
 
 def _without_brackets(header: bytes) -> bytes:
-    """A header without type parameters and attributes, of the same length."""
-    for pattern in (rb"<[^<>]*+>", rb"\([^()]*+\)"):
+    """A header without type parameters, annotations and attributes, of the same length."""
+    if b"<" in header:
         for _ in range(5):
-            bare = re.sub(pattern, lambda match: b" " * len(match[0]), header)
-            if bare == header:
+            header, count = re.subn(rb"<[^<>]*+>", lambda match: b" " * len(match[0]), header)
+            if not count:
                 break
-            header = bare
+    if b"(" in header:
+        for _ in range(5):
+            header, count = re.subn(rb"\([^()]*+\)", lambda match: b" " * len(match[0]), header)
+            if not count:
+                break
     return header
 
 
-_PATTERNS |= {
-    "initializer": rb"\s*+=(?!=)",
-    "bit field": rb"(?<!:):(?!:)",
-    "enum end": rb"[,;}({=]",
-}
+# --- lines: Ruby, shell, SQL ... ----------------------------------------------------------------------------------------
 
 
-# --- lines: Ruby, shell, SQL ... -----------------------------------------------------------------------------------
+class _Lines(NamedTuple):
+    """How a language is walked in which a definition begins with its line. Group 1 is the indent."""
 
-_RUBY_END = "end"
-_LINES: dict[str, tuple[bytes, str]] = {
-    # the patterns of definitions at the start of a line, and how a body ends: "end", "indent", "brace", "line"
-    "ruby": (
-        rb"\n([ \t]*+)(?:(?:private|protected|public|module_function|private_class_method|memoize|helper_method)[ \t]++)?(?:"
-        rb"def[ \t]++(?:self\.|[\w:]++\.)?(?P<function>[\w\x80-\xff]++[?!=]?(?![\w.])|[-+*/%=<>!~^&|\[\]]++@?)"
-        rb"|class[ \t]++(?P<class>[\w:]++)|class[ \t]*+<<[ \t]*+(?P<singleton>self)|module[ \t]++(?P<module>[\w:]++)"
-        rb"|(?:attr_(?:accessor|reader|writer)|cattr_accessor|mattr_accessor|attribute|alias_method|define_method|delegate|scope|has_many|has_one|belongs_to)\b[ \t(]*+(?P<attrs>:\w[^\n]*+)"
-        rb"|alias[ \t]++:?(?P<alias>[\w?!]++)"
+    pattern: bytes
+    ends: str
+    """How a body ends: with an "end", a "brace", a "dedent", a "semicolon" or with its "line"."""
+    scopes: tuple[str, ...] = ()
+    """The kinds in which others stand."""
+    opaque: bool = True
+    """Whether strings hide what stands in them."""
+
+
+_LINES: dict[str, _Lines] = {
+    "ruby": _Lines(
+        rb"\n([ \t]*+)(?:(?:private|protected|public|module_function|private_class_method|memoize|helper_method)[ \t]++)?+(?:"
+        rb"def[ \t]++(?:self\.|[\w:]++\.)?+(?P<function>[\w\x80-\xff]++[?!]?+(?:=(?=[ \t]*+\())?|[-+*/%=<>!~^&|\[\]]++@?)"
+        rb"|class[ \t]*+<<[ \t]*+(?P<singleton>self)\b|class[ \t]++(?P<class>[\w:]++)|module[ \t]++(?P<module>[\w:]++)"
+        rb"|[cm]?attr_(?:accessor|reader|writer)\b[ \t(]*+(?P<fields>:\w[^\n]*+)"
+        rb"|(?:alias_method|define_method|scope|has_many|has_one|belongs_to|has_and_belongs_to_many|attribute)[ \t(]++:(?P<method>\w++[?!]?+)"
+        rb"|alias[ \t]++:?(?P<alias>\w++[?!]?+)"
         rb"|(?P<constant>[A-Z]\w*+)[ \t]*+(?:\|\|)?=(?![=~>]))",
         "end",
+        ("class", "module"),
     ),
-    "lua": (
-        rb"\n([ \t]*+)(?:local[ \t]++)?(?:function[ \t]++(?P<function>[\w.:]++)|(?P<assigned>[A-Za-z_][\w.]*+)[ \t]*+=[ \t]*+(?:function\b)"
-        rb"|(?P<variable>(?<=\n)[A-Za-z_][\w.]*+)[ \t]*+=(?!=)|(?<=\nlocal )(?P<local>[A-Za-z_]\w*+)[ \t]*+=(?!=))",
+    "lua": _Lines(
+        rb"\n([ \t]*+)(?:local[ \t]++)?+(?:function[ \t]++(?P<function>[\w.:]++)"
+        rb"|(?P<assigned>[A-Za-z_][\w.]*+)[ \t]*+=[ \t]*+function\b"
+        rb"|(?<=\n)(?P<variable>[A-Za-z_][\w.]*+)[ \t]*+=(?!=)|(?<=\nlocal )(?P<local>[A-Za-z_]\w*+)[ \t]*+=(?!=)(?![ \t]*+require\b))",
         "end",
     ),
-    "elixir": (
-        rb"\n([ \t]*+)(?:(?:defp?|defmacrop?|defguardp?|defdelegate)[ \t]++(?P<function>[a-z_]\w*+[?!]?)"
-        rb"|defmodule[ \t]++(?P<class>[\w.]++)|defprotocol[ \t]++(?P<protocol>[\w.]++)|@(?:type|typep|opaque|callback)[ \t]++(?P<type>\w++)"
-        rb"|@(?P<constant>(?!doc\b|moduledoc\b|spec\b|impl\b|type\b|callback\b|behaviour\b|typedoc\b)[a-z_]\w*+)[ \t]++[^\s|=,)])",
+    "elixir": _Lines(
+        rb"\n([ \t]*+)(?:(?:defp?|defmacrop?|defguardp?|defdelegate)[ \t]++(?P<function>[a-z_]\w*+[?!]?+)"
+        rb"|def(?:module|protocol)[ \t]++(?P<module>[\w.]++)|@(?:typep?|opaque|callback|macrocallback)[ \t]++(?P<type>\w++)"
+        rb"|@(?P<constant>(?!doc\b|moduledoc\b|spec\b|impl\b|typep?\b|opaque\b|callback\b|behaviour\b|typedoc\b|tag\b|describetag\b)"
+        rb"[a-z_]\w*+)[ \t]++[^\s|=,)])",
         "end",
+        ("module",),
     ),
-    "perl": (
+    "perl": _Lines(
         rb"\n([ \t]*+)(?:sub[ \t]++(?P<function>\w++)|package[ \t]++(?P<module>[\w:]++)|our[ \t]++[$@%](?P<variable>\w++)"
-        rb"|use[ \t]++constant[ \t]++(?P<constant>\w++)|(?<=\n)my[ \t]++[$@%](?P<local>\w++)[ \t]*+=(?![=~]))",
+        rb"|use[ \t]++constant[ \t]++(?P<constant>[A-Za-z_]\w*+)|(?<=\n)my[ \t]++[$@%](?P<local>\w++)[ \t]*+=(?![=~]))",
         "brace",
     ),
-    "shell": (
-        rb"\n([ \t]*+)(?:(?:function[ \t]++)(?P<function>[\w:.-]++)|(?P<plain>[\w:.-]++)[ \t]*+\([ \t]*+\)(?=[ \t]*+[\n{(])"
-        rb"|(?:(?:export|readonly|declare|typeset)[ \t]++(?:-\w++[ \t]++)*+)?(?P<variable>[A-Za-z_]\w*+)(?:\[[^\]\n]*+\])?\+?=(?![=~])"
+    "shell": _Lines(
+        rb"\n([ \t]*+)(?:function[ \t]++(?P<function>[\w:.-]++)|(?P<plain>[\w:.-]++)[ \t]*+\([ \t]*+\)(?=[ \t\r]*+[\n{(])"
+        rb"|(?:(?:export|readonly|declare|typeset|local)[ \t]++(?:-\w++[ \t]++)*+)?+(?P<variable>[A-Za-z_]\w*+)(?:\[[^\]\n]*+\])?\+?=(?![=~])"
         rb"|alias[ \t]++(?P<alias>[\w.-]++)=)",
         "brace",
     ),
-    "haskell": (
-        rb"\n()(?:(?:data|newtype|class|type(?:[ \t]++family)?)[ \t]++(?:[^\n=]*?=>[ \t]*+)?(?P<type>[A-Z][\w']*+)|(?P<function>[a-z_][\w']*+)(?:[ \t]*+,[ \t]*+[\w']++)*+[ \t]*+(?:\n[ \t]++)?::"
-        rb"|module[ \t]++(?P<module>[\w.]++))",
-        "indent",
+    "haskell": _Lines(
+        rb"\n()(?:(?:data|newtype|class|type)[ \t]++(?:(?:family|instance)[ \t]++)?(?:[^\n=]*?=>[ \t]*+)?(?P<type>[A-Z][\w']*+)"
+        rb"|(?P<function>[a-z_][\w']*+)(?=(?:[ \t]*+,[ \t]*+[\w']++)*+[ \t]*+(?:\n[ \t]++)?::)|module[ \t]++(?P<module>[\w.]++))",
+        "dedent",
     ),
-    "ocaml": (
-        rb"\n([ \t]*+)(?:let[ \t]++(?:rec[ \t]++)?(?P<function>(?!_\b)[a-z_][\w']*+)|(?:and|type(?:[ \t]++nonrec)?)[ \t]++(?:'\w++[ \t]++|\([^()\n]*+\)[ \t]++)?(?P<type>[a-z_][\w']*+)"
-        rb"|module[ \t]++(?:type[ \t]++)?(?P<module>[A-Z]\w*+)|val[ \t]++(?P<value>[a-z_][\w']*+)|exception[ \t]++(?P<exception>[A-Z]\w*+)|external[ \t]++(?P<external>\w++))",
-        "indent",
+    "ocaml": _Lines(
+        rb"\n([ \t]*+)(?:let[ \t]++(?:rec[ \t]++)?(?P<function>(?!_\b)[a-z_][\w']*+)"
+        rb"|type[ \t]++(?:nonrec[ \t]++)?(?:'\w++[ \t]++|\([^()\n]*+\)[ \t]++)?(?P<type>[a-z_][\w']*+)"
+        rb"|module[ \t]++(?:type[ \t]++)?(?P<module>[A-Z]\w*+)|(?:val|external)[ \t]++(?P<value>[a-z_][\w']*+)"
+        rb"|exception[ \t]++(?P<exception>[A-Z]\w*+))",
+        "dedent",
     ),
-    "nim": (
-        rb"\n([ \t]*+)(?:(?:proc|func|method|iterator|template|macro|converter)[ \t]++(?P<function>`[^`\n]++`|\w++)"
-        rb"|(?:const|let|var)[ \t]++(?P<variable>(?<=\n... )\w++|(?<=\n..... )\w++)|type[ \t]++(?P<type>\w++)|[ \t]++(?P<inner>[A-Z]\w*+)\*?[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+=[ \t]*+(?:ref|object|enum|distinct|tuple|ptr)\b)",
-        "indent",
+    "nim": _Lines(
+        rb"\n([ \t]*+)(?:(?:proc|func|method|iterator|template|macro|converter)[ \t]++`?(?P<function>\w++)"
+        rb"|(?<=\n)(?:const|let|var)[ \t]++(?P<variable>\w++)|type[ \t]++(?P<type>\w++)"
+        rb"|(?P<inner>[A-Z]\w*+)\*?[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+=[ \t]*+(?:ref|object|enum|distinct|tuple|ptr)\b)",
+        "dedent",
     ),
-    "sql": (
-        rb"(?i)\n([ \t]*+)create[ \t]++(?:or[ \t]++replace[ \t]++)?(?:(?:global|local|temp|temporary|unique|materialized|unlogged|external|clustered|nonclustered|recursive|virtual)[ \t]++)*+"
-        rb"(?P<kind>table|view|function|procedure|index|trigger|type|schema|sequence|database|extension|role|policy|domain)[ \t]++(?:concurrently[ \t]++)?(?:if[ \t]++not[ \t]++exists[ \t]++)?"
-        rb"(?:[\w\"`\[\]]++\.)*+[\"`\[]?(?P<sql>\w++)",
+    "sql": _Lines(
+        rb"(?i)\n([ \t]*+)create[ \t]++(?:or[ \t]++replace[ \t]++)?(?:(?:global|local|temp|temporary|unique|materialized|unlogged"
+        rb"|external|recursive|virtual)[ \t]++)*+(?P<what>table|view|function|procedure|index|trigger|type|schema|sequence"
+        rb"|database|extension|role|policy|domain)[ \t]++(?:concurrently[ \t]++)?(?:if[ \t]++not[ \t]++exists[ \t]++)?"
+        rb"(?:[\w\"`\[\]]++\.)*+[\"`\[]?(?P<created>\w++)",
         "semicolon",
+        opaque=False,
     ),
-    "make": (
-        rb"\n()(?:(?:export|override)[ \t]++)*+(?:(?P<variable>[A-Za-z_][\w.-]*+)[ \t]*+(?:[:?+!]?:?=)|define[ \t]++(?P<define>[\w.-]++)"
-        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#]*?)[ \t]*+::?(?!=)(?!\s*+\w++[ \t]*+[:?]?=))",
+    "make": _Lines(
+        rb"\n()(?:(?:(?:export|override)[ \t]++)*+(?P<variable>[A-Za-z_][\w.-]*+)[ \t]*+(?:\?|\+|!|:{1,3}+)?=|define[ \t]++(?P<local>[\w.-]++)"
+        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#\t]*?)[ \t]*+::?+(?!=)(?![^\n=#]*+=))",
         "recipe",
     ),
-    "dockerfile": (
-        rb"(?i)\n[ \t]*+()(?:(?:env|arg)[ \t]++(?P<variable>[A-Za-z_]\w*+)(?P<more>(?:[ \t]*+=[^\n]*+(?:(?<=\\)\n[^\n]*+)*+)?)|from[ \t]++[^\n]*?[ \t]as[ \t]++(?P<stage>[\w.-]++))",
+    "dockerfile": _Lines(
+        rb"(?i)\n([ \t]*+)(?:(?:env|arg)[ \t]++(?P<settings>[A-Za-z_]\w*+[^\n]*+(?:(?<=\\)\n[^\n]*+)*+)"
+        rb"|from[ \t]++[^\n]*?[ \t]as[ \t]++(?P<stage>[\w.-]++))",
         "line",
+        opaque=False,
     ),
-    "css": (rb"\n([ \t]*+)(?:(?P<variable>--[\w-]++|\$[\w-]++|@[\w-]++(?=[ \t]*+:))[ \t]*+:|@mixin[ \t]++(?P<mixin>[\w-]++)|(?P<rule>[.][\w-]++)(?=[^\n;:]*[,{\n]))", "line"),
-}  # fmt: skip
-
-
-def _walk_lines(cleaned: bytes, language: str) -> list[_Mark]:
-    text = _opaque(cleaned, language)
-    found: list[_Mark] = []
-    scopes: list[tuple[int, bytes]] = []
-    for match in _line_pattern(language).finditer(text):
-        kind = match.lastgroup or ""
-        indent = len(match[1].expandtabs(8))
-        while scopes and indent <= scopes[-1][0]:
-            scopes.pop()
-        scope = scopes[-1][1] if scopes else b""
-        start = match.end(1)
-        if kind == "singleton":
-            scopes.append((indent, scope))
-            continue
-        if kind == "sql":
-            found.append(_Mark(*match.span("sql"), match["kind"].decode().lower(), scope, start))
-        elif kind in ("attrs", "targets", "more"):
-            if kind == "more":
-                found.append(_Mark(*match.span("variable"), "variable", scope, start))
-            begin, end = match.span(kind)
-            for name in _pattern(f"{language} {kind}").finditer(text, begin, end):
-                found.append(_Mark(*name.span(1), "target" if kind == "targets" else "variable" if kind == "more" else "field", scope, start))
-        else:
-            begin, end = match.span(kind)
-            separators = (b"::",) if language == "ruby" else (b".", b":") if language == "lua" else ()
-            for separator in separators:
-                cut = text.rfind(separator, begin, end)
-                if cut >= 0:
-                    scope = _join(scope, text[begin:cut].replace(b"::", b".").replace(b":", b"."))
-                    begin = cut + len(separator)
-            if begin == end:
-                continue
-            label = {"class": "class", "assigned": "function", "plain": "function", "local": "variable", "inner": "type", "value": "function", "define": "variable", "external": "function"}.get(kind, kind)
-            if language == "ruby" and label == "function" and scope:
-                label = "method"
-            found.append(_Mark(begin, end, label, scope, start))
-            if kind in ("class", "module", "protocol") and language in ("ruby", "elixir"):
-                scopes.append((indent, _join(scope, text[begin:end])))
-    return found
+    "terraform": _Lines(
+        rb"\n([ \t]*+)(?:(?:resource|data)[ \t]++\"[\w.-]++\"[ \t]++\"(?P<resource>[\w.-]++)\""
+        rb"|(?:variable|output|module|provider)[ \t]++\"(?P<variable>[\w.-]++)\"|(?P<locals>locals)[ \t]*+\{"
+        rb"|(?P<setting>[A-Za-z_][\w-]*+)[ \t]*+=(?![=>]))",
+        "brace",
+        opaque=False,
+    ),
+    "css": _Lines(
+        rb"\n([ \t]*+)(?:(?P<variable>--[\w-]++|\$[\w-]++|@[\w-]++)[ \t]*+:|@mixin[ \t]++(?P<function>[\w-]++)"
+        rb"|\.(?P<rule>[A-Za-z_][\w-]*+)(?=[^\n;:{}]*+(?:::?[\w-]++[^\n;:{}]*+)*+[,{\n]))",
+        "brace",
+    ),
+}
+_LINE_LABELS = {"assigned": "function", "plain": "function", "local": "variable", "inner": "type", "value": "function",
+                "alias": "function", "rule": "class", "setting": "variable"}  # fmt: skip
+_LINE_LISTS = {  # the names in what lists several
+    "fields": ("field", rb":(\w++[?!]?+)"),
+    "targets": ("target", rb"([^\s$(){}]++)(?=\s|$)"),
+    "settings": ("variable", rb"(?:^|(?<=\s))([A-Za-z_]\w*+)(?:=(?:\"[^\"]*+\"|'[^']*+')?|(?=[ \t]|$))"),
+}
+_PATTERNS |= {kind: pattern for kind, (_, pattern) in _LINE_LISTS.items()}
 
 
 @cache
 def _line_pattern(language: str) -> re.Pattern[bytes]:
-    return re.compile(_LINES[language][0])
+    return re.compile(_LINES[language].pattern)
 
 
-def _end_lines(cleaned: bytes, language: str, marks: list[_Mark]) -> None:
-    text = _opaque(cleaned, language)
-    style = _LINES[language][1]
-    pairs = _pairs(text) if style == "brace" else {}
+def _walk_lines(cleaned: bytes, language: str) -> _Walked:
+    table = _LINES[language]
+    text = _opaque(cleaned, language) if table.opaque else b"\n" + cleaned + b"\n"
+    found: list[_Mark] = []
+    scopes: list[tuple[int, bytes]] = []
+    local_block = False
+    for match in _line_pattern(language).finditer(text):
+        kind = match.lastgroup or ""
+        indent, start = len(match[1].expandtabs(8)), match.end(1)
+        while scopes and indent <= scopes[-1][0]:
+            scopes.pop()
+        scope = scopes[-1][1] if scopes else b""
+        begin, end = match.span(kind)
+        if kind == "singleton":
+            scopes.append((indent, scope))
+        elif kind in _LINE_LISTS:
+            names = _pattern(kind).finditer(text, begin, end)
+            if kind == "settings" and b"=" not in match[kind]:
+                names = iter(list(names)[:1])  # ENV name value
+            found += (_Mark(*name.span(1), _LINE_LISTS[kind][0], scope, start) for name in names)
+        elif language == "terraform" and kind in ("locals", "setting"):
+            local_block = kind == "locals" or (local_block and indent > 0)
+            if kind == "setting" and (local_block or not indent):
+                found.append(_Mark(begin, end, "variable", b"", start))
+        else:
+            local_block = False
+            for separator in _SEPARATORS.get(language, ()):
+                if (cut := text.rfind(separator, begin, end)) >= 0:
+                    scope = _join(scope, text[begin:cut].replace(separator, b"."))
+                    begin = cut + len(separator)
+            if begin < end:
+                label = match["what"].lower().decode() if kind == "created" else _LINE_LABELS.get(kind, kind)
+                label = "method" if label == "function" and scope else label
+                found.append(_Mark(begin, end, label, scope, start))
+                if kind in table.scopes:
+                    scopes.append((indent, _join(scope, text[begin:end])))
+    return _Walked(found, text, _finish_lines)
+
+
+_SEPARATORS = {"ruby": (b"::",), "lua": (b".", b":"), "perl": (b"::",), "elixir": (b".",)}
+
+
+def _finish_lines(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
+    ends = _LINES[language].ends
+    pairs = _pairs(text) if ends in ("brace", "end") else {}
     for mark in marks:
-        line_end = text.find(b"\n", mark.end)
-        mark.stop = line_end
+        stop = line = text.find(b"\n", mark.end)
         indent = mark.start - (text.rfind(b"\n", 0, mark.start) + 1)
-        if mark.kind in ("field", "constant", "variable", "alias", "stage"):
-            mark.stop = _statement_end(text, mark.end, pairs or {}, semicolons=False) if style in ("end", "brace") and mark.kind == "constant" else line_end
-        elif style == "end":
-            head = text[mark.begin : line_end]
-            if _pattern("one line body").search(head) is None and (end := _block_end(indent).search(text, line_end - 1)):
-                mark.stop = end.end()
-        elif style == "brace":
-            opened = _pattern("shell body").match(text, mark.end)
-            if opened:
-                mark.stop = pairs.get(opened.end() - 1, line_end - 1) + 1
-        elif style == "indent":
-            dedent = _dedent(indent).search(text, line_end)
-            mark.stop = dedent.start() if dedent else len(text)
-        elif style == "semicolon":
-            end = text.find(b";", mark.end)
-            mark.stop = end + 1 if end >= 0 else len(text)
-        elif style == "recipe" and mark.kind == "target":
-            recipe = _pattern("recipe").match(text, line_end)
-            mark.stop = recipe.end() if recipe else line_end
-        mark.stop = max(mark.end, mark.end + len(text[mark.end : mark.stop].rstrip()))
+        is_plain = mark.kind in ("field", "constant", "variable")
+        if ends == "brace" and (opened := _pattern("body").match(text, mark.end)):
+            stop = pairs.get(opened.end() - 1, line)
+        elif is_plain and ends in ("end", "brace"):
+            stop = _statement_end(text, mark.end, pairs, semicolons=False)
+        elif ends == "end" and not is_plain and not _pattern("one line").search(text, mark.end, line):
+            close = _closing_word(indent).search(text, line)
+            stop = close.end() if close else line
+        elif ends == "dedent":
+            close = _dedent(indent).search(text, line)
+            stop = close.start() if close else len(text)
+        elif ends == "semicolon":
+            stop = text.find(b";", mark.end) + 1 or len(text)
+        elif ends == "recipe" and mark.kind == "target" and (recipe := _pattern("recipe").match(text, line)):
+            stop = recipe.end()
+        mark.stop = mark.end + len((b"\n" + cleaned)[mark.end : stop].rstrip()) if stop > mark.end else mark.end
 
 
 @cache
-def _block_end(indent: int) -> re.Pattern[bytes]:
-    return re.compile(rb"\n[ \t]{%d}end\b" % indent)
+def _closing_word(indent: int) -> re.Pattern[bytes]:
+    return re.compile(rb"\n[ \t]{%d}end\b" % min(indent, 1000))
 
 
 _PATTERNS |= {
-    "ruby attrs": rb":(\w++[?!]?)",
-    "make targets": rb"([^\s$()]++)(?=\s|$)",
-    "dockerfile more": rb"(?<=\s)([A-Za-z_]\w*+)=",
-    "one line body": rb";[ \t]*+end\b|\)[ \t]*+=[ \t]|,[ \t]*+do:",
-    "shell body": rb"[^\n{};]*?\s*+[({](?<!\()",
+    "body": rb"[^\n{};=]*?\s*+\{|[ \t]*+=[ \t]*+\{",
+    "one line": rb";[^\n]*\bend\b|\bend[ \t]*+$|\)[ \t]*+=[ \t]|^[ \t]*+=[ \t]|,[ \t]*+do:",
     "recipe": rb"(?:\n(?:\t[^\n]*+|[ \t]*+(?=\n\t)))*+",
 }
 
 
-# --- keys: YAML, TOML ... -------------------------------------------------------------------------------------------
+# --- keys: YAML, TOML, JSON ... -----------------------------------------------------------------------------------------
 
-_KEYS: dict[str, bytes] = {
-    "yaml": rb"\n((?:[ \t]|-[ \t])*+)(?P<key>[\w.$/@*<~+-][^\s:#\"'{}\[\],&!|>%]*+(?:[ ][\w./()-]++)*+|\"[^\"\n]++\"|'[^'\n]++')[ \t]*+:(?=\s)",
-    "toml": rb"\n([ \t]*+)(?:\[\[?[ \t]*+(?P<table>[^\]\n]++)\]|(?P<key>(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)[ \t]*+=)",
-    "ini": rb"\n([ \t]*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:-]*+(?:[ ][\w.-]++)*+)[ \t]*+[=:])",
+_PATTERNS |= {
+    "yaml": rb"\n((?:[ \t]|-[ \t])*+)(?P<key>[\w.$/@*<~+-][^\s:#\"'{}\[\],&!|>%]*+(?:[ ][\w./()-]++)*+|\"[^\"\n]++\"|'[^'\n]++')"
+    rb"[ \t]*+:(?=\s)",
+    "yaml block": rb"(\n([ \t]*+(?:-[ \t]++)*+)[^\n]*?(?:(?<=:)|(?<=-))[ \t]++(?:[&!]\S++[ \t]++)?[|>][-+0-9]*+[ \t\r]*+(?=\n))",
+    "toml": rb"\n([ \t]*+)(?:\[\[?[ \t]*+(?P<table>[^\]\n]++)\]|(?P<key>(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+    rb"(?:[ \t]*+\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)[ \t]*+=)",
+    "ini": rb"\n([ \t]*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:/-]*+(?:[ ][\w.-]++)*+)[ \t]*+[=:])",
     "env": rb"\n([ \t]*+)(?:export[ \t]++)?(?P<key>[A-Za-z_][\w.-]*+)[ \t]*+=",
     "properties": rb"\n([ \t]*+)(?P<key>(?:[^\s=:\\#!]|\\.)++)[ \t]*+[=:]",
+    "dotted": rb"\"([^\"\n]++)\"|'([^'\n]++)'|([\w-]++)",
+    "json": rb"\"([^\"\\\n]{1,200}+)\"(?=\s*+:)|\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\"?|[{}\[\]]",
 }
 
 
-def _walk_keys(cleaned: bytes, language: str) -> list[_Mark]:
-    text = b"\n" + cleaned
+def _walk_keys(cleaned: bytes, language: str) -> _Walked:
+    text = b"\n" + cleaned + b"\n"
     if language == "toml" and (b'"""' in text or b"'''" in text):
-        lexis = _lexis("toml")
-        assert lexis is not None
-        text = _paint_tokens(text, lexis, lambda _: lambda match: match[0].translate(_BLANK) if b"\n" in match[0] else match[0])
-    if language == "yaml" and (b"|" in text or b">" in text):
-        text = _pattern("yaml block").sub(lambda match: match[1] + match[3].translate(_BLANK), text)
+        text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
+    elif language == "yaml" and (b"|" in text or b">" in text):
+        text = _without_scalars(text)
     found: list[_Mark] = []
-    scopes: list[tuple[int, bytes]] = []
+    parents: list[tuple[int, bytes]] = []
     table = b""
-    for match in _key_pattern(language).finditer(text):
+    for match in _pattern(language).finditer(text):
         kind = match.lastgroup or ""
         begin, end = match.span(kind)
-        if kind == "table":
-            table = b""
-            table = _add_dotted(text, begin, end, table, found)
-            continue
         if language == "yaml":
             indent = len(match[1].expandtabs(8))
-            while scopes and indent <= scopes[-1][0]:
-                scopes.pop()
-            scope = scopes[-1][1] if scopes else b""
+            while parents and indent <= parents[-1][0]:
+                parents.pop()
+            scope = parents[-1][1] if parents else b""
             if text[begin] in b"\"'":
                 begin, end = begin + 1, end - 1
             found.append(_Mark(begin, end, "key", scope, begin))
-            scopes.append((indent, _join(scope, text[begin:end])))
+            if len(parents) < 50:
+                parents.append((indent, _join(scope, text[begin:end])))
         elif language == "toml":
-            _add_dotted(text, begin, end, table, found)
+            scope = _add_dotted(text, begin, end, b"" if kind == "table" else table, found)
+            table = scope if kind == "table" else table
+        elif kind == "table":
+            table = match[kind].strip()
+            found.append(_Mark(begin, end, "key", b"", begin))
         else:
             found.append(_Mark(begin, end, "key", table, begin))
-    return found
+    return _Walked(found, text, _finish_keys)
+
+
+def _without_scalars(text: bytes) -> bytes:
+    """YAML without the lines of block scalars: they are more indented than the key before them."""
+    parts: list[bytes] = []
+    at = 0
+    while match := _pattern("yaml block").search(text, at):
+        end = _dedent(len(match[2])).search(text, match.end())
+        stop = end.start() if end else len(text)
+        parts += (text[at : match.end()], text[match.end() : stop].translate(_BLANK))
+        at = stop
+    parts.append(text[at:])
+    return b"".join(parts)
 
 
 def _add_dotted(text: bytes, begin: int, end: int, scope: bytes, found: list[_Mark]) -> bytes:
-    """Every part of `a."b".c`; the whole of it."""
+    """Every part of `a."b".c`; the whole of it is returned."""
     for match in _pattern("dotted").finditer(text, begin, end):
-        group = match.lastindex or 1
-        if match.start(group) == match.end(group):
-            continue
+        group = match.lastindex or 0
         found.append(_Mark(*match.span(group), "key", scope, begin))
         scope = _join(scope, match[group])
     return scope
 
 
-def _walk_json(cleaned: bytes, language: str) -> list[_Mark]:
-    text = b"\n" + cleaned
-    found: list[_Mark] = []
-    scopes: list[bytes] = [b""]
-    key = b""
-    for match in _pattern("json").finditer(text):
-        if match[1] is not None:
-            key = match[1]
-            found.append(_Mark(*match.span(1), "key", scopes[-1], match.start()))
-        else:
-            byte = text[match.start()]
-            if byte in b"{[":
-                scopes.append(_join(scopes[-1], key) if len(scopes) < 20 else scopes[-1])
-                key = b""
-            elif byte in b"}]" and len(scopes) > 1:
-                scopes.pop()
-                key = b""
-    return found
-
-
-@cache
-def _key_pattern(language: str) -> re.Pattern[bytes]:
-    return re.compile(_KEYS[language])
-
-
-def _end_keys(cleaned: bytes, language: str, marks: list[_Mark]) -> None:
+def _walk_json(cleaned: bytes, language: str) -> _Walked:  # noqa: ARG001
     text = b"\n" + cleaned + b"\n"
+    found: list[_Mark] = []
+    stack: list[tuple[bytes, _Mark | None]] = [(b"", None)]
+    mark: _Mark | None = None
+    for match in _pattern("json").finditer(text):
+        byte = text[match.start()]
+        if match[1] is not None:
+            mark = _Mark(*match.span(1), "key", stack[-1][0], match.start())
+            found.append(mark)
+        elif byte in b"{[":
+            scope = stack[-1][0]
+            stack.append((_join(scope, text[mark.begin : mark.end]) if mark and len(stack) < 20 else scope, mark))
+            mark = None
+        elif byte in b"}]" and len(stack) > 1:
+            opened = stack.pop()[1]
+            if opened is not None:
+                opened.stop = match.end()
+    return _Walked(found, text, _finish_keys)
+
+
+def _finish_keys(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
     for index, mark in enumerate(marks):
-        stop = text.find(b"\n", mark.end)
-        if language == "yaml":
-            indent = mark.begin - (text.rfind(b"\n", 0, mark.begin) + 1)
-            dedent = _dedent(indent).search(text, stop)
-            stop = dedent.start() if dedent else len(text)
-        elif index + 1 < len(marks) and language != "json":
-            limit = text.rfind(b"\n", 0, marks[index + 1].begin)
-            stop = max(stop, limit)
-        mark.stop = max(mark.end, mark.end + len(text[mark.end:stop].rstrip()))
+        if mark.stop < 0:
+            mark.stop = text.find(b"\n", mark.end)
+            if language == "yaml":
+                indent = mark.begin - (text.rfind(b"\n", 0, mark.begin) + 1)
+                dedent = _dedent(indent).search(text, mark.stop)
+                mark.stop = dedent.start() if dedent else len(text)
+            elif language == "toml" and index + 1 < len(marks):
+                mark.stop = max(mark.stop, text.rfind(b"\n", 0, marks[index + 1].start))
+        mark.stop = mark.end + len((b"\n" + cleaned)[mark.end : mark.stop].rstrip())
 
 
-_PATTERNS |= {
-    "dotted": rb"\"([^\"\n]*+)\"|'([^'\n]*+)'|([\w-]++)",
-    "json": rb"\"([^\"\\\n]{1,200}+(?:\\.[^\"\\\n]*+)*+)\"(?=\s*+:)|\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\"?|[{}\[\]]",
-    "yaml block": rb"(\n([ \t]*+)[^\n]*?(?::|-)[ \t]++(?:[&!][^\s]++[ \t]++)?[|>][-+0-9]*+[ \t]*+(?=\n))((?:\n(?:\2[ \t]++[^\n]*+|[ \t\r]*+(?=\n|\Z)))++)",
-}
-
-_Walk = Callable[[bytes, str], list[_Mark]]
-_End = Callable[[bytes, str, list[_Mark]], None]
-_WALKS: dict[str, _Walk] = {
+_WALKS: dict[str, Callable[[bytes, str], _Walked]] = {
     "python": _walk_python,
-    **dict.fromkeys(("javascript", "typescript", "vue", "svelte", "html"), _walk_javascript),
-    **dict.fromkeys(("rust", "kotlin", "swift", "scala", "php"), _walk_keywords),
     "go": _walk_go,
-    **dict.fromkeys(("java", "csharp", "dart", "c", "cpp", "groovy"), _walk_headers),
-    **dict.fromkeys(_LINES, _walk_lines),
-    **dict.fromkeys(_KEYS, _walk_keys),
     "json": _walk_json,
-}
-_ENDS: dict[str, _End] = {
-    "python": _end_python,
-    **dict.fromkeys(("javascript", "typescript", "vue", "svelte", "html", "rust", "kotlin", "swift", "scala", "php", "go"), _end_braces),
-    **dict.fromkeys(("java", "csharp", "dart", "c", "cpp", "groovy"), _end_braces),
-    **dict.fromkeys(_LINES, _end_lines),
-    **dict.fromkeys((*_KEYS, "json"), _end_keys),
+    **dict.fromkeys(("javascript", "typescript", *_MARKUP), _walk_javascript),
+    **dict.fromkeys(_KEYWORDS, _walk_keywords),
+    **dict.fromkeys(("java", "groovy", "csharp", "dart", "c", "cpp"), _walk_headers),
+    **dict.fromkeys(_LINES, _walk_lines),
+    **dict.fromkeys(("yaml", "toml", "ini", "env", "properties"), _walk_keys),
 }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from truekeep.repo import GitFailed
-from truekeep.verify.manifests import Manifest, Package, read_manifest, same_package, satisfies
+from truekeep.verify.manifests import Manifest, Package, read_manifest, runtime_package, same_package, satisfies
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code, prefer
 
@@ -120,7 +120,7 @@ def check_version(world: World, question: Question) -> Verdict | None:
                 or (name == "node" and owner in ("nodejs", "node.js"))
                 or (name == "go" and owner == "golang")
             ):
-                found.append((path, Package(name, spec, "", line, is_locked=False, is_direct=True)))
+                found.append((path, runtime_package((name, spec, line))))
     if found:
         return _judged_version(question, claimed, found)
     own = [(path, item) for path, item in world.manifests.items() if item.version and item.name.lower() == owner]
@@ -207,7 +207,9 @@ def _plain_makefiles(world: World) -> bool:
     """Whether makefiles name all their targets: none that includes others or makes rules up."""
     for path, manifest in world.manifests.items():
         if manifest.ecosystem == "make" and re.search(
-            rb"^\s*-?include\b|\$\(eval|^[^#\t\n]*%[^=\n]*:", world.now.text(path) or b"", re.M
+            rb"^\s*-?include\b|\$\(eval|^[^#\t\n=]*\$\([^=\n]*:(?!=)|^[^#\t\n]*%[^=\n]*:",
+            world.now.text(path) or b"",
+            re.M,
         ):
             return False
     return True

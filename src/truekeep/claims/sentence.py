@@ -1,0 +1,202 @@
+"""The sentence around a claim: which file it names for a symbol, and whether it speaks of the past or of a plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from truekeep.claim import Claim
+from truekeep.claims.shapes import Raw, code_spans, is_file
+
+# A sentence about the past.
+_PAST_AFTER = re.compile(
+    r"[^.;]{0,30}?\b(?:(?:was|were|is|are|got|has been|have been|had been|being|been)\s+(?:since\s+|later\s+"
+    r"|now\s+|finally\s+|recently\s+"
+    r"|completely\s+|entirely\s+)?(?:removed|deleted|dropped|renamed|replaced|superseded|retired|gone|scrapped"
+    r"|ripped|folded|merged into"
+    r"|split (?:up )?into|moved (?:to|into|out|over)|migrated to|inlined|killed|obsolete)"
+    r"|no longer|used to|does(?: not|n't) exist|do(?: not|n't) exist|never existed|did not exist|is absent|went away"
+    r"|(?:was|were) (?:formerly|previously|originally|once)|(?:became|becomes|turned into|moved to|renamed to)\b)"
+)
+_PAST_BEFORE = re.compile(
+    r"(?:\b(?:formerly|previously|originally|once|used to (?:be|live|sit|call|use|have|read|run)(?: in| at"
+    r"| called)?|(?:was|were)(?: formerly| previously)? (?:called|named|in|at|known as)"
+    r"|renamed(?: \w+){0,2} from|renam(?:es?|ing|ed)|moved(?: \w+){0,3} from|migrat\w+(?: \w+){0,3} from"
+    r"|instead of|rather than|in place of"
+    r"|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|remov(?:es?|ed|al of|ing)|delet(?:es?|ed|ion of|ing)"
+    r"|dropp?(?:s|ed|ing)?|retir(?:es?|ed|ing)|no longer(?: \w+){0,2}"
+    r"|there(?: is|'s| was| are) no|not|never|without|no|there used to be|until(?: [^.;`]{1,40})? (?:was"
+    r"|were)(?: \w+){0,3}|(?:earlier|older|previous|former|past|old) (?:versions?|releases?|code|notes?"
+    r"|docs?)(?: \w+){0,3}|until|old|former|ex-|legacy|the late|away from|no more"
+    r"|anymore in|does(?: not|n't) (?:have|use|exist in|contain)|did(?: not|n't) (?:have|use))"
+    r"(?: (?:the|a|an|our|its|any|old|former|deprecated|file|folder|directory|module|function|class|method|flag"
+    r"|option|setting|script|command|called|named|from|use|using|separate|such))*)"
+    r"[ \"'(*_`]*\Z",
+    re.IGNORECASE,
+)
+_PAST_SENTENCE = re.compile(
+    r"[^.;,]{0,40}[.;,] ?(?:and )?(?:it|this|that|they)(?: is|'s| was| are| were| has been| have been)(?: now"
+    r"| since| long)? "
+    r"(?:gone|not there|no longer|removed|deleted|dropped|dead)",
+    re.IGNORECASE,
+)
+_LOOSE_BEFORE = re.compile(r"\b(?:not|never|without|no|until|once)\b", re.IGNORECASE)
+_DEFINES = re.compile(
+    r"\b(?:is |are |was )?(?:defined|declared|implemented|lives?|located|found|sits?|resides?|kept|exported"
+    r"|stands?|handled)\b(?: \w+){0,2} (?:in|at|from|inside|under|by)\b"
+)
+_JOINS = re.compile(
+    r"[\s`*_\"'(\[|,:;—–-]*(?:(?:is |are |now |lives? |defined |declared |implemented |located |found "
+    r"|function |class |method |helper |constant "
+    r"|module |struct |type |macro |field |hook |component |still |the |live |which |that |file |a |an |sits "
+    r"|kept |exported |handled )*"
+    r"(?:in|at|from|inside|of|under|within|by|see|->|→|=>)?(?: the| file| module)*)?[\s`*_\"'(\[|,:;—–-]*\Z",
+    re.IGNORECASE,
+)
+_JOINED_BY = re.compile(
+    r"[\s`*_\"'(\[|,:;—–-]*(?:(?:file |module )*(?:defines?|declares?|has|holds|contains?|exports?|implements?"
+    r"|provides?|is where|with|uses)?"
+    r"(?: the| a| an| function| class| method| helper| constant| struct| type| macro| component| hook)*"
+    r"(?: lives?| is| sits?| stands?)?)?[\s`*_\"'(\[|,:;—–>→#-]*\Z",
+    re.IGNORECASE,
+)
+
+
+def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) -> Iterator[Claim]:
+    files = [
+        raw
+        for raw in raws
+        if raw.kind in ("path", "line") and (is_file(raw.name.rsplit("/", 1)[-1]) or raw.kind == "line")
+    ]
+    for raw in raws:
+        place, near, quote, definite = raw.place, "", "", False
+        if raw.kind in ("symbol", "method", "env", "flag") and not place and files:
+            place, definite = _named_place(raw, files, line)
+        if raw.kind == "line":
+            near = _held_symbol(raw, raws, line)
+            quote = _quoted_beside(raw, raws, line) if "`" in line else ""
+        yield Claim(
+            kind=raw.kind,
+            text=line[raw.start : raw.end],
+            start=offset + raw.start,
+            end=offset + raw.end,
+            line=number,
+            column=raw.start + 1,
+            name=raw.name,
+            place=place,
+            owner=raw.owner,
+            first=raw.first,
+            last=raw.last,
+            near=near,
+            quote=quote,
+            is_weak=raw.is_weak or _is_planned(raw, line),
+            is_past=raw.kind not in ("decision", "url")
+            and (past or _is_past(raw, line) or _gives_way(raw, raws, line)),
+            is_definite=definite,
+            why=raw.why,
+        )
+
+
+def _named_place(raw: Raw, files: list[Raw], line: str) -> tuple[str, bool]:
+    """The file that the same sentence names for a symbol, and whether it says that the symbol is defined there."""
+    for other in files:
+        gap = (line[raw.end : other.start] if raw.end <= other.start else line[other.end : raw.start]).removeprefix(
+            "()"
+        )
+        if len(gap) > 70 or (raw.start < other.end and other.start < raw.end):
+            continue
+        if raw.end <= other.start:
+            if _JOINS.match(gap) and not re.search(r"[.!?;]\s", gap):
+                return other.place or other.name, bool(_DEFINES.search(gap))
+        elif _JOINED_BY.match(gap) and not re.search(r"[.!?;]\s", gap):
+            return other.place or other.name, bool(re.search(r"defin|declar|implement|export", gap))
+    return "", False
+
+
+def _held_symbol(raw: Raw, raws: list[Raw], line: str) -> str:
+    """The symbol that stands nearest to a line's number in the same sentence, with no other place between."""
+    best, best_gap = "", 61
+    for other in raws:
+        if other.kind not in ("symbol", "method", "env"):
+            continue
+        first, last = (other.end, raw.start) if other.end <= raw.start else (raw.end, other.start)
+        gap = line[first:last].removeprefix("()")
+        between = [item for item in raws if item.kind in ("path", "line") and first <= item.start < last]
+        gap_size = len(gap) - sum(item.end - item.start for item in between if item.name == raw.name)
+        if any(item.name != raw.name for item in between) or re.search(r"[.!?;]\s", gap) or gap_size >= best_gap:
+            continue
+        best, best_gap = f"{other.owner}.{other.name}" if other.owner else other.name, gap_size
+    return best
+
+
+def _quoted_beside(raw: Raw, raws: list[Raw], line: str) -> str:
+    """The code that a memory quotes right beside a line's number; empty when there is none."""
+    for start, end in code_spans(line):
+        if start <= raw.start < end or end - start < 4:
+            continue
+        inside = [other for other in raws if start <= other.start < end]
+        if any(
+            other.kind in ("path", "line", "directory") or end - start - (other.end - other.start) <= 4
+            for other in inside
+        ):
+            continue
+        gap = line[end + 1 : raw.start] if end <= raw.start else line[raw.end : start - 1]
+        if len(gap) <= 30 and not re.search(r"[.!?;]\s|\d", gap):
+            return line[start:end].strip()
+    return ""
+
+
+def _is_past(raw: Raw, line: str) -> bool:
+    """Whether the sentence says that the thing is gone, was something else, or is not there."""
+    before = _sentence_end(line[max(0, raw.start - 90) : raw.start])
+    if (match := _PAST_BEFORE.search(before)) is not None:
+        loose = _LOOSE_BEFORE.match(match[0].strip())
+        if loose is None or re.search(r"\bno\b|there(?: is|'s| are)|never|without", match[0]):
+            return True
+    if before.endswith(("~~`", "~~")):
+        return True  # struck out
+    after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + 90])
+    if _PAST_SENTENCE.match(after):
+        return True
+    match = _PAST_AFTER.match(after)
+    # Another name between the claim and the verb is what the verb speaks of.
+    return match is not None and "`" not in match[0]
+
+
+_PLANNED = re.compile(
+    r"(?:\b(?:TODO|FIXME|may|might|could|will|would|should|shall|plan(?:s|ned)? to|want(?:s)? to|going to"
+    r"|propos(?:e|ed|al)|consider|if we|let's|imagine"
+    r"|suppose|say|e\.g\.|for example|such as|like)\b[^.;`]{0,40}|\b(?:create|add|write|introduce|call it|name it)"
+    r"(?: (?:a|an|the|new|your|file|folder|directory|called|named|helper|class|script))*)[ \"'(*_`:]*\Z",
+    re.IGNORECASE,
+)
+_WOULD_BE = re.compile(r"[`*_\"')]*,? (?:would|could|might|will) (?:be|do|have|make|need)\b")
+
+
+def _is_planned(raw: Raw, line: str) -> bool:
+    """Whether the sentence speaks of what could be, or of an example: then only what is known here counts."""
+    before = _sentence_end(line[max(0, raw.start - 70) : raw.start])
+    return _PLANNED.search(before) is not None or _WOULD_BE.match(line[raw.end : raw.end + 30]) is not None
+
+
+def _gives_way(raw: Raw, raws: list[Raw], line: str) -> bool:
+    """Whether an arrow leads from this name to another one of its kind: old → new."""
+    arrow = _ARROW.match(_QUOTES_AFTER.sub("", line[raw.end : raw.end + 12]))
+    following = next((other for other in raws if other.start >= raw.end), None)
+    if arrow is None or following is None or following.start > raw.end + 14:
+        return False
+    files = ("path", "directory", "line", "bundle")
+    return (raw.kind in files) == (following.kind in files)
+
+
+_QUOTES_AFTER = re.compile(r"^(?:\(\))?[`*_\"')\], ]*")
+_ARROW = re.compile(r"(?:→|->|=>)\s")
+
+
+def _sentence_end(text: str) -> str:
+    """The last sentence of a stretch of text, as far as it goes."""
+    for stop in (". ", "; ", "! ", "? "):
+        cut = text.rfind(stop)
+        if cut >= 0 and not text[:cut].endswith(("e.g", "i.e", "etc", "vs")):
+            text = text[cut + 2 :]
+    return text

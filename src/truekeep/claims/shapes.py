@@ -1,0 +1,322 @@
+"""What a word can be: a path, a line, a flag, a symbol ... by its shape alone. Pure."""
+
+# ruff: noqa: SIM905  (a list of words reads best as words)
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+LONGEST = 300  # characters of one claim
+
+_EXTENSIONS = frozenset(
+    "py pyi pyx ipynb js jsx mjs cjs ts tsx mts cts vue svelte astro go rs java kt kts scala groovy gradle c h "
+    "cc cpp cxx hh "
+    "hpp hxx m mm cs fs vb rb erb rake gemspec php phtml pl pm t lua r jl ex exs erl hrl hs ml mli nim zig dart "
+    "swift clj "
+    "cljs cljc edn sh bash zsh fish ps1 bat cmd sql proto graphql gql thrift tf tfvars hcl nix bzl bazel cmake "
+    "mk am ac in "
+    "toml yaml yml json json5 jsonc jsonl ini cfg conf cnf env properties lock xml xsd plist html htm xhtml css "
+    "scss sass "
+    "less styl md mdx markdown rst txt adoc tex csv tsv svg png jpg jpeg gif ico webp woff woff2 ttf pdf po pot "
+    "mo j2 jinja "
+    "jinja2 tmpl tpl hbs mustache ejs pug service timer socket target dockerfile sqlite db snap patch diff log "
+    "wasm map "
+    "whl egg zip tar gz bz2 xz zst asm s cu cuh glsl vert frag wgsl sol vy move cairo el lisp scm rkt vim "
+    "desktop rules "
+    "spec lark pest g4 y l podspec xcconfig pbxproj storyboard strings resx csproj sln vcxproj props targets "
+    "razor cshtml "
+    "pyproj eslintrc prettierrc babelrc editorconfig gitignore dockerignore npmrc nvmrc stub inc def".split()
+)  # fmt: skip
+_BARE_FILES = frozenset(
+    "Makefile GNUmakefile Dockerfile Containerfile Jenkinsfile Vagrantfile Procfile Gemfile Rakefile Pipfile Brewfile "
+    "Justfile justfile CODEOWNERS LICENSE NOTICE BUILD WORKSPACE go.mod go.sum go.work Caddyfile Tiltfile Earthfile "
+    "CMakeLists.txt".split()
+)
+PRODUCTS = frozenset(
+    "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
+    "socket highlight prism reveal pdf sails nest hapi koa meteor babylon paper fabric stimulus video hls".split()
+)  # with .js: names of products, not of files
+TOP_FOLDERS = frozenset(
+    "src lib app apps docs doc test tests spec cmd pkg internal packages crates bin scripts script config configs "
+    "examples example tools server client api web ui components utils hooks modules plugins services deploy ops infra "
+    ".github .circleci .claude .codex .vscode bench benchmarks internal migrations templates static public assets "
+    "include vendor third_party".split()
+)
+_ROOTS = frozenset(
+    "etc usr var home opt tmp root srv proc sys mnt dev run boot media Users Library Applications private".split()
+)
+_MEDIA = frozenset("application text image audio video multipart font model message".split())
+HOSTS = frozenset("com org net io dev ai app edu gov co uk de sh xyz cloud tech info local internal localhost".split())
+_DULL = frozenset(
+    # words that are in inline code everywhere and name nothing of one's own
+    "true false null none nil undefined nan inf yes no on off self this cls super int str string bool boolean "
+    "float double "
+    "long short char byte bytes void any object array list dict map set tuple number integer type types "
+    "function func fn "
+    "def class struct enum trait interface import export from return if else elif for while do switch case "
+    "default break "
+    "continue try catch except finally raise throw throws new delete in is not and or var let const static "
+    "final public "
+    "private protected async await yield with as pass lambda package module main master head origin test tests "
+    "example examples foo bar baz qux id name key value data file path url get put post patch head options text "
+    "json yaml "
+    "toml html css csv xml utf-8 ascii gzip http https ssh tcp udp ok error errors debug info warn warning "
+    "stdin stdout "
+    "stderr git npm npx yarn pnpm bun node python python3 pip pipx uv poetry cargo rustc go make cmake docker "
+    "kubectl helm "
+    "terraform bash zsh sh sudo apt brew curl wget grep sed awk ls cd rm cp mv mkdir cat echo env ruby gem "
+    "bundle java mvn "
+    "gradle php composer rg jq ssh scp rsync systemctl journalctl pytest tox mypy ruff eslint prettier tsc jest "
+    "vitest x y "
+    "z a b c n i j k v e t s p q r m f g h w u d l o".split()
+)  # fmt: skip
+TOOLS = frozenset(
+    "git gh npm npx yarn pnpm bun node deno python python3 py pip pip3 pipx uv uvx poetry conda cargo rustc "
+    "rustup go make "
+    "cmake ninja docker docker-compose podman kubectl helm terraform ansible bash zsh sh fish sudo su apt "
+    "apt-get dnf yum "
+    "pacman brew curl wget http grep rg ag sed awk ls cd rm cp mv mkdir rmdir cat head tail echo printf env "
+    "export source "
+    "set unset ruby gem bundle rake rails java javac mvn gradle gradlew php composer artisan jq yq ssh scp "
+    "rsync rclone "
+    "systemctl journalctl service launchctl pytest tox nox mypy pyright ruff black isort flake8 eslint prettier "
+    "tsc jest "
+    "vitest mocha playwright cypress vite webpack rollup esbuild psql mysql sqlite3 redis-cli mongo mongosh tar "
+    "zip unzip "
+    "chmod chown ln find xargs tee diff patch kill ps top htop lsof netstat ss ip ping dig nslookup openssl gpg "
+    "tmux screen "
+    "vim nvim nano code emacs less more man which whereis time watch crontab cron nohup df du free uname date "
+    "sort uniq wc "
+    "gcloud aws az heroku vercel netlify fly flyctl wrangler supabase claude codex openclaw pre-commit coverage".split()
+)  # fmt: skip
+
+NAME = r"[A-Za-z_$][\w$]*"
+IDENTIFIER = re.compile(rf"{NAME}\Z")
+CALL = re.compile(rf"(@?[#.]?{NAME}(?:(?:\.|::|->|#){NAME}){{0,8}}[!?]?)\(.{{0,200}}\)(?:[ ]*->.{{0,60}})?\Z")
+_DOTTED = re.compile(rf"@?[#.]?{NAME}(?:(?:\.|::|->|#){NAME}){{0,12}}[!?]?(?:\(\))?\Z")
+DECLARATION = re.compile(
+    rf"(?:export |default |pub(?:\([a-z]+\))? |public |private |static |abstract |async |unsafe |final |declare )*"
+    rf"(?:def|class|func|fn|function|struct|enum|trait|interface|type|const|let|var|macro_rules!|module|namespace|impl)"
+    rf" +(?:\([^)]{{0,60}}\) *)?({NAME})\b"
+)
+IMPORT = re.compile(rf"(?:from +([\w.]+) +import +({NAME}(?: *, *{NAME})*)|import +([\w.]+))(?: +as +\w+)?\Z")
+ASSIGNED = re.compile(r"(?:export +)?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*) ?= ?\S.*\Z")
+_CONSTANT = re.compile(r"\$?\{?([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\}?\Z")
+_UPPER = re.compile(r"\$\{?([A-Z][A-Z0-9]{2,})\}?\Z")
+FLAG = re.compile(r"(--[A-Za-z][\w-]*[A-Za-z0-9])(?:[= ].*)?\Z", re.DOTALL)
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
+URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'`]+")
+_HOST_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\*)?:(\d{2,5})\Z")
+_BUNDLE = re.compile(
+    r"(?:[\w./@-]*/)?[A-Za-z][\w.]*(?:-[a-z][\w.]*)*[-.]([A-Za-z0-9_]{8,20})\.(?:m?js|cjs|css|wasm|map)\Z"
+)
+UNIT = re.compile(r"[A-Za-z0-9][\w@.\\:-]*\.(?:service|timer|socket)\Z")
+_PATH_LINE = re.compile(
+    r"(.+?\w)(?::(\d{1,7})(?:(?:-|–|\.\.)(\d{1,7})|:\d{1,5})?|#L(\d{1,7})(?:C\d+)?(?:-L?(\d{1,7})(?:C\d+)?)?)\Z"
+)
+_PATH_SYMBOL = re.compile(
+    rf"([\w./@+-]+\.\w{{1,10}})(?:::|#|:)({NAME}(?:(?:::|\.){NAME}){{0,6}})(?:\[.*\])?(?:\(\))?\Z"
+)
+PATH = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@+()\[\]-]+/)*[\w.@+()\[\]-]+/?\Z|\.[A-Za-z][\w.-]+\Z")
+PATTERN = re.compile(r"[*?{}<>|$\"'`=,;&%^!\\]|\.\.\.|…|XX|\s")
+_PACKAGE = re.compile(r"@[a-z0-9][\w.-]*/[a-z0-9][\w.-]*\Z")
+_PINNED = re.compile(
+    r"(@?[A-Za-z][\w.-]*(?:/[\w.-]+)?)(?:==|@v?)(\d+(?:\.\d+){0,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?)\Z"
+)
+_HYPHENATED = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+\Z")
+_VERSION = re.compile(r"v?\d+\.\d+(?:\.\d+)?(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?\Z")
+
+
+class Raw(NamedTuple):
+    """A claim before its sentence was read: offsets count within its line."""
+
+    start: int
+    end: int
+    kind: str
+    name: str
+    why: str
+    place: str = ""
+    owner: str = ""
+    first: int = 0
+    last: int = 0
+    is_weak: bool = False
+
+
+def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[Raw]:
+    """What one word of code names; nothing when it may be anything."""
+    end = start + len(word)
+    if URL.match(word):
+        return [Raw(start, end, "url", word, why)]
+    if (match := FLAG.match(word)) is not None:
+        return [Raw(start, start + len(match[1]), "flag", match[1], why)]
+    if (match := _PATH_LINE.match(word)) is not None and is_path(match[1]):
+        path = bare_path(match[1])
+        first = int(match[2] or match[4])
+        last = int(match[3] or match[5] or 0)
+        return [Raw(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
+    if (match := _BUNDLE.match(word)) is not None and _is_hash(match[1]):
+        return [Raw(start, end, "bundle", bare_path(word), why)]
+    if UNIT.match(word) and "/" not in word:
+        return [Raw(start, end, "unit", word, why, is_weak=not word.endswith((".service", ".timer")))]
+    if (match := _PATH_SYMBOL.match(word)) is not None and is_path(match[1]) and not match[2].isdigit():
+        parts = re.split(r"::|\.", match[2])
+        at = start + match.start(2)
+        path = bare_path(match[1])
+        return [
+            Raw(start, start + match.end(1), "path", path, why),
+            Raw(at, at + len(match[2]), "method" if len(parts) > 1 else "symbol", parts[-1], why, place=path,
+                 owner=".".join(parts[:-1])),
+        ]  # fmt: skip
+    if _PACKAGE.match(word):
+        return [Raw(start, end, "package", word, why, is_weak=True)]
+    if (match := _PINNED.match(word)) is not None and not is_file(match[1]):
+        return [Raw(start, end, "version", match[2], why, owner=match[1])]
+    if (match := _HOST_PORT.match(word)) is not None and is_port(match[1]):
+        return [Raw(start + match.start(1), start + match.end(1), "port", match[1], why)]
+    if (match := _CONSTANT.match(word)) is not None or (match := _UPPER.match(word)) is not None:
+        return [Raw(start + match.start(1), start + match.end(1), "env", match[1], why)]
+    if (match := ASSIGNED.match(word)) is not None:
+        name = match[1]
+        return [Raw(start + match.start(1), start + match.end(1), "env", name, why, is_weak="_" not in name)]
+    if _COMMIT.match(word) and (len(word) == 40 or not (word.isdigit() or word.isalpha())):
+        return [Raw(start, end, "commit", word, why)]
+    if "/" in word or "\\" in word:
+        return _path_token(word, start, why)
+    if is_file(word):
+        return [Raw(start, end, "path", word, why, is_weak=True)]
+    if is_command or _VERSION.match(word):
+        return []
+    if _HYPHENATED.match(word):
+        return [Raw(start, end, "package", word, why, is_weak=True)]
+    return symbol_token(word, start, why)
+
+
+def _path_token(word: str, start: int, why: str) -> list[Raw]:
+    end = start + len(word)
+    path = word.replace("\\", "/") if re.match(r"(?:[A-Za-z]:)?[\w.-]*\\[\w.\\-]+\Z", word) else word
+    if PATTERN.search(path) or not PATH.match(path) or "//" in path:
+        return []
+    kind = "directory" if path.endswith("/") else "path"
+    bare = bare_path(path)
+    parts = [part for part in bare.split("/") if part not in ("", ".", "..")]
+    if not parts or (len(parts) == 1 and path.startswith("/") and kind == "path" and not is_file(parts[0])):
+        return []  # `/`, `/users`: a route as likely as anything
+    if parts[0] in _MEDIA and len(parts) == 2 and not is_file(parts[1]) and kind == "path":
+        return []
+    if path.startswith(("/", "~")):
+        outside = path.startswith("~") or parts[0] in _ROOTS
+        return [Raw(start, end, kind, bare, why, is_weak=not outside)]
+    is_sure = kind == "directory" or is_file(parts[-1]) or (parts[0] in TOP_FOLDERS and len(parts) > 1)
+    if "." in parts[0][1:] and parts[0].rsplit(".", 1)[-1].lower() in HOSTS and not path.startswith("."):
+        is_sure = False  # github.com/owner/name
+    if len(parts) == 1 and kind == "directory":
+        is_sure = False
+    return [Raw(start, end, kind, bare, why, is_weak=not is_sure)]
+
+
+def symbol_token(word: str, start: int, why: str) -> list[Raw]:
+    body = word
+    generic = re.match(r"(?:\[\])?[*&]*([\w$.:#@-]+?)<[\w$., &*?\[\]:<>]{1,80}>(\(\))?\Z", body)
+    if generic is not None:
+        start, body = start + generic.start(1), generic[1]
+    tag = re.match(r"</?([A-Z][\w.]*) ?/?>\Z", body)
+    if tag is not None:
+        start, body = start + tag.start(1), tag[1]
+    while body[:1] in ("*", "&"):
+        start, body = start + 1, body[1:]
+    call = CALL.match(body)
+    is_call = call is not None
+    if call is not None:
+        body = call[1]
+    elif not _DOTTED.match(body):
+        return []
+    body = body.removesuffix("()")
+    while body[:1] in ("@", "#", ".", "$"):
+        start, body, is_call = start + 1, body[1:], True
+    body = body.rstrip("!?") if len(body) > 1 else body
+    parts = [part for part in re.split(r"\.|::|->|#", body) if part]
+    end = start + len(body)
+    if not parts:
+        return []
+    while len(parts) > 1 and parts[0] in ("self", "this", "cls", "super", "crate", "window", "globalThis", "Self"):
+        parts = parts[1:]
+    last = parts[-1]
+    if len(parts) == 1:
+        if last.lower() in _DULL and not is_call:
+            return []
+        if len(last) < 3 and not is_call:
+            return []
+        return [Raw(start, end, "symbol", last, why, is_weak=not (is_call or _is_odd(last)))]
+    if parts[-1].lower() in HOSTS and all(part.islower() for part in parts):
+        return []
+    if all(part.isdigit() for part in parts[1:]):
+        return []
+    return [Raw(start, end, "method", last, why, owner=".".join(parts[:-1]))]
+
+
+def is_path(word: str) -> bool:
+    if PATTERN.search(word) or not PATH.match(word):
+        return False
+    return is_file(word.rstrip("/").rsplit("/", 1)[-1]) or ("/" in word and word.split("/")[0] in TOP_FOLDERS)
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is a file's, by its ending or because everyone knows it."""
+    if name in _BARE_FILES:
+        return True
+    stem, dot, extension = name.rpartition(".")
+    if not dot or "(" in name:
+        return name[:1] == "." and name[1:].lower() in _EXTENSIONS
+    if not stem:
+        return extension.lower() in _EXTENSIONS or (len(extension) > 3 and extension.isalnum() and extension.islower())
+    return extension.lower() in _EXTENSIONS and (len(extension) > 1 or extension.islower()) and not stem.isdigit()
+
+
+def bare_path(path: str) -> str:
+    while path.startswith("./"):
+        path = path[2:]
+    return path.replace("\\", "/").rstrip("/") or "/"
+
+
+def _is_odd(word: str) -> bool:
+    """Whether a word can hardly be anything but an identifier."""
+    if "_" in word.strip("_") or "$" in word:
+        return True
+    return any(a.islower() and b.isupper() for a, b in pairwise(word))
+
+
+def _is_hash(word: str) -> bool:
+    """Whether this looks like a content hash: digits or capitals amid small letters, no word."""
+    if any(character.isdigit() for character in word):
+        return any(character.isalpha() for character in word)
+    changes = sum(a.islower() and b.isupper() for a, b in pairwise(word))
+    return changes >= 2 or (changes >= 1 and word[0].isupper() and word[1:2].isupper())
+
+
+def is_port(digits: str) -> bool:
+    return 20 < int(digits) < 65_536 and not digits.startswith("0")
+
+
+def code_spans(line: str) -> Iterator[tuple[int, int]]:
+    """The inside of each inline code span of a line. Runs of backticks are paired by length, in one pass."""
+    runs = [(match.start(), match.end()) for match in re.finditer("`+", line)]
+    by_length: dict[int, list[int]] = {}
+    for index, (start, end) in enumerate(runs):
+        by_length.setdefault(end - start, []).append(index)
+    cursor = dict.fromkeys(by_length, 0)
+    index = 0
+    while index < len(runs):
+        start, end = runs[index]
+        same = by_length[end - start]
+        at = cursor[end - start]
+        while at < len(same) and same[at] <= index:
+            at += 1
+        cursor[end - start] = at
+        if at == len(same):
+            index += 1
+            continue
+        closing = runs[same[at]]
+        yield end, closing[0]
+        index = same[at] + 1
