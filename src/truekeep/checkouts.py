@@ -84,7 +84,7 @@ def _remotes(root: str) -> list[str]:
 
 
 def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
-    """The checkout that a memory's repository means: a clone before its worktrees, the first one named before others."""
+    """The checkout that a memory's repository means: a clone before its worktrees, the first before others."""
     wanted = repository.strip().removesuffix(".git").lower()
     if not wanted:
         return None

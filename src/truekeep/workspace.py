@@ -690,7 +690,7 @@ class Workspace:
         return checked
 
     def repair(self, checked: Sequence[Checked], *, dry_run: bool = False) -> tuple[list[Repair], list[str]]:
-        """Write what moved into the memories, and propose the removal of what is gone. Gives the plan and what was done."""
+        """Write what moved into the memories, and propose to drop what is gone. Gives the plan and what was done."""
         truth = self._truth()
         with self._writing("repair memory"):
             vault = self._the_vault()

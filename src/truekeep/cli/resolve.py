@@ -61,7 +61,8 @@ def shown_resolution(resolution: Resolution) -> dict[str, Any]:
 
 def _show(resolution: Resolution) -> None:
     for verdict in resolution.code:
-        click.echo(f"{click.style('code', fg='green', bold=True)}  {printable(verdict.claim.text)}: {verdict.verdict}, {printable(verdict.why)}")
+        said = f"{printable(verdict.claim.text)}: {verdict.verdict}, {printable(verdict.why)}"
+        click.echo(f"{click.style('code', fg='green', bold=True)}  {said}")
     if not resolution.statements:
         click.echo("nothing in memory speaks of it")
         return
@@ -70,10 +71,13 @@ def _show(resolution: Resolution) -> None:
         mark = click.style("★", fg="green") if is_winner else " "
         colour = "red" if item.rank > 4 else "green" if item.rank <= 2 else None
         place = click.style(printable(item.citation), bold=is_winner)
-        click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {click.style(item.trust, fg=colour)}")
+        trust = click.style(item.trust, fg=colour)
+        click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}")
         for line in item.text.strip().split("\n")[:3]:
             click.echo(f"      {clip(printable(line), 140)}")
         for verdict in item.verdicts:
             if verdict.verdict in ("gone", "moved", "changed"):
-                click.echo(click.style(f"      {verdict.verdict}: {printable(verdict.claim.text)}: {printable(verdict.why)}", fg="yellow"))
-    click.echo(f"{click.style('believe', bold=True)} {printable(resolution.winner or 'none of them')}: {printable(resolution.why)}")
+                what = f"{verdict.verdict}: {printable(verdict.claim.text)}: {printable(verdict.why)}"
+                click.echo(click.style(f"      {what}", fg="yellow"))
+    winner = printable(resolution.winner or "none of them")
+    click.echo(f"{click.style('believe', bold=True)} {winner}: {printable(resolution.why)}")

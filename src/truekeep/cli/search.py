@@ -215,7 +215,8 @@ def _show_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> None:
             what = click.style(verdict.verdict, fg=colour)
             click.echo(f"   {what} {printable(clip(verdict.claim.text, 60))}: {printable(verdict.why)}")
     if holds := sum(verdict.verdict == "confirmed" for verdict in verdicts):
-        click.echo(click.style(f"   {holds} of {len(verdicts)} claims confirmed against current code", fg="green", dim=True))
+        what = f"{holds} of {len(verdicts)} claims confirmed against current code"
+        click.echo(click.style(f"   {what}", fg="green", dim=True))
 
 
 def _show_lines(hit: Hit) -> None:
@@ -270,6 +271,7 @@ def get(
 
 
 def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:
-    plain = {key: value for key, value in excerpt._asdict().items() if key not in ("verdicts", "checked_at", "unchecked")}
+    ours = ("verdicts", "checked_at", "unchecked")
+    plain = {key: value for key, value in excerpt._asdict().items() if key not in ours}
     told = shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
     return {**plain, "next": excerpt.next, **told}

@@ -216,7 +216,8 @@ def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
             continue
         at = f" at {item.head[:10]}" if item.head else ""
         doing = f", {item.doing} in progress" if item.doing else ""
-        where = f"{printable(item.repository or ', '.join(Path(root).name for root in item.roots) or 'no repository')}{at}{doing}"
+        held_against = item.repository or ", ".join(Path(root).name for root in item.roots) or "no repository"
+        where = f"{printable(held_against)}{at}{doing}"
         click.echo(
             f"{click.style(printable(item.path or 'standard input'), bold=True)}  {click.style(where, dim=True)}"
         )
@@ -261,7 +262,8 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
     for repair in repairs if dry_run else ():
         for edit in repair.edits:
             click.echo(
-                f"would write {printable(repair.path)}:{edit.verdict.claim.line}  {printable(edit.verdict.claim.text)} → {printable(edit.new)}"
+                f"would write {printable(repair.path)}:{edit.verdict.claim.line}  "
+                f"{printable(edit.verdict.claim.text)} → {printable(edit.new)}"
             )
         if repair.draft is not None:
             click.echo(f"would propose to drop from {printable(repair.path)}: draft {repair.draft.id}")

@@ -190,7 +190,7 @@ class Verifier:
     def _compare(
         self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None], *, keep: bool
     ) -> list[Verdict | None]:
-        """Tell `changed` from confirmed: by what the last check saw, else by the commit that the memory was written at."""
+        """Tell `changed` from confirmed: by what the last check saw, else by the commit of the memory."""
         result = [_with_body(world, verdict) for verdict in verdicts]
         verdicts = tuple(result)
         prints = self._prints({question.memory for question in questions if question.memory})
@@ -255,7 +255,8 @@ def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
 
 def _as_changed(question: Question, verdict: Verdict, since: str) -> Verdict:
     return changed(
-        question, "body-changed", f"still in {verdict.place}, but its code changed {since}", verdict.place, seen=verdict.seen,
+        question, "body-changed", f"still in {verdict.place}, but its code changed {since}", verdict.place,
+        seen=verdict.seen,
         dirty=verdict.is_dirty,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from truekeep.verify.store import Store
 from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_past
 
 _DAY = 86_400
+_NEVER = 1 << 60
 _STEPS = 60  # renames that one path is followed through
 # Days: where to look for something that has no date.
 _AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)
@@ -144,16 +145,16 @@ class Past:
                 self.store.run("DELETE FROM step WHERE repository = ?", (self.key,))
             self.store.many("INSERT INTO step VALUES (?, ?, ?, ?, ?)", [(self.key, *row) for row in rows])
             self.store.run(
-                "INSERT INTO history VALUES (?, ?, ?) ON CONFLICT (repository) DO UPDATE SET newest = excluded.newest"
-                + ("" if keep else ", since = excluded.since"),
-                (self.key, self.state.head, since),
+                "INSERT INTO history VALUES (?, ?, ?) ON CONFLICT (repository)"
+                " DO UPDATE SET newest = excluded.newest, since = min(since, excluded.since)",
+                (self.key, self.state.head, since if not keep else _NEVER),
             )
 
     def _log(self, revisions: str, *how: str, since: int) -> tuple[list[tuple[int, str, str, str]], GitFailed | None]:
         limit = [f"--since=@{since}"] if since else []
         raw, failure = self.git.try_run(
-            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", *how, "--name-status", "-z", "--no-decorate",
-            "--format=%x02%H %ct", *limit, revisions, "--", timeout=120,
+            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", *how, "--name-status", "-z",
+            "--no-decorate", "--format=%x02%H %ct", *limit, revisions, "--", timeout=120,
         )  # fmt: skip
         return list(_records(raw)), failure
 
@@ -243,7 +244,7 @@ class Past:
         if tree is None:
             self._check_time()
             try:
-                tree = read_past(self.git, self.store, self.key, commit, deadline=self.deadline)
+                tree = read_past(self.git, self.store, commit, deadline=self.deadline)
             except GitFailed as error:
                 self.problem = error.why
                 return None
@@ -309,7 +310,8 @@ class Past:
             self._check_time()
             try:
                 lines = self.git.lines(
-                    "log", "-1", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%H %ct", f"-S{word}",
+                    "log", "-1", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%H %ct",
+                    f"-S{word}",
                     f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *paths, timeout=20,
                 )  # fmt: skip
             except GitFailed:

@@ -98,9 +98,11 @@ def _following(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
         said = [
             item
             for item in verdicts
-            if item.claim.line == place.line and item.claim.place == place.name and item.claim.kind in ("symbol", "method")
+            if item.claim.kind in ("symbol", "method")
+            and (item.claim.line, item.claim.place) == (place.line, place.name)
         ]
-        heirs = {item.place.partition(":")[0] for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"}
+        left = [item for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"]
+        heirs = {item.place.partition(":")[0] for item in left}
         if said and len(heirs) == 1 and all(item.verdict == MOVED for item in said):
             edits.append(Edit(place.start, place.end, respelled(place.text, place.name, heirs.pop()), said[0]))
     return edits
@@ -121,7 +123,8 @@ def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
         if number not in doomed:
             kept.append(line)
             continue
-        spans = [(item.claim.start - offsets[number - 1], item.claim.end - offsets[number - 1]) for item in doomed[number]]
+        begin = offsets[number - 1]
+        spans = [(item.claim.start - begin, item.claim.end - begin) for item in doomed[number]]
         rest = _without_sentences(line, spans)
         if rest:
             kept.append(rest)

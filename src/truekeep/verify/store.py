@@ -1,4 +1,4 @@
-"""What verification has seen before: facts by blob, the last look at each checkout, history, answers. All of it derived.
+"""What verification has seen before: facts by blob, the last look at each checkout, history, answers. All derived.
 
 One SQLite file beside the index. Facts belong to a blob (its id and language), so worktrees, clones and old commits
 share them, and a second run reads only what changed. Deleting the file costs time and nothing else; a damaged one is
@@ -23,10 +23,14 @@ CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a 
 CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
 CREATE TABLE mentions (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);   -- the words of its comments, or of a document
 CREATE TABLE outline (id INTEGER PRIMARY KEY, definitions TEXT NOT NULL);
-CREATE TABLE body (id INTEGER NOT NULL, start INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (id, start)) WITHOUT ROWID;
+CREATE TABLE body (
+  id INTEGER NOT NULL, start INTEGER NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (id, start)
+) WITHOUT ROWID;
 CREATE TABLE checkout (root TEXT PRIMARY KEY, listing BLOB, state TEXT NOT NULL);
 CREATE TABLE history (repository TEXT PRIMARY KEY, newest TEXT NOT NULL, since INTEGER NOT NULL);
-CREATE TABLE step (repository TEXT NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL);
+CREATE TABLE step (
+  repository TEXT NOT NULL, at INTEGER NOT NULL, id TEXT NOT NULL, old TEXT NOT NULL, new TEXT NOT NULL
+);
 CREATE INDEX step_old ON step(repository, old);
 CREATE INDEX step_new ON step(repository, new);
 CREATE TABLE answer (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

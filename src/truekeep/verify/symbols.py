@@ -1,4 +1,4 @@
-"""Symbols: defined in code now, moved to another file, gone since a commit; flags, settings and constants by their word.
+"""Symbols: defined in code now, moved to another file, gone since a commit; flags and constants by their word.
 
 A word that still occurs is no proof: what is only named in comments, documents or tests is not there. What was never
 here (another project's function) is no claim about this repository, so `gone` needs an old commit that had it.
@@ -102,7 +102,8 @@ class Symbols:
             return [spot for spot in then.spots if spot.path == claim.place]
         for commit in self.world.past.checkpoints():
             tree = self.world.past.file(commit, claim.place)
-            found = [Spot(claim.place, item, tree) for item in tree.outlines([claim.place])[claim.place] if item.name == claim.name]
+            items = tree.outlines([claim.place])[claim.place]
+            found = [Spot(claim.place, item, tree) for item in items if item.name == claim.name]
             if found:
                 return found
         return []
@@ -163,7 +164,8 @@ class Symbols:
         commit = place.trail.commit if place.trail else None
         why = f"its file is now {place.path}; defined at line {spot.outline.line}"
         return moved(
-            question, "file-renamed", why, spot.cite, commit=commit.id if commit else "", day=commit.day if commit else "",
+            question, "file-renamed", why, spot.cite, commit=commit.id if commit else "",
+            day=commit.day if commit else "",
         )  # fmt: skip
 
     def _method(self, question: Question) -> Verdict | None:
@@ -277,14 +279,15 @@ class Symbols:
         if claim.owner:
             elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)] or elsewhere
         before = self._in_file_then(question, then)
-        if not before and place is not None and place.path:
-            if line := self.world.find_word(place.path, claim.name):
-                cite = f"{place.path}:{line}"
-                if claim.is_definite and len(elsewhere) == 1 and question.written_at is None:
-                    return moved(question, "defined-elsewhere", f"now defined in {elsewhere[0].cite}", elsewhere[0].cite)
-                if place.is_moved:
-                    return moved(question, "file-renamed", f"its file is now {place.path}", cite)
-                return confirmed(question, "used", f"named in {cite}, not defined there", cite)
+        line = self.world.find_word(place.path, claim.name) if not before and place is not None and place.path else 0
+        if line and place is not None:
+            cite = f"{place.path}:{line}"
+            if claim.is_definite and len(elsewhere) == 1 and question.written_at is None:
+                only = elsewhere[0]
+                return moved(question, "defined-elsewhere", f"now defined in {only.cite}", only.cite)
+            if place.is_moved:
+                return moved(question, "file-renamed", f"its file is now {place.path}", cite)
+            return confirmed(question, "used", f"named in {cite}, not defined there", cite)
         if not elsewhere:
             return self._lost(question, then)
         if not before:
@@ -416,7 +419,8 @@ class Symbols:
 
 
 _MODULE_ENDINGS = (
-    ".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".tsx", "/index.ts", "/index.js", ".go", ".rb", ".java", ".kt",
+    ".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".tsx", "/index.ts", "/index.js", ".go", ".rb", ".java",
+    ".kt",
     ".php", ".ex", ".lua",
 )  # fmt: skip
 
@@ -460,7 +464,7 @@ def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
 
 
 def _is_telling(spots: Sequence[Spot]) -> bool:
-    """Whether a lost definition weighs more than a use: a function or a type is defined somewhere, or it is not here."""
+    """Whether a lost definition weighs more than a use: a function or a type is defined, or it is not here."""
     return any(
         spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")
         for spot in spots

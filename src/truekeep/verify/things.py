@@ -1,5 +1,7 @@
-"""Everything that is neither a path nor a symbol: commits, packages, versions, scripts, ports, units, containers, bundles,
-links, decisions. Each by the place that answers for it, and unverifiable where nothing does."""
+"""Everything that is neither a path nor a symbol: commits, packages, versions, scripts, ports, units, bundles, decisions.
+
+Each is asked of the place that answers for it, and is unverifiable where nothing does.
+"""
 
 from __future__ import annotations
 
@@ -458,11 +460,13 @@ def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict
 # Decisions.
 
 _CHOSEN = re.compile(
-    r"\b(?:use|using|chose|choose|picked|adopt(?:ed)?|go(?:ing)? with|went with|switch(?:ed)? to|mov(?:e|ed) to|standardi[sz]e[d]? on|settled on"
+    r"\b(?:use|using|chose|choose|picked|adopt(?:ed)?|go(?:ing)? with|went with|switch(?:ed)? to|mov(?:e|ed) to"
+    r"|standardi[sz]e[d]? on|settled on"
     r"|opted for|prefer)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)", re.IGNORECASE
 )  # fmt: skip
 _REJECTED = re.compile(
-    r"\b(?:over|instead of|rather than|not|from|and dropped|dropping|replacing|replaces)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)",
+    r"\b(?:over|instead of|rather than|not|from|and dropped|dropping|replacing"
+    r"|replaces)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)",
     re.IGNORECASE,
 )
 
@@ -495,7 +499,7 @@ def check_decision(world: World, question: Question) -> Verdict:
                 day=day,
             )
         if against and not listed:
-            other, found = against[0]
+            _, found = against[0]
             path, package = found[0]
             if package.is_direct:
                 return gone(

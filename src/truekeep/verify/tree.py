@@ -639,7 +639,7 @@ class PastTree(Tree):
             yield path, data
 
 
-def read_past(git: Git, store: Store, repository: str, commit: str, *, deadline: float | None = None) -> PastTree:
+def read_past(git: Git, store: Store, commit: str, *, deadline: float | None = None) -> PastTree:
     """The tree of an old commit, with the facts of its blobs; those that nobody has seen yet are read from git."""
     entries = []
     for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):

@@ -1,4 +1,4 @@
-"""A verdict: what today's code says to one claim. Never a bare word: always why, by what evidence, and how far to trust it."""
+"""A verdict: what today's code says to one claim, why, by what evidence, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -47,29 +47,61 @@ class Question(NamedTuple):
 
 
 def confirmed(
-    question: Question, reason: str, why: str, place: str = "", *, rank: int = CODE, seen: str = "", dirty: bool = False,
-    candidates: tuple[str, ...] = (), commit: str = "", day: str = "",
-) -> Verdict:  # fmt: skip
+    question: Question,
+    reason: str,
+    why: str,
+    place: str = "",
+    *,
+    rank: int = CODE,
+    seen: str = "",
+    dirty: bool = False,
+    candidates: tuple[str, ...] = (),
+    commit: str = "",
+    day: str = "",
+) -> Verdict:
     return Verdict(question.claim, CONFIRMED, reason, why, place, candidates, commit, day, rank, dirty, seen)
 
 
 def moved(
-    question: Question, reason: str, why: str, place: str, *, commit: str = "", day: str = "", rank: int = CODE, seen: str = "",
+    question: Question,
+    reason: str,
+    why: str,
+    place: str,
+    *,
+    commit: str = "",
+    day: str = "",
+    rank: int = CODE,
+    seen: str = "",
     dirty: bool = False,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     return Verdict(question.claim, MOVED, reason, why, place, (), commit, day, rank, dirty, seen)
 
 
 def changed(
-    question: Question, reason: str, why: str, place: str, *, commit: str = "", day: str = "", seen: str = "", dirty: bool = False
-) -> Verdict:  # fmt: skip
+    question: Question,
+    reason: str,
+    why: str,
+    place: str,
+    *,
+    commit: str = "",
+    day: str = "",
+    seen: str = "",
+    dirty: bool = False,
+) -> Verdict:
     return Verdict(question.claim, CHANGED, reason, why, place, (), commit, day, CODE, dirty, seen)
 
 
 def gone(
-    question: Question, reason: str, why: str, *, place: str = "", commit: str = "", day: str = "",
-    candidates: tuple[str, ...] = (), rank: int = GIT,
-) -> Verdict:  # fmt: skip
+    question: Question,
+    reason: str,
+    why: str,
+    *,
+    place: str = "",
+    commit: str = "",
+    day: str = "",
+    candidates: tuple[str, ...] = (),
+    rank: int = GIT,
+) -> Verdict:
     return Verdict(question.claim, GONE, reason, why, place, candidates, commit, day, rank)
 
 
