@@ -1,5 +1,5 @@
 #!/bin/sh
-# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, explained.
+# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, verified, repaired, explained.
 # Everything happens below ./demo-home; nothing of yours is touched.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,6 +30,23 @@ for name in shop billing; do
     git -C "$HOME/repos/$name" remote add origin "https://git.example/acme/$name.git"
     echo "  ~/repos/$name"
 done
+
+commit() { git -C "$HOME/repos/shop" add -A && git -C "$HOME/repos/shop" -c user.name=demo -c user.email=demo@example.invalid commit -qm "$1"; }
+mkdir -p "$HOME/repos/shop/app"
+cat > "$HOME/repos/shop/app/carts.py" <<'END'
+"""Carts live in Redis and are gone after 48 hours."""
+
+CART_TTL = 48 * 3600
+
+
+def load_cart(session):
+    return session.redis.get(f"cart:{session.id}")
+
+
+def merge_carts(old, new):
+    return {**old, **new}
+END
+commit "Carts in Redis"
 
 say "One canonical memory"
 run init --repo "$HOME/repos/*"
@@ -98,6 +115,49 @@ run search ERR_INVOICE_4417 -n 1 --explain
 say "Misspelt, and filed a minute ago"
 run search "conection rset on staging" -n 1 --explain
 
+say "Truth. A card says where things are; every claim in it is held against the code"
+cat > "$memory/cards/carts.md" <<END
+---
+topic: How carts are kept
+category: project-context
+tags: [carts]
+created: $(date +%F)
+updated: $(date +%F)
+repository: git.example/acme/shop
+---
+
+- \`load_cart\` is defined in \`app/carts.py\`; the lifetime is \`CART_TTL\`.
+- Two carts meet in \`merge_carts\` (\`app/carts.py:10\`).
+END
+run verify memory/cards/carts.md --all
+
+say "The code moves on: a file is renamed, a line is added, a function goes"
+cd "$HOME/repos/shop"
+git mv app/carts.py app/baskets.py
+cat > app/baskets.py <<'END'
+"""Carts live in Redis and are gone after 48 hours."""
+
+CART_TTL = 48 * 3600
+CART_PREFIX = "cart"
+
+
+def load_cart(session):
+    return session.redis.get(f"{CART_PREFIX}:{session.id}")
+END
+commit "Carts are baskets now; merging went to the client"
+cd "$HOME"
+run verify
+
+say "Whoever searches is told"
+run search "where is the cart lifetime set" -n 1
+
+say "Repair: what moved is written in place, what is gone is proposed for review"
+run verify --fix
+printf '%s$ tail -2 memory/cards/carts.md%s\n' "$dim" "$plain"
+tail -2 "$memory/cards/carts.md"
+run history memory/cards/carts.md
+run review list
+
 say "The ledger: every act, every line"
 run history
 run why TOOLS.md:2
@@ -110,6 +170,7 @@ cat <<END
   workspace   demo-home/.openclaw/workspace   (plain Markdown: cards, MEMORY.md, TOOLS.md)
   search      HOME=\$PWD/demo-home .venv/bin/truekeep search "what runs before a push" --explain
   review      HOME=\$PWD/demo-home .venv/bin/truekeep review list
+  verify      HOME=\$PWD/demo-home .venv/bin/truekeep verify --all
   undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
   commands    docs/commands.md
 END

@@ -279,7 +279,7 @@ class Truth:
                 if staging.read(repair.draft.path) is None:
                     staging.put(repair.draft.path, render_draft(repair.draft), 0)
                     books.act(staging, Entry(at=at, verb="proposed", actor=actor, note=repair.draft.id))
-                    told.append(f"{repair.path}: removal proposed as draft {repair.draft.id}")
+                    told.append(f"{repair.path}: to drop what is gone is proposed as draft {repair.draft.id}")
         return told
 
 

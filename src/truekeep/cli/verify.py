@@ -76,7 +76,7 @@ def verify(
     if as_json:
         print_json("verify", shown_checked(checked, repairs, done))
     else:
-        _show(checked, show_all=given["show_all"] or given["from_stdin"])
+        _show(checked, show_all=given["show_all"] or given["from_stdin"], is_fixed=given["fix"])
         _show_repairs(repairs, done, dry_run=given["dry_run"])
     rot = any(verdict.is_rot for item in checked for verdict in item.verdicts)
     return EXIT_ROT if rot and given["exit_code"] else 0
@@ -207,7 +207,7 @@ def _stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
+def _show(checked: Sequence[Checked], *, show_all: bool, is_fixed: bool) -> None:
     from truekeep.verify.kept import count_verdicts
 
     for item in checked:
@@ -231,7 +231,7 @@ def _show(checked: Sequence[Checked], *, show_all: bool) -> None:
     parts = [click.style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
     click.echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
     _show_reasons(checked, show_all=show_all)
-    if (counts["moved"] or counts["gone"]) and checked and checked[0].path:
+    if (counts["moved"] or counts["gone"]) and checked[0].path and not is_fixed:
         click.echo("next: truekeep verify --fix writes the moves and proposes what to drop")
 
 
@@ -268,7 +268,7 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
         if repair.draft is not None:
             click.echo(f"would propose to drop from {printable(repair.path)}: draft {repair.draft.id}")
     for line in done:
-        click.echo(click.style("repaired ", fg="green") + printable(line))
+        click.echo(click.style("done     ", fg="green") + printable(line))
     for repair in repairs:
         for line in repair.left:
             click.echo(click.style("by hand  ", fg="yellow") + printable(line))

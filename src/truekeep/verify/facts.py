@@ -20,9 +20,9 @@ _FLAG = re.compile(rb"(?<![\w-])--[A-Za-z][\w-]*")
 _KEBAB = re.compile(rb"[\"'`]([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[\"'`=]")
 _DOCUMENTS = (".md", ".mdx", ".rst", ".txt", ".adoc", ".markdown", ".org", ".pod", ".tex", ".rdoc", ".textile", ".wiki")
 _OPAQUE = tuple(
-    ".po .pot .mo .svg .png .jpg .jpeg .gif .ico .webp .woff .woff2 .ttf .eot .pdf .zip .gz .bz2 .xz .zst .tar .whl .egg "
-    ".jar .class .pyc .so .o .a .dll .exe .mp3 .mp4 .wav .ogg .webm .mov .avi .min.js .min.css .map .snap .sqlite .db "
-    ".parquet .geojson .ipynb .csv .tsv".split()
+    ".po .pot .mo .svg .png .jpg .jpeg .gif .ico .webp .woff .woff2 .ttf .eot .pdf .zip .gz .bz2 .xz .zst .tar .whl "
+    ".egg .jar .class .pyc .so .o .a .dll .exe .mp3 .mp4 .wav .ogg .webm .mov .avi .min.js .min.css .map .snap "
+    ".sqlite .db .parquet .geojson .ipynb .csv .tsv".split()
 )
 _LOCKS = frozenset(
     "package-lock.json yarn.lock pnpm-lock.yaml bun.lock Cargo.lock poetry.lock uv.lock Pipfile.lock "

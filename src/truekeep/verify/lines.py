@@ -295,10 +295,21 @@ def _quoted(world: World, question: Question, path: str, lines: list[str]) -> Fo
     return None
 
 
-def _versions(world: World, path: str) -> Iterator[bytes]:
-    """A file as it was at the checkpoints that have it, the newest first."""
+def _trees(world: World, path: str) -> Iterator[PastTree]:
+    """A file as it was: just before it was taken away, else at the checkpoints that have it, the newest first."""
+    last = world.past.last_version(path) if not world.now.has(path) else None
+    if last is not None:
+        yield last
+        return
     for commit in world.past.checkpoints():
-        data = world.past.file(commit, path).text(path)
+        tree = world.past.file(commit, path)
+        if tree.has(path):
+            yield tree
+
+
+def _versions(world: World, path: str) -> Iterator[bytes]:
+    for tree in _trees(world, path):
+        data = tree.text(path)
         if data is not None:
             yield data
 
@@ -318,8 +329,7 @@ def _was_there(world: World, question: Question) -> bool:
 
 def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, Outline] | None:
     """The definition of a name that a file had at a checkpoint."""
-    for commit in world.past.checkpoints():
-        tree = world.past.file(commit, path)
+    for tree in _trees(world, path):
         for item in tree.outlines([path])[path]:
             if item.name == name:
                 return tree, item
@@ -329,9 +339,7 @@ def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, Outli
 def _began_at(world: World, path: str, name: str, line: int) -> bool:
     """Whether an earlier version of a file defined this name at this very line."""
     return any(
-        item.name == name and item.line == line
-        for commit in world.past.checkpoints()
-        for item in world.past.file(commit, path).outlines([path])[path]
+        item.name == name and item.line == line for tree in _trees(world, path) for item in tree.outlines([path])[path]
     )
 
 

@@ -18,7 +18,8 @@ from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_pas
 _DAY = 86_400
 _NEVER = 1 << 60
 _STEPS = 60  # renames that one path is followed through
-# Days: where to look for something that has no date.
+# Where to look for something that has no date: so many commits back, then so many days.
+_BACK = (1, 2, 4, 8, 16, 32, 64, 128)
 _AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)
 
 
@@ -97,6 +98,17 @@ class Past:
 
     def oldest(self) -> int:
         return self._main_line[-1][1] if self._main_line else 0
+
+    # Names that were never anything here: so many texts speak of other projects' code that it pays to remember.
+
+    def never_until(self, name: str) -> int:
+        """Up to when a name is known to have been in no code; 0 when nobody has looked."""
+        return int(self.store.answer(f"never {self.key} {name}") or 0)
+
+    def remember_never(self, names: Iterable[str]) -> None:
+        with self.store.transaction():
+            for name in names:
+                self.store.remember(f"never {self.key} {name}", str(self.state.head_at))
 
     # Files.
 
@@ -217,6 +229,39 @@ class Past:
         )
         return [row[0] for row in rows]
 
+    def left(self, path: str) -> Commit | None:
+        """The last commit that took a path away, by renaming or deleting it."""
+        row = self.store.row(
+            "SELECT id, at FROM step WHERE repository = ? AND old = ? ORDER BY at DESC LIMIT 1", (self.key, path)
+        )
+        return Commit(row[0], row[1]) if row is not None else None
+
+    def added(self, commit: str) -> list[str]:
+        """The files that a commit added."""
+        try:
+            raw = self.git.run(
+                "diff-tree",
+                "-r",
+                "-z",
+                "--no-commit-id",
+                "--no-renames",
+                "--diff-filter=A",
+                "--name-only",
+                "--root",
+                commit,
+            )
+        except GitFailed:
+            return []
+        return [_shown(item) for item in raw.split(b"\0") if item][:2_000]
+
+    def last_version(self, path: str) -> PastTree | None:
+        """A file as it was just before it was taken away."""
+        commit = self.left(path)
+        if commit is None:
+            return None
+        tree = self.file(Commit(f"{commit.id}^", commit.at), path)
+        return tree if tree.has(path) else None
+
     def elsewhere(self, path: str) -> Commit | None:
         """The last commit on any branch that touches a path."""
         return self.last_touch(path, "--all")
@@ -259,13 +304,16 @@ class Past:
 
     @cached_property
     def _checkpoints(self) -> list[Commit]:
-        found: list[Commit] = []
+        line = self._main_line
+        found = [Commit(*line[back]) for back in _BACK if back < len(line)]
         for days in _AGES:
             commit = self.commit_at(self.state.head_at - days * _DAY)
             if commit is None:
                 break
-            if commit.id not in (self.state.head, *(item.id for item in found)):
+            if not found or commit.at < found[-1].at:
                 found.append(commit)
+        if line and found and found[-1].id != line[-1][0] and len(line) < 2 * _BACK[-1]:
+            found.append(Commit(*line[-1]))
         if self._main_line and found and self.state.head_at - self.oldest() > 2 * _AGES[-1] * _DAY:
             middle = self.commit_at((found[-1].at + self.oldest()) // 2)
             if middle is not None:

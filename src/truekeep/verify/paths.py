@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from truekeep.verify.past import Trail
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
-from truekeep.verify.world import World
+from truekeep.verify.world import World, is_code
 
 
 class Place(NamedTuple):
@@ -35,6 +35,9 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return _moved(question, place)
     if place is not None and place.trail is not None:
         commit = place.trail.commit
+        if not is_folder and (heir := _contents_heir(world, name.strip("/"))):
+            why = f"its contents went to {heir} in {commit.id[:10]} on {commit.day}"
+            return moved(question, "contents-moved", why, heir, commit=commit.id, day=commit.day, rank=GIT)
         what = f"deleted in {commit.id[:10]} on {commit.day}"
         if world.past.problem:
             return unverifiable(
@@ -150,6 +153,21 @@ def _moved_folder(world: World, folder: str, question: Question) -> Place | None
     if best and heirs[best] * 5 >= alive * 3 and world.now.has_folder(best):
         return Place(best, is_moved=True, trail=last._replace(path=best))
     return Place("", trail=last._replace(path="", last=best or folder))
+
+
+def _contents_heir(world: World, path: str) -> str:
+    """The one file that was added when this one was deleted and that defines most of what it did; empty: none."""
+    past = world.past
+    commit, before = past.left(path), past.last_version(path)
+    if commit is None or before is None:
+        return ""
+    names = {item.name for item in before.outlines([path])[path] if not item.scope}
+    added = [other for other in past.added(commit.id) if world.now.has(other) and is_code(other) == is_code(path)]
+    if not names or not added or len(added) > 50:
+        return ""
+    defined = {other: {item.name for item in items} for other, items in world.now.outlines(added).items()}
+    heirs = [other for other in added if len(names & defined[other]) * 5 >= len(names) * 3]
+    return heirs[0] if len(heirs) == 1 and len(names & defined[heirs[0]]) > 1 else ""
 
 
 def _was_folder(world: World, name: str) -> bool:

@@ -270,6 +270,7 @@ def _heredoc(opens: bytes, word: bytes) -> _Token:
 
 
 _TEMPLATE = rb"[^`\\$]*+(?:(?:\\.|\$(?!\{)|\$\{[^{}`\"'/\\]*+\})[^`\\$]*+)*+(?:`|(?P<nested>\$\{)|\\?\Z)"
+_PYTHON = (_tripled(b'"'), _tripled(b"'"), _string(b'"'), _string(b"'"))
 _TOKENS = {
     "//": _Token(rb"//[^\n]*+"),
     "// no url": _Token(rb"/(?<!:/)/[^\n]*+"),
@@ -317,6 +318,10 @@ _TOKENS = {
     '""" raw': _tripled(b'"', raw=True),
     "`": _Token(rb"`[^`]*+(?:`|\Z)", b"`"),
     "` template": _Token(b"`" + _TEMPLATE, b"`"),
+    "statement": _Token(
+        rb"\n[ \t]*+[rRuU]?+(?:" + b"|".join(token.pattern for token in _PYTHON) + rb")(?=[ \t]*+[\r\n#;])(?P<statement>)",
+        rb"\n[ \t]*+[rRuU]?+(?:" + b"|".join(token.pattern for token in _PYTHON[2:]) + rb")(?=[ \t]*+[\r\n#;])(?P<statement>)",
+    ),
     "/re/": _Token(
         # A slash begins a regular expression where a value may stand: behind an operator, a bracket, some words.
         rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n][ \t]/)|(?<=\breturn /)"
@@ -340,7 +345,7 @@ _TOKENS = {
 }
 # The comments and the strings of each language, in the order in which they are tried.
 _LEXES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "python": (("#",), ('"""', "'''", '"', "'")),
+    "python": (("#",), ("statement", '"""', "'''", '"', "'")),
     "javascript": (("/* */", "// no url"), ('"', "' no word", "` template", "/re/")),
     "go": (("/* */", "//"), ('"', "`", "' char")),
     "rust": (("/* nesting */", "//"), ('r"', '" lines', "' char")),
@@ -380,11 +385,18 @@ _LEXES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _LEXES["typescript"] = _LEXES["javascript"]
 
-_Painter = Callable[[re.Match[bytes]], bytes]
+_Paint = Callable[[re.Match[bytes]], bytes]
+_Odd = list[re.Match[bytes]]
+_Painter = Callable[[bytes, _Odd], _Paint]
 
 
 class _Lexis(NamedTuple):
-    """The tokens of a language as one alternation, in which a comment has the group "comment"."""
+    """The tokens of a language as one alternation.
+
+    The last group of a match tells what it is: nothing for a string, "comment", "statement" for a Python string on
+    lines of its own. A painter puts others aside: "nested" is a template literal up to the code in it, "open" is what
+    ends with the text.
+    """
 
     tokens: re.Pattern[bytes]
     single: re.Pattern[bytes]
@@ -396,35 +408,26 @@ def _lexis(language: str) -> _Lexis:
 
     def compiled(pattern: Callable[[_Token], bytes]) -> re.Pattern[bytes]:
         comment = b"(?:" + b"|".join(map(pattern, comments)) + b")(?P<comment>)"
-        return re.compile(b"|".join((comment, *map(pattern, strings))), re.DOTALL)
+        return re.compile(b"(?:" + b"|".join((comment, *map(pattern, strings))) + rb")(?P<open>\Z)?+", re.DOTALL)
 
     return _Lexis(compiled(lambda token: token.pattern), compiled(lambda token: token.single or token.pattern))
 
 
-def _paint(data: bytes, language: str, painter: Callable[[bytes], _Painter]) -> bytes:
+def _paint(data: bytes, language: str, painter: _Painter) -> bytes:
     """The text with its comments and strings as a painter returns them, all of the same length."""
     lexis = _lexis(language)
     text = b"\n" + data + b"\n"  # a pattern may begin with the break before a line; what is closed ends before the last
-    paint = painter(text)
-    last = None
-    nested = False
-
-    def watch(match: re.Match[bytes]) -> bytes:
-        nonlocal last, nested
-        last = match
-        if match.lastgroup == "nested":
-            nested = True
-        return paint(match)
-
-    painted = lexis.tokens.sub(watch, text)
-    if nested:
-        painted = _paint_templates(text, lexis, painter(text))
-    elif last is not None and last.end() == len(text):
-        painted = painted[: last.start()] + lexis.single.sub(painter(text[last.start() :]), text[last.start() :])
+    odd: _Odd = []
+    painted = lexis.tokens.sub(painter(text, odd), text)
+    if odd and any(match.lastgroup == "nested" for match in odd):
+        painted = _paint_templates(text, lexis, painter(text, []))
+    elif odd and odd[-1].end() == len(text):
+        at = odd[-1].start()
+        painted = painted[:at] + lexis.single.sub(painter(text[at:], []), text[at:])
     return painted[1:-1]
 
 
-def _paint_templates(text: bytes, lexis: _Lexis, paint: _Painter) -> bytes:
+def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> bytes:
     """As `sub` does, for a text with code inside of template literals that is not plain: this needs a stack."""
     braces = _braced_tokens(lexis)
     depths: list[int] = []
@@ -459,59 +462,64 @@ def _braced_tokens(lexis: _Lexis) -> re.Pattern[bytes]:
     return re.compile(lexis.tokens.pattern + rb"|[{}]", re.DOTALL)
 
 
-def _without_comments(text: bytes) -> _Painter:  # noqa: ARG001 - a painter may look around; this one need not
+def _without_comments(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001 - a painter may look around
     def paint(match: re.Match[bytes]) -> bytes:
-        return match[0].translate(_BLANK) if match.lastgroup == "comment" else match[0]
+        group = match.lastgroup
+        if group is None:
+            return match[0]
+        if group == "comment":
+            return match[0].translate(_BLANK)
+        odd.append(match)
+        return match[0]
 
     return paint
 
 
-def _without_strings(text: bytes) -> _Painter:  # noqa: ARG001
+def _without_strings(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001
     def paint(match: re.Match[bytes]) -> bytes:
+        if match.lastgroup is not None:
+            odd.append(match)
         return match[0].translate(_OPAQUE)
 
     return paint
 
 
-def _without_docstrings(text: bytes) -> _Painter:
+def _without_docstrings(text: bytes, odd: _Odd) -> _Paint:
     """Blanks comments, and strings that are statements by themselves. A string that is a value stays.
 
     A string is a statement when it has its lines for itself and no expression goes on into it: before it stands
     nothing, a colon that ends a header, or a complete expression.
     """
-    last = 0  # where the previous token ended
+    last = 0  # where the previous comment ended
     before = b""  # the end of the code before that
 
     def paint(match: re.Match[bytes]) -> bytes:
         nonlocal last, before
+        group = match.lastgroup
+        if group is None:
+            return match[0]
         start, end = match.span()
-        token = match[0]
-        if token[0] == _HASH:
-            before = text[last:start].rstrip()[-12:] or before
+        code = text[max(last, start - 200) : start].rstrip()[-12:]
+        if group == "comment":
+            before = code or before
             last = end
             return b" " * (end - start)
-        triple = token.startswith((b'"""', b"'''"))
-        if triple or text[end : end + 1] in b"\r\n":
-            code, line, rest = text[last:start].rpartition(b"\n")
-            if line and not rest.strip(b" \trRuU") and text[end : end + 80].lstrip(b" \t")[:1] in b"\r\n#;":
-                before = code.rstrip()[-12:] or before
-                if _ends_statement(before, triple=triple):
-                    last = end
-                    return token.translate(_BLANK)
-        last = end
-        before = b'"'
-        return token
+        if group == "open":
+            odd.append(match)
+        elif _ends_statement(code or (before if start - last < 200 else b"?"), match[0].lstrip(b" \t\r\nrRuU")):
+            return match[0].translate(_BLANK)
+        return match[0]
 
     return paint
 
 
-def _ends_statement(before: bytes, *, triple: bool) -> bool:
-    """Whether a string on a line of its own behind this code is a statement."""
+def _ends_statement(before: bytes, token: bytes) -> bool:
+    """Whether a string on lines of its own behind this code is a statement."""
     if not before:
         return True
     if before.endswith(b":"):
         return before[-2:-1] not in (b'"', b"'", b"")  # the colon of a dictionary
-    return triple and _pattern("complete expression").search(before) is not None
+    return token.startswith((b'"""', b"'''")) and _pattern("complete expression").search(before) is not None
 
 
 def _clean_markup(data: bytes) -> bytes:
@@ -634,9 +642,14 @@ class _Block(NamedTuple):
     kind: str
     """What its body belongs to: "module", "class" or "def". A conditional is a part of what it stands in."""
     scope: bytes
-    is_class: bool
+    owner: bytes | None
+    """The class around, if any."""
     head: int
     """Where its header goes on."""
+    is_class: bool = False
+
+
+_DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS = 3, 4, 5, 6, 7  # the groups of "python line"
 
 
 def _walk_python(cleaned: bytes, language: str) -> _Walked:
@@ -645,86 +658,82 @@ def _walk_python(cleaned: bytes, language: str) -> _Walked:
         text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
     tabs = b"\t" in text
     found: list[_Mark] = []
-    top = _Block(-1, "module", b"", False, 0)
+    top = outer = _Block(-1, "module", b"", None, 0)
     stack = [top]
-    bodies: dict[int, int] = {}  # how far the body of a block is indented, by where its header goes on
-    seen: dict[int, int] = {}  # up to where a body is known to go on
+    bodies: dict[int, tuple[int, int]] = {}
     decorated = (-1, 0)
-
-    def goes_on(block: _Block, at: int) -> bool:
-        """Whether a body goes on up to here. Only lines that matter are matched, others may have ended it."""
-        if tabs:
-            return True
-        start = seen.get(block.head)
-        if start is None:
-            head = _pattern("class head" if block.is_class else "block head").search(text, block.head, at + 1)
-            start = head.end() if head else at
-        if start < at and _dedent(block.indent).search(text, start, at):
-            return False
-        seen[block.head] = at
-        return True
-
     for match in _pattern("python line").finditer(text):
-        blanks, is_def, name, decorator, block, attribute, alias, targets = match.groups()
-        indent = len(blanks.expandtabs(8)) if tabs else len(blanks)
-        while indent <= stack[-1].indent:
+        group = match.lastindex
+        indent = len(match[1].expandtabs(8)) if tabs else len(match[1])
+        while indent <= outer.indent:
             stack.pop()
-        outer = stack[-1]
-        kind, scope = outer.kind, outer.scope
-        if name is not None:
+            outer = stack[-1]
+        kind = outer.kind
+        if group == _DEF:
             begin, end = match.span(3)
             start = decorated[1] if decorated[0] == indent else match.end(1)
             decorated = (-1, 0)
-            label = "class" if is_def is None else "method" if kind == "class" else "function"
-            found.append(_Mark(begin, end, label, scope, start))
-            inner = scope + b"." + name if scope else name
-            stack.append(_Block(indent, "def" if is_def else "class", inner, is_def is None, end))
-        elif decorator is not None:
+            scope = outer.scope
+            inner = scope + b"." + text[begin:end] if scope else text[begin:end]
+            if match[2] is None:
+                found.append(_Mark(begin, end, "class", scope, start))
+                outer = _Block(indent, "class", inner, inner, end, True)
+            else:
+                found.append(_Mark(begin, end, "method" if kind == "class" else "function", scope, start))
+                outer = _Block(indent, "def", inner, outer.owner, end)
+            stack.append(outer)
+        elif group == _DECORATOR:
             if decorated[0] != indent:
                 decorated = (indent, match.start(4))
-        elif block is not None:
-            stack.append(_Block(indent, kind, scope, False, match.end()))
-        elif attribute is not None:
-            if kind == "def" and (owner := _owner(stack)) is not None:
-                start = match.end(1)
-                found.append(_Mark(*match.span(6), "field", owner, start))
-                at = match.end(6)
-                while more := _pattern("python self chain").match(text, at):
-                    found.append(_Mark(*more.span(1), "field", owner, start))
-                    at = more.end()
-        elif kind != "def":
-            if outer is not top:
-                if outer.head not in bodies:
-                    bodies[outer.head] = _body_indent(text, outer, tabs=tabs)
-                if indent != bodies[outer.head] or not goes_on(outer, match.start()):
-                    continue  # a line that goes on a statement
-            elif indent:
-                continue
+        elif group == _ATTRIBUTE:
+            if kind == "def" and outer.owner is not None:
+                _add_attributes(text, match, found, outer.owner)
+        elif kind == "def":
+            continue
+        elif group == _COMPOUND:
+            outer = _Block(indent, kind, outer.scope, outer.owner, match.end())
+            stack.append(outer)
+        elif (indent == 0) if outer is top else _is_in_body(text, outer, indent, match.start(), bodies, tabs=tabs):
             decorated = (-1, 0)
-            if alias is not None:
-                found.append(_Mark(*match.span(7), "type", scope, match.end(1)))
-            elif targets is not None:
-                _add_targets(text, match, found, scope, is_field=kind == "class")
+            if group == _ALIAS:
+                found.append(_Mark(*match.span(7), "type", outer.scope, match.end(1)))
+            else:
+                _add_targets(text, match, found, outer.scope, is_field=kind == "class")
     return _Walked(found, text, _finish_python)
 
 
-def _owner(stack: list[_Block]) -> bytes | None:
-    """The class whose method a line stands in."""
-    for block in reversed(stack):
+def _is_in_body(
+    text: bytes, block: _Block, indent: int, at: int, bodies: dict[int, tuple[int, int]], *, tabs: bool
+) -> bool:
+    """Whether a line is a statement of a block, and not one that goes on another or stands behind the block.
+
+    Only lines that may define something are matched, so one of the others may have ended the block.
+    """
+    if block.head not in bodies:
         if block.is_class:
-            return block.scope
-    return None
+            head = _pattern("class head").match(text, block.head)
+        else:
+            head = _pattern("block head").search(text, block.head, block.head + 2000)
+        bodies[block.head] = (-1, 0) if head is None else (_width(head[1], tabs=tabs), head.end())
+    expected, seen = bodies[block.head]
+    if indent != expected or (seen < at and not tabs and _dedent(block.indent).search(text, seen, at)):
+        return False
+    bodies[block.head] = (expected, max(seen, at))
+    return True
 
 
-def _body_indent(text: bytes, block: _Block, *, tabs: bool) -> int:
-    """How far the first line of a body is indented; -1 for a body on the line of its header."""
-    if block.is_class:
-        match = _pattern("class head").match(text, block.head)
-    else:
-        match = _pattern("block head").search(text, block.head, block.head + 2000)
-    if match is None:
-        return -1
-    return len(match[1].expandtabs(8)) if tabs else len(match[1])
+def _width(blanks: bytes, *, tabs: bool) -> int:
+    return len(blanks.expandtabs(8)) if tabs else len(blanks)
+
+
+def _add_attributes(text: bytes, match: re.Match[bytes], found: list[_Mark], owner: bytes) -> None:
+    """What a method sets of `self`."""
+    start = match.end(1)
+    found.append(_Mark(*match.span(6), "field", owner, start))
+    at = match.end(6)
+    while more := _pattern("python self chain").match(text, at):
+        found.append(_Mark(*more.span(1), "field", owner, start))
+        at = more.end()
 
 
 def _add_targets(text: bytes, match: re.Match[bytes], found: list[_Mark], scope: bytes, *, is_field: bool) -> None:
@@ -746,19 +755,32 @@ def _add_targets(text: bytes, match: re.Match[bytes], found: list[_Mark], scope:
         found.append(_Mark(first, last, kind, scope, start))
 
 
-def _without_text_blocks(text: bytes) -> _Painter:  # noqa: ARG001
+def _without_text_blocks(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001
     """Blanks strings of several lines: what stands at the start of a line in them is no code."""
 
     def paint(match: re.Match[bytes]) -> bytes:
-        return match[0].translate(_BLANK) if b"\n" in match[0] else match[0]
+        if match.lastgroup == "open":
+            odd.append(match)
+        return match[0].translate(_BLANK) if b"\n" in match[0].lstrip() else match[0]
+
+    return paint
+
+
+def _without_tokens(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001
+    """Blanks everything, line breaks as well; not the break before a string on lines of its own."""
+
+    def paint(match: re.Match[bytes]) -> bytes:
+        if match.lastgroup == "open":
+            odd.append(match)
+        token = match[0]
+        return b"\n" + b" " * (len(token) - 1) if token[0] == _NEWLINE else b" " * len(token)
 
     return paint
 
 
 def _finish_python(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
     """Bodies end where a line is indented less. Lines inside of brackets and strings do not count."""
-    bare = b"\n" + _paint(cleaned, language, lambda _: lambda match: b" " * len(match[0])) + b"\n"
-    layout = _without_continuations(bare)
+    layout = _without_continuations(b"\n" + _paint(cleaned, language, _without_tokens) + b"\n")
     text = b"\n" + cleaned + b"\n"
     around: list[tuple[int, _Mark]] = []  # the bodies that this one stands in
     for mark in marks:
@@ -991,7 +1013,9 @@ def _statement_end(text: bytes, at: int, pairs: dict[int, int], *, semicolons: b
             at = pairs.get(match.start(), at)
         elif byte == _SEMICOLON:
             return at if semicolons else match.start()
-        elif byte != _NEWLINE or (not semicolons and not _goes_on(text, match.start())):
+        elif byte != _NEWLINE:
+            return match.start()
+        elif not semicolons and not _goes_on(text, match.start()):
             return match.start()
     return len(text)
 
@@ -2779,7 +2803,7 @@ def _walk_json(cleaned: bytes, language: str) -> _Walked:  # noqa: ARG001
     return _Walked(found, text, _finish_keys)
 
 
-def _finish_keys(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
+def _finish_keys(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:  # noqa: ARG001
     for index, mark in enumerate(marks):
         if mark.stop < 0:
             mark.stop = text.find(b"\n", mark.end)

@@ -100,8 +100,10 @@ class Symbols:
         claim = question.claim
         if question.written_at is not None and then is not None and then.commit.id == self._commit_of(question):
             return [spot for spot in then.spots if spot.path == claim.place]
-        for commit in self.world.past.checkpoints():
-            tree = self.world.past.file(commit, claim.place)
+        past = self.world.past
+        last = past.last_version(claim.place) if not self.world.now.has(claim.place) else None
+        trees = [last] if last is not None else (past.file(commit, claim.place) for commit in past.checkpoints())
+        for tree in trees:
             items = tree.outlines([claim.place])[claim.place]
             found = [Spot(claim.place, item, tree) for item in items if item.name == claim.name]
             if found:
@@ -207,45 +209,41 @@ class Symbols:
 
     def prepare_past(self, questions: Sequence[Question]) -> None:
         """Look for what is missing in the commits that its memories were written at, one old tree after the other."""
-        wanted: dict[int | None, set[str]] = defaultdict(set)
-        for question in questions:
-            wanted[question.written_at].add(question.claim.name)
+        now, past = self.world.now, self.world.past
         names = {name for question in questions for name in spellings(question.claim)}
-        self._users = self.world.now.find("words", names)
-        self.world.now.find("mentions", {question.claim.name for question in questions})
-        past = self.world.past
-        undated: set[tuple[str, int | None]] = {(name, None) for name in wanted.pop(None, set())}
+        self._users = now.find("words", names)
+        now.find("mentions", {question.claim.name for question in questions})
+        undated: dict[tuple[str, int | None], int] = {}  # wanted, and up to when it is known to have been nowhere
         dated: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
         commits: dict[str, Commit] = {}
-        for at, names in wanted.items():
-            commit = past.commit_at(at) if at is not None else None
+        for question in questions:
+            wanted = (question.claim.name, question.written_at)
+            commit = past.commit_at(question.written_at) if question.written_at is not None else None
             if commit is None or commit.id == past.state.head:
-                undated |= {(name, at) for name in names}
-                continue
-            commits[commit.id] = commit
-            dated[commit.id] |= {(name, at) for name in names}
+                undated[wanted] = past.never_until(question.claim.name)
+            else:
+                commits[commit.id] = commit
+                dated[commit.id].add(wanted)
         most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
-        for oid in most_wanted[:_TREES]:
-            undated |= self._look_into(commits[oid], dated[oid])
-        for oid in most_wanted[_TREES:]:
-            undated |= dated[oid]
-        for commit in past.checkpoints() if undated else ():
-            undated = self._look_into(commit, undated)
-            if not undated:
-                break
+        for number, oid in enumerate(most_wanted):
+            left = self._look_into(commits[oid], dated[oid]) if number < _TREES else dated[oid]
+            undated |= {wanted: past.never_until(wanted[0]) for wanted in left}
+        for commit in past.checkpoints():
+            due = {wanted for wanted, known in undated.items() if commit.at > known}
+            for wanted in due - self._look_into(commit, due):
+                del undated[wanted]
+        past.remember_never({name for name, _ in undated})
 
     def _look_into(self, commit: Commit, wanted: set[tuple[str, int | None]]) -> set[tuple[str, int | None]]:
         """Search one old tree; what it does not have is left over."""
-        known: dict[tuple[str, int | None], Then | None] = {}
-        if not wanted:
-            return set()
-        tree = self.world.past.tree(commit.id)
+        tree = self.world.past.tree(commit.id) if wanted else None
         if tree is None:
             return wanted
         names = {name for name, _ in wanted}
         defining = tree.find("names", names)
         outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_LOOKED_AT]})
         users = tree.find("words", {name for name in names if not defining[name]})
+        left = set()
         for name, at in wanted:
             spots = tuple(
                 Spot(path, item, tree)
@@ -254,10 +252,11 @@ class Symbols:
                 if item.name == name
             )
             used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
-            if any(is_code(spot.path) for spot in spots) or used or spots:
-                known[name, at] = Then(commit, spots, used)
-        self._then.update(known)
-        return {item for item in wanted if item not in known}
+            if spots or used:
+                self._then[name, at] = Then(commit, spots, used)
+            else:
+                left.add((name, at))
+        return left
 
     def check_past(self, question: Question) -> Verdict | None:
         """The verdict on what today's files do not define; None for a weak claim that was never anything here."""

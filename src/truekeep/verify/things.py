@@ -1,4 +1,4 @@
-"""Everything that is neither a path nor a symbol: commits, packages, versions, scripts, ports, units, bundles, decisions.
+"""Everything that is neither a path nor a symbol: commits, packages, versions, scripts, ports, units, decisions.
 
 Each is asked of the place that answers for it, and is unverifiable where nothing does.
 """
