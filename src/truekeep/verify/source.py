@@ -614,7 +614,7 @@ def _join(scope: bytes, name: bytes) -> bytes:
 
 # --- Python: by indentation ------------------------------------------------------------------------------------------
 
-_TARGETS = rb"\*?" + _NAME + rb"(?:[ \t]*+,[ \t]*+\*?" + _NAME + rb")*+"
+_PYNAMES = rb"\*?" + _NAME + rb"(?:[ \t]*+,[ \t]*+\*?" + _NAME + rb")*+"
 _PATTERNS |= {
     "python line": rb"\n([ \t]*+)(?:(?:async[ \t]++)?(?:(def)|class)[ \t]++(" + _NAME + rb")"
     rb"|(@)"
@@ -623,7 +623,7 @@ _PATTERNS |= {
     rb"|(?:self|cls)\.(" + _NAME + rb")(?:(?=(?:[ \t]*+,[ \t]*+(?:self|cls)\." + _NAME + rb")*+[ \t]*+=(?!=))"
     rb"|[ \t]*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{}]|\w\[)[ \t\r]*+(?:\n|\Z))))"
     rb"|type[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\][ \t]*+)?=(?!=)"
-    rb"|\(?(" + _TARGETS + rb")(?:,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])))",
+    rb"|\(?(" + _PYNAMES + rb")(?:,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])))",
     "python chain": rb"[ \t]*+(" + _NAME + rb")[ \t]*+=(?!=)",
     "python self chain": rb"[ \t]*+(?:,|=(?=[^=\n]*=(?!=)))[ \t]*+(?:self|cls)\.(" + _NAME + rb")"
     rb"(?=[ \t]*+(?:=(?!=)|,))",
@@ -649,7 +649,7 @@ class _Block(NamedTuple):
     is_class: bool = False
 
 
-_DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS = 3, 4, 5, 6, 7  # the groups of "python line"
+_DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS, _TARGETS = 3, 4, 5, 6, 7, 8  # the groups of "python line"
 
 
 def _walk_python(cleaned: bytes, language: str) -> _Walked:
@@ -662,12 +662,20 @@ def _walk_python(cleaned: bytes, language: str) -> _Walked:
     stack = [top]
     bodies: dict[int, tuple[int, int]] = {}
     decorated = (-1, 0)
+    never = len(text) + 1
+    local = never  # in a function: how far a line is indented that goes on its body
     for match in _pattern("python line").finditer(text):
         group = match.lastindex
-        indent = len(match[1].expandtabs(8)) if tabs else len(match[1])
-        while indent <= outer.indent:
-            stack.pop()
-            outer = stack[-1]
+        indent = match.end(1) - match.start() - 1
+        if indent >= local and (group == _TARGETS or group == _COMPOUND):
+            continue
+        if tabs:
+            indent = len(match[1].expandtabs(8))
+        if indent <= outer.indent:
+            while indent <= outer.indent:
+                stack.pop()
+                outer = stack[-1]
+            local = never if tabs or outer.kind != "def" else outer.indent + 1
         kind = outer.kind
         if group == _DEF:
             begin, end = match.span(3)
@@ -682,6 +690,7 @@ def _walk_python(cleaned: bytes, language: str) -> _Walked:
                 found.append(_Mark(begin, end, "method" if kind == "class" else "function", scope, start))
                 outer = _Block(indent, "def", inner, outer.owner, end)
             stack.append(outer)
+            local = never if tabs or outer.is_class else indent + 1
         elif group == _DECORATOR:
             if decorated[0] != indent:
                 decorated = (indent, match.start(4))
@@ -738,21 +747,23 @@ def _add_attributes(text: bytes, match: re.Match[bytes], found: list[_Mark], own
 
 def _add_targets(text: bytes, match: re.Match[bytes], found: list[_Mark], scope: bytes, *, is_field: bool) -> None:
     """The names on the left of an assignment."""
+    names = match[8]
     begin, end = match.span(8)
     start, at = match.end(1), match.end()
-    assigned = text[at - 1] == _EQUALS
-    if assigned and text[end] == _EQUALS:
-        if text[at : at + 300].partition(b"\n")[0].rstrip().endswith(b","):
+    spans = [(begin, end)]
+    if b"," in names or b"*" in names:
+        if text[at - 1] != _EQUALS:
+            return
+        spans = [name.span() for name in _pattern("name").finditer(text, begin, end)]
+    if text[at - 1] == _EQUALS:
+        if text[end] == _EQUALS and text[at : at + 300].partition(b"\n")[0].rstrip().endswith(b","):
             return  # name=value, without blanks: an argument of a call that began on a line before
-    elif not assigned and (b"," in match[8] or b"*" in match[8]):
-        return
-    spans = [name.span() for name in _pattern("name").finditer(text, begin, end)]
-    while assigned and (more := _pattern("python chain").match(text, at)):
-        spans.append(more.span(1))
-        at = more.end()
-    for first, last in spans:
-        kind = "field" if is_field else "constant" if text[first:last].isupper() else "variable"
-        found.append(_Mark(first, last, kind, scope, start))
+        while more := _pattern("python chain").match(text, at):
+            spans.append(more.span(1))
+            at = more.end()
+    for begin, end in spans:
+        kind = "field" if is_field else "constant" if text[begin:end].isupper() else "variable"
+        found.append(_Mark(begin, end, kind, scope, start))
 
 
 def _without_text_blocks(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001

@@ -44,6 +44,9 @@ CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NUL
 """
 
 
+_UNWRITABLE = (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError)
+
+
 class Store:
     """The file of facts, open; or its stand-in in memory."""
 
@@ -56,7 +59,7 @@ class Store:
             try:
                 return _connect(path)
             except (apsw.CorruptError, apsw.NotADBError, _OtherVersion):
-                for tail in ("", "-journal"):
+                for tail in ("", "-journal", "-wal", "-shm"):
                     with contextlib.suppress(OSError):
                         os.unlink(path + tail)
             except (apsw.Error, OSError):
@@ -70,9 +73,12 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time."""
+        if self._db.in_transaction:
+            yield
+            return
         try:
             self._db.execute("BEGIN IMMEDIATE")
-        except (apsw.BusyError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError):
+        except _UNWRITABLE:
             self._retreat()
             self._db.execute("BEGIN")
         try:
@@ -95,6 +101,7 @@ class Store:
                 while not backup.done:
                     backup.step(10_000)
         except apsw.Error:
+            memory.close()
             memory = _connect(":memory:")
         self._db = memory
 
@@ -110,7 +117,12 @@ class Store:
         yield from self._db.execute(sql, tuple(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        self._db.execute(sql, tuple(values))
+        """Write one thing; outside of a transaction it is left out when the file is busy or cannot be written."""
+        try:
+            self._db.execute(sql, tuple(values))
+        except _UNWRITABLE:
+            if self._db.in_transaction:
+                raise
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         self._db.executemany(sql, values)
@@ -152,8 +164,7 @@ class Store:
         return str(row[0]) if row else None
 
     def remember(self, key: str, value: str) -> None:
-        with contextlib.suppress(apsw.Error):
-            self._db.execute("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
+        self.run("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
 
 
 class _OtherVersion(Exception):
@@ -163,6 +174,9 @@ class _OtherVersion(Exception):
 def _connect(path: str) -> apsw.Connection:
     db = apsw.Connection(path)
     db.set_busy_timeout(2_000)
+    if path != ":memory:":
+        with contextlib.suppress(apsw.Error):
+            db.execute("PRAGMA journal_mode = WAL")  # a search reads while a check writes
     db.execute("PRAGMA synchronous = OFF")  # derived: a torn file is found out and thrown away
     version = next(iter(db.execute("PRAGMA user_version")))[0]
     if version == VERSION:

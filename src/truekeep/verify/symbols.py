@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from truekeep.claim import Claim
-from truekeep.verify.facts import Kind, kind_of
+from truekeep.verify.facts import Kind, kind_of, language_for
 from truekeep.verify.past import Commit
 from truekeep.verify.paths import Place, find_place
+from truekeep.verify.source import is_config
 from truekeep.verify.tree import Outline, Tree
 from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code, prefer
@@ -63,7 +64,7 @@ class Symbols:
     def find_names(claims: Iterable[Claim]) -> set[str]:
         names = set()
         for claim in claims:
-            names.add(claim.name)
+            names.update(spellings(claim))
             if claim.owner and claim.kind == "method":
                 names.add(claim.owner.rpartition(".")[2])
         return names
@@ -217,13 +218,14 @@ class Symbols:
         dated: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
         commits: dict[str, Commit] = {}
         for question in questions:
-            wanted = (question.claim.name, question.written_at)
             commit = past.commit_at(question.written_at) if question.written_at is not None else None
-            if commit is None or commit.id == past.state.head:
-                undated[wanted] = past.never_until(question.claim.name)
-            else:
-                commits[commit.id] = commit
-                dated[commit.id].add(wanted)
+            for name in spellings(question.claim):
+                wanted = (name, question.written_at)
+                if commit is None or commit.id == past.state.head:
+                    undated[wanted] = past.never_until(name)
+                else:
+                    commits[commit.id] = commit
+                    dated[commit.id].add(wanted)
         most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
         for number, oid in enumerate(most_wanted):
             left = self._look_into(commits[oid], dated[oid]) if number < _TREES else dated[oid]
@@ -402,19 +404,33 @@ class Symbols:
     def _word_verdict(self, question: Question, then: Then | None) -> Verdict | None:
         """A flag, an environment variable or a constant: its very word in code that is no test."""
         claim = question.claim
-        for name in spellings(claim):
-            files = self._users.get(name, ())
-            for path in prefer(files)[:_LOOKED_AT]:
-                if is_code(path) and (line := self.world.find_word(path, name)):
-                    if name != claim.name and then is not None and then.spots == () and then.users:
-                        break  # the flag itself was there once; its bare word is not the flag
-                    cite = f"{path}:{line}"
-                    return confirmed(question, "in-code", f"in {cite}", cite, rank=CODE)
-        if then is not None and (then.users or any(is_code(spot.path) for spot in then.spots)):
+        found = self._find_word(claim)
+        if found:
+            return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
+        for name in spellings(claim)[1:]:
+            # A field or parameter of that name makes the flag, in languages where nobody writes its dashes.
+            then = then or self._then.get((name, question.written_at)) if "-" in claim.name.lstrip("-") else then
+            for spot in self.spots(name, prefer(self._files.get(name, ()))[:_LOOKED_AT]):
+                if is_code(spot.path) and not is_config(language_for(spot.path)):
+                    return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
+        if then is not None and any(is_code(path) and not is_config(language_for(path)) for path in _places(then)):
             return self._gone_then(question, then, "", ())
         if claim.is_weak:
             return None
         return self._never(question)
+
+    def _find_word(self, claim: Claim) -> str:
+        """Where code has the word itself: a flag with its dashes, or quoted without them if it has a dash inside."""
+        exact = [name for name in spellings(claim) if name.startswith("--") or "-" in name or name == claim.name]
+        for name in exact:
+            for path in prefer(self._users.get(name, ()))[:_LOOKED_AT]:
+                if is_code(path) and (line := self.world.find_word(path, name)):
+                    return f"{path}:{line}"
+        return ""
+
+
+def _places(then: Then) -> list[str]:
+    return [*(spot.path for spot in then.spots), *then.users]
 
 
 _MODULE_ENDINGS = (

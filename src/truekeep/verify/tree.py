@@ -470,22 +470,12 @@ def _read_new(
 ) -> bool:
     """Read what is new on disk, and from git what a sparse checkout leaves out. Whether something is missing."""
     is_partial = False
+    for first in range(0, len(todo), _SHARE):
+        if deadline is not None and time.monotonic() > deadline:
+            raise OutOfTime
+        with store.transaction():  # in shares: others write, too, and what was read stays when the time is over
+            _read_share(root, store, todo[first : first + _SHARE], ids, oids)
     with store.transaction():
-        for count, (at, path, language, oid) in enumerate(todo):
-            if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
-                raise OutOfTime
-            if kind_of(path) is Kind.OPAQUE:
-                oids[at * 20 : at * 20 + 20] = oid or bytes(20)
-                continue
-            data = read_plain(root, path, LARGEST)
-            if data is None:
-                oids[at * 20 : at * 20 + 20] = oid or bytes(20)
-                continue
-            found = blob_id(data)
-            if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
-                found = oid  # checked out with the other line ends
-            oids[at * 20 : at * 20 + 20] = found
-            ids[at] = _blob(store, found, language, data, path)
         wanted = [(at, path, language, oid) for at, path, language, oid in sparse if kind_of(path) is not Kind.OPAQUE]
         known = store.blob_ids([(oid, language) for _, _, language, oid in wanted])
         missing = []
@@ -505,6 +495,24 @@ def _read_new(
             except GitFailed:
                 is_partial = True
     return is_partial
+
+
+def _read_share(
+    root: str, store: Store, share: list[tuple[int, str, str, bytes]], ids: array[int], oids: bytearray
+) -> None:
+    for at, path, language, oid in share:
+        if kind_of(path) is Kind.OPAQUE:
+            oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+            continue
+        data = read_plain(root, path, LARGEST)
+        if data is None:
+            oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+            continue
+        found = blob_id(data)
+        if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
+            found = oid  # checked out with the other line ends
+        oids[at * 20 : at * 20 + 20] = found
+        ids[at] = _blob(store, found, language, data, path)
 
 
 def _blob(store: Store, oid: bytes, language: str, data: bytes, path: str) -> int:
