@@ -10,9 +10,14 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMEOUT = 10.0
+_AT_ONCE = 40  # questions that are sent before the answers are read
+_TYPES = (b"blob", b"tree", b"commit", b"tag")
 _SAFE = (
     "--no-pager",
     "--literal-pathspecs",
@@ -88,6 +93,7 @@ class Git:
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
         self.root = root
         self.timeout = timeout
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def run(self, *arguments: str, given: bytes | None = None, timeout: float | None = None) -> bytes:
         """What git prints. Untrusted words go behind `--` or through `given`, never in front."""
@@ -129,51 +135,84 @@ class Git:
     def lines(self, *arguments: str, timeout: float | None = None) -> list[str]:
         return self.run(*arguments, timeout=timeout).decode("utf-8", "surrogateescape").splitlines()
 
-    def blobs(self, names: Sequence[str], *, limit: int) -> Iterator[tuple[str, bytes | None]]:
-        """Objects by name, in order, as they come; None for one that is missing, no blob, or larger than the limit.
+    def infos(self, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+        """Name, object id and type of each; two empty texts for what is missing, `ambiguous` for what is not one thing.
 
-        A name is a blob's id or `commit:path`. What has a newline in it cannot be asked for, and is missing.
+        A name is an id, `commit:path` or `id^{commit}`. What has a newline in it cannot be asked for, and is missing.
         """
+        for name, head in self._ask("--batch-check", names):
+            parts = head.split()
+            if len(parts) == 3 and parts[2].isdigit() and parts[1] in _TYPES:
+                yield name, parts[0].decode(), parts[1].decode()
+            else:
+                yield name, "", "ambiguous" if head.rstrip().endswith(b"ambiguous") else ""
+
+    def blobs(self, names: Sequence[str], *, limit: int) -> Iterator[tuple[str, bytes | None]]:
+        """Blobs by name, in order, as they come; None for one that is missing, no blob, or larger than the limit."""
+        for name, head in self._ask("--batch", names):
+            parts = head.split()
+            if len(parts) != 3 or not parts[2].isdigit() or parts[1] not in _TYPES:
+                yield name, None
+                continue
+            size = int(parts[2])
+            stream = self._processes["--batch"].stdout
+            assert stream is not None
+            if size > limit:
+                _discard(stream, size + 1)
+                yield name, None
+            else:
+                data = stream.read(size + 1)[:-1]
+                yield name, data if parts[1] == b"blob" else None
+
+    def _ask(self, how: str, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Ask one long-lived cat-file, some names at a time: so few that neither side waits for a full pipe."""
         import subprocess
-        import threading
 
-        with subprocess.Popen(
-            self.command("cat-file", "--batch"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        ) as process:
-            asked, answered = process.stdin, process.stdout
-            assert asked is not None
-            assert answered is not None
-
-            def ask() -> None:
-                with suppress(OSError), asked:
-                    for name in names:
-                        line = name if "\n" not in name and name else "HEAD:?"
-                        asked.write(line.encode("utf-8", "surrogateescape") + b"\n")
-
-            asking = threading.Thread(target=ask, daemon=True)
-            asking.start()
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            lines = [
+                name if name and len(name) < 4_000 and "\n" not in name and "\0" not in name else "?" for name in some
+            ]
+            process = self._processes.get(how)
             try:
-                for name in names:
-                    head = answered.readline().split()
-                    if len(head) < 3 or not head[-1].isdigit() or head[-2] not in (b"blob", b"tree", b"commit", b"tag"):
-                        if not head:
-                            raise GitFailed("git cat-file ended early")
-                        yield name, None
-                        continue
-                    size = int(head[-1])
-                    if size > limit:
-                        _discard(answered, size + 1)
-                        yield name, None
-                        continue
-                    data = answered.read(size + 1)[:-1]
-                    yield name, data if head[-2] == b"blob" else None
-            finally:
-                process.kill()
-                asking.join(1)
+                if process is None or process.poll() is not None:
+                    process = self._processes[how] = subprocess.Popen(
+                        self.command("cat-file", how),
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL,
+                        env=_environment(),
+                    )
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+                process.stdin.flush()
+                for name in some:
+                    head = process.stdout.readline()
+                    if not head:
+                        raise GitFailed("git cat-file ended early: the repository cannot be read")
+                    yield name, head
+            except FileNotFoundError as error:
+                raise GitFailed("git is not installed", "install git") from error
+            except OSError as error:
+                raise GitFailed(f"git cat-file failed: {error}") from error
+            except GeneratorExit:
+                self.close()  # nobody reads the rest, so nothing that comes next would be the answer to its question
+                raise
+
+    def close(self) -> None:
+        """End the processes that wait for questions."""
+        for process in self._processes.values():
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+            process.kill()
+            process.wait()
+        self._processes.clear()
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def _discard(stream: IO[bytes], size: int) -> None:

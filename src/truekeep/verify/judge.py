@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from truekeep.repo import GitFailed
 from truekeep.verify.lines import check_line
-from truekeep.verify.paths import check_path
+from truekeep.verify.paths import check_path, find_place
 from truekeep.verify.symbols import Symbols
 from truekeep.verify.things import (
     check_bundle,
@@ -61,6 +61,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     found.update(check_containers(world, by_kind["container"]))
     found.update(check_urls(world, by_kind["url"]))
     found.update(_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    _prime_paths(world, [*by_kind["path"], *by_kind["directory"]])
     for kind, check in _ONE_BY_ONE.items():
         for question in by_kind[kind]:
             found[id(question)] = _guarded(check, world, question)
@@ -80,6 +81,21 @@ def _load_history(world: World, questions: Sequence[Question]) -> None:
             world.past.load(min(days) - 2 * 86_400 if days and len(days) == len(needed) else 0)
         except OutOfTime:
             return
+
+
+def _prime_paths(world: World, questions: Sequence[Question]) -> None:
+    """Ask once for all paths that neither the checkout nor its history knows whether another branch has them."""
+    names = []
+    for question in questions:
+        claim = question.claim
+        if claim.is_weak or claim.name.startswith(("/", "~")) or "/" not in claim.name:
+            continue
+        try:
+            if find_place(world, claim.name, question) is None:
+                names.append(claim.name)
+        except OutOfTime:
+            return
+    world.prime_elsewhere(names)
 
 
 def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:

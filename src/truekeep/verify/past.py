@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.store import Store
-from truekeep.verify.tree import OutOfTime, PastTree, State, read_file, read_past
+from truekeep.verify.tree import LARGEST, OutOfTime, PastTree, State, read_file, read_past
 
 _DAY = 86_400
 _NEVER = 1 << 60
@@ -51,6 +51,8 @@ class Past:
         self._since: int | None = None
         self._trees: dict[str, PastTree] = {}
         self._files: dict[str, PastTree] = {}
+        self._touches: dict[str, list[tuple[Commit, str]]] = {}
+        self._added: dict[str, list[str]] = {}
         self.problem = ""  # why history could not be read, for people
 
     def _check_time(self) -> None:
@@ -238,6 +240,8 @@ class Past:
 
     def added(self, commit: str) -> list[str]:
         """The files that a commit added."""
+        if commit in self._added:
+            return self._added[commit]
         try:
             raw = self.git.run(
                 "diff-tree",
@@ -252,7 +256,8 @@ class Past:
             )
         except GitFailed:
             return []
-        return [_shown(item) for item in raw.split(b"\0") if item][:2_000]
+        self._added[commit] = [_shown(item) for item in raw.split(b"\0") if item][:2_000]
+        return self._added[commit]
 
     def last_version(self, path: str) -> PastTree | None:
         """A file as it was just before it was taken away."""
@@ -262,9 +267,31 @@ class Past:
         tree = self.file(Commit(f"{commit.id}^", commit.at), path)
         return tree if tree.has(path) else None
 
-    def elsewhere(self, path: str) -> Commit | None:
-        """The last commit on any branch that touches a path."""
-        return self.last_touch(path, "--all")
+    def elsewhere(self, paths: Iterable[str]) -> dict[str, Commit]:
+        """The last commit on any branch that touches each of these paths, in one walk; what no commit has is left out."""
+        asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
+        found: dict[str, Commit] = {}
+        for first in range(0, len(asked), 400):
+            some = asked[first : first + 400]
+            try:
+                raw = self.git.run(
+                    "log", "--all", "--no-show-signature", "--no-renames", "--name-only", "-z", "--format=%x02%H %ct",
+                    "--", *some, timeout=60,
+                )  # fmt: skip
+            except GitFailed:
+                continue
+            commit = Commit("", 0)
+            for item in raw.split(b"\0"):
+                item = item.lstrip(b"\n")
+                if item.startswith(b"\x02"):
+                    oid, _, seconds = item[1:].partition(b" ")
+                    commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
+                elif item:
+                    touched = _shown(item)
+                    for path in some if touched not in some else (touched,):
+                        if touched == path or touched.startswith(path + "/"):
+                            found.setdefault(path, commit)
+        return found
 
     def last_touch(self, path: str, revisions: str = "HEAD") -> Commit | None:
         key = f"touch {self.key} {self.state.head} {revisions} {path}"
@@ -335,39 +362,59 @@ class Past:
 
     def oids(self, names: Sequence[str]) -> dict[str, bytes]:
         """The blob ids of `commit:path` names; what is missing is left out."""
-        asked = [name for name in dict.fromkeys(names) if "\n" not in name]
-        if not asked:
-            return {}
-        given = "\n".join(asked).encode("utf-8", "surrogateescape") + b"\n"
-        try:
-            raw = self.git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", given=given, timeout=60)
-        except GitFailed:
-            return {}
         found = {}
-        for name, line in zip(asked, raw.decode("utf-8", "replace").split("\n"), strict=False):
-            parts = line.split(" ")
-            if len(parts) == 2 and parts[1] == "blob":
-                found[name] = bytes.fromhex(parts[0])[:20]
+        for name, oid, kind in self.git.infos(list(dict.fromkeys(names))):
+            if kind == "blob":
+                found[name] = bytes.fromhex(oid)[:20]
         return found
 
-    def deleting(self, word: str, paths: Sequence[str], since: int) -> Commit | None:
-        """The last commit that took a word out of these files."""
-        key = f"out {self.key} {self.state.head} {since} {word} {' '.join(paths)}"
-        known = self.store.answer(key)
-        if known is None:
+    def touches(self, paths: Iterable[str], since: int) -> None:
+        """Read, in one walk, which commits changed these files since a time, and which blobs each had before."""
+        missing = [path for path in dict.fromkeys(paths) if path not in self._touches]
+        for first in range(0, len(missing), 400):
             self._check_time()
+            some = missing[first : first + 400]
+            self._touches.update({path: [] for path in some})
             try:
-                lines = self.git.lines(
-                    "log", "-1", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%H %ct",
-                    f"-S{word}",
-                    f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *paths, timeout=20,
+                raw = self.git.run(
+                    "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--raw", "--no-abbrev",
+                    "-z", "--format=%x02%H %ct", f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *some, timeout=60,
                 )  # fmt: skip
             except GitFailed:
-                return None
-            known = lines[0] if lines else ""
+                return
+            commit = Commit("", 0)
+            items = iter(raw.split(b"\0"))
+            for item in items:
+                item = item.lstrip(b"\n")
+                if item.startswith(b"\x02"):
+                    oid, _, seconds = item[1:].partition(b" ")
+                    commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
+                elif item.startswith(b":"):
+                    before = item.split(b" ")[2].decode()
+                    path = _shown(next(items, b""))
+                    if path in self._touches:
+                        self._touches[path].append((commit, before))
+
+    def deleting(self, word: str, path: str, since: int) -> Commit | None:
+        """The last commit that took a word out of a file."""
+        key = f"out {self.key} {self.state.head} {since} {word} {path}"
+        known = self.store.answer(key)
+        if known is None:
+            self.touches([path], since)
+            found = self._took_out(word, path)
+            known = f"{found.id} {found.at}" if found else ""
             self.store.remember(key, known)
         oid, _, at = known.partition(" ")
         return Commit(oid, int(at)) if oid else None
+
+    def _took_out(self, word: str, path: str) -> Commit | None:
+        raw = word.encode("utf-8", "surrogateescape")
+        touches = self._touches[path][:_STEPS]
+        for commit, before in touches:
+            data = next(iter(list(self.git.blobs([before], limit=LARGEST))), ("", None))[1]
+            if data is not None and raw in data:
+                return commit
+        return None
 
 
 def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:

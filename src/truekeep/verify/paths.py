@@ -257,7 +257,7 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(
             question, "incomplete", "not here, but this clone does not have everything", candidates=near
         )
-    other = world.past.elsewhere(bare)
+    other = world.elsewhere(bare)
     if other is not None:
         if world.past.last_touch(bare) is None:
             why = f"not on this branch; another one has it ({other.id[:10]}, {other.day})"

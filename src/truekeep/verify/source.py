@@ -624,6 +624,7 @@ _PATTERNS |= {
     rb"|[ \t]*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{}]|\w\[)[ \t\r]*+(?:\n|\Z))))"
     rb"|type[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\][ \t]*+)?=(?!=)"
     rb"|\(?(" + _PYNAMES + rb")(?:,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])))",
+    "continued line": rb"\\\r?\n",
     "python chain": rb"[ \t]*+(" + _NAME + rb")[ \t]*+=(?!=)",
     "python self chain": rb"[ \t]*+(?:,|=(?=[^=\n]*=(?!=)))[ \t]*+(?:self|cls)\.(" + _NAME + rb")"
     rb"(?=[ \t]*+(?:=(?!=)|,))",
@@ -654,7 +655,7 @@ _DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS, _TARGETS = 3, 4, 5, 6, 7, 8  # 
 
 def _walk_python(cleaned: bytes, language: str) -> _Walked:
     text = b"\n" + cleaned + b"\n"
-    if b'"""' in text or b"'''" in text or b"\\\n" in text or b"\\\r" in text:
+    if b'"""' in text or b"'''" in text or (b"\\" in text and _pattern("continued line").search(text)):
         text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
     tabs = b"\t" in text
     found: list[_Mark] = []

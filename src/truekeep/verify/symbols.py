@@ -235,6 +235,10 @@ class Symbols:
             for wanted in due - self._look_into(commit, due):
                 del undated[wanted]
         past.remember_never({name for name, _ in undated})
+        if self.world.options.deleting:
+            lost = [then for then in self._then.values() if then is not None]
+            paths = {_places(then)[0] for then in lost}
+            past.touches(paths, min((then.commit.at for then in lost), default=0))
 
     def _look_into(self, commit: Commit, wanted: set[tuple[str, int | None]]) -> set[tuple[str, int | None]]:
         """Search one old tree; what it does not have is left over."""
@@ -372,8 +376,7 @@ class Symbols:
         where = spot.path if spot else then.users[0]
         commit = None
         if self.world.options.deleting:
-            paths = dict.fromkeys((where, self.world.past.name_then(where, then.commit.at)))
-            commit = self.world.past.deleting(claim.name, tuple(paths), then.commit.at)
+            commit = self.world.past.deleting(claim.name, where, then.commit.at)
         said = f"{what}; " if what else ""
         had = f"was in {where} at {then.commit.id[:10]}"
         out = f", taken out in {commit.id[:10]} on {commit.day}" if commit else ""

@@ -25,19 +25,13 @@ def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verd
     """All commits in one question to git; then whether each is on this branch."""
     if not questions:
         return {}
-    names = [question.claim.name.lower() for question in questions]
-    given = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-    try:
-        raw = world.git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", given=given, timeout=60).decode()
-    except GitFailed as error:
-        return {id(item): unverifiable(item, "git-failed", error.why) for item in questions}
+    names = [f"{question.claim.name.lower()}^{{commit}}" for question in questions]
     verdicts: dict[int, Verdict] = {}
     found = []
-    for question, line in zip(questions, raw.split("\n"), strict=False):
-        oid, _, kind = line.partition(" ")
+    for question, (_, oid, kind) in zip(questions, list(world.git.infos(names)), strict=True):
         if kind == "commit":
             found.append((question, oid))
-        elif line.endswith("ambiguous"):
+        elif kind == "ambiguous":
             verdicts[id(question)] = unverifiable(question, "ambiguous", "several objects begin like this")
         else:
             verdicts[id(question)] = _no_commit(world, question)

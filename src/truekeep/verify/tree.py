@@ -16,13 +16,13 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from hashlib import sha1
+from hashlib import blake2b, sha1
 from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.facts import Kind, key_of, kind_of, language_for, read_facts
 from truekeep.verify.kept import stamp_of
-from truekeep.verify.source import Definition, body_digest, clean, definitions
+from truekeep.verify.source import clean, definitions
 from truekeep.verify.store import Store
 
 LARGEST = 1_000_000  # bytes of a file that is read for its words
@@ -211,7 +211,8 @@ def outline_of(data: bytes, path: str) -> tuple[Outline, ...]:
 
 
 def digest_in(code: bytes, item: Outline) -> str:
-    return body_digest(code, Definition(*item))
+    """A digest of a definition's body that white space and comments do not change."""
+    return blake2b(code[item.start : item.stop].translate(None, b" \t\r\n"), digest_size=8).hexdigest()
 
 
 class Checkout(Tree):

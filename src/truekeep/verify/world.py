@@ -12,7 +12,7 @@ from truekeep.repo import Git
 from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
-from truekeep.verify.past import Past
+from truekeep.verify.past import Commit, Past
 from truekeep.verify.store import Store
 from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
 
@@ -33,12 +33,24 @@ class World:
         self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
+        self._elsewhere: dict[str, Commit | None] = {}
 
     def is_newer_than(self, written_at: int | None) -> bool:
         """Whether this checkout has seen the days after the memory was written."""
         if self.options.is_current:
             return True
         return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK
+
+    def elsewhere(self, path: str) -> Commit | None:
+        """The last commit on any branch that touches a path. Ask `prime_elsewhere` for many before."""
+        if path not in self._elsewhere:
+            self.prime_elsewhere([path])
+        return self._elsewhere[path]
+
+    def prime_elsewhere(self, paths: Iterable[str]) -> None:
+        asked = [path for path in paths if path not in self._elsewhere]
+        found = self.past.elsewhere(asked) if asked else {}
+        self._elsewhere.update({path: found.get(path) for path in asked})
 
     def is_late(self) -> bool:
         deadline = self.options.deadline
