@@ -626,7 +626,7 @@ class TestResources:
 def test_the_sdks_client_over_stdio(notes: Place, mode: str) -> None:
     async def talk(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["memory_search", "memory_get", "memory_write", "memory_status"]
+        assert list(tools) == ["memory_search", "memory_get", "memory_verify", "memory_write", "memory_status"]
         assert tools["memory_search"].annotations is not None
         assert tools["memory_search"].annotations.read_only_hint is True
         assert client.instructions is not None
