@@ -791,7 +791,7 @@ def test_the_sdks_client_over_http(notes: Place) -> None:
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=20) as http:
             for mode in ("auto", "legacy"):
                 async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
-                    assert len((await client.list_tools()).tools) == 4
+                    assert len((await client.list_tools()).tools) == 5
                     found = await client.call_tool("memory_search", {"query": "staging port"})
                     assert "8443" in text_of(found)
                     (card,) = (await client.list_resources()).resources

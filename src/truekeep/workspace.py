@@ -675,9 +675,17 @@ class Workspace:
         root = str(repository) if repository is not None else ""
         if root and not files:
             memories = [memory for memory in memories if truth.belongs(memory, root)]
+        recalled = ((memory.path, recall(truth.store, memory, root)) for memory in memories)
+        known = {path: item for path, item in recalled if item is not None}
         if changed:
-            memories = [memory for memory in memories if recall(truth.store, memory) is None]
-        return truth.verifier().check(memories, root=root, tell=tell)
+            memories = [memory for memory in memories if memory.path not in known]
+            known = {}
+        # What rests on evidence that is still the same holds without asking again; what was not found is looked for.
+        settled = {path: item for path, item in known.items() if item.is_settled}
+        asked = [memory for memory in memories if memory.path not in settled]
+        fresh = truth.verifier().check(asked, root=root, tell=tell) if asked else []
+        found = {item.path: item for item in (*settled.values(), *fresh)}
+        return [found[memory.path] for memory in memories]
 
     def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> Checked:
         """Hold any text against current code; nothing of it is kept."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from truekeep.claim import VERSION, Claim
 from truekeep.verify.store import Store
-from truekeep.verify.verdict import VERDICTS, Verdict
+from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
 
 LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
 _LIVE = ("port", "unit", "container")
@@ -56,6 +56,11 @@ class Checked(NamedTuple):
     problems: tuple[str, ...] = ()
     digest: str = ""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether every verdict rests on evidence that can be looked at: nothing was missed that could turn up."""
+        return all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts) and not self.left_out
+
     def count(self, verdict: str) -> int:
         return sum(item.verdict == verdict for item in self.verdicts)
 
@@ -86,7 +91,7 @@ def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], g
         store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows)
 
 
-def recall(store: Store, memory: Memory) -> Checked | None:
+def recall(store: Store, memory: Memory, root: str = "") -> Checked | None:
     """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise."""
     row = store.row("SELECT digest, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
     if row is None or bytes(row[0]).hex() != digest_text(memory.text):
@@ -94,13 +99,15 @@ def recall(store: Store, memory: Memory) -> Checked | None:
     stamp = json.loads(row[2])
     if stamp["version"] != VERSION or stamp["origins"] != _origins(memory):
         return None
-    for root, (known, files) in stamp["roots"].items():
-        if known != quick_stamp(root) or any(stamp_of(root, path) != was for path, was in files.items()):
+    roots = tuple(stamp["roots"])
+    if root and roots != (root,):
+        return None
+    for place, (known, files) in stamp["roots"].items():
+        if known != quick_stamp(place) or any(stamp_of(place, path) != was for path, was in files.items()):
             return None
     verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
     if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
         return None
-    roots = tuple(stamp["roots"])
     return Checked(
         memory.path, memory.origin.repository, roots, verdicts, row[1], stamp["head"], digest=bytes(row[0]).hex()
     )

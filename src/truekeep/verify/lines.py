@@ -7,6 +7,7 @@ memory quotes beside the number decides; without any of them, nothing can be sai
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -141,7 +142,16 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
             return Found(place.path, same.line, f"{same.kind} {same.name}")
         if item.kind not in _PLAIN:
             return _elsewhere(world, item, place.path, digest)
-    return _aligned(place.path, then, now, claim.first) if data is not None else None
+    if data is None:
+        return None
+    key = f"aligned {sha256(text).hexdigest()[:24]} {claim.first} {sha256(data).hexdigest()[:24]}"
+    known = world.store.answer(key)
+    if known is None:
+        found = _aligned(place.path, then, now, claim.first)
+        known = json.dumps(found[1:] if found else None)
+        world.store.remember(key, known)
+    rest = json.loads(known)
+    return Found(place.path, *rest) if rest else None
 
 
 def _definition_at(outline: Sequence[Outline], line: int) -> Outline | None:

@@ -6,6 +6,7 @@ records are read once, newest first, as far back as a question needs, and later 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
@@ -111,6 +112,13 @@ class Past:
         with self.store.transaction():
             for name in names:
                 self.store.remember(f"never {self.key} {name}", str(self.state.head_at))
+
+    def was(self, name: str, commit: str) -> str | None:
+        """What an earlier run saw of a name at a commit (or, without one, anywhere): history does not change."""
+        return self.store.answer(f"was {self.key} {commit} {name}")
+
+    def remember_was(self, name: str, commit: str, seen: str) -> None:
+        self.store.remember(f"was {self.key} {commit} {name}", seen)
 
     # Files.
 
@@ -331,6 +339,15 @@ class Past:
 
     @cached_property
     def _checkpoints(self) -> list[Commit]:
+        key = f"checkpoints {self.key} {self.state.head}"
+        known = self.store.answer(key)
+        if known is not None:
+            return [Commit(oid, at) for oid, at in json.loads(known)]
+        found = self._find_checkpoints()
+        self.store.remember(key, json.dumps(found))
+        return found
+
+    def _find_checkpoints(self) -> list[Commit]:
         line = self._main_line
         found = [Commit(*line[back]) for back in _BACK if back < len(line)]
         for days in _AGES:
@@ -395,9 +412,18 @@ class Past:
                     if path in self._touches:
                         self._touches[path].append((commit, before))
 
+    def prime_deleting(self, lost: Iterable[tuple[str, str, int]]) -> None:
+        """Read the history of the files that lost these words in one walk, unless it is known already."""
+        unknown = [item for item in lost if self.store.answer(self._out_key(*item)) is None]
+        if unknown:
+            self.touches({path for _, path, _ in unknown}, min(since for _, _, since in unknown))
+
+    def _out_key(self, word: str, path: str, since: int) -> str:
+        return f"out {self.key} {self.state.head} {since} {word} {path}"
+
     def deleting(self, word: str, path: str, since: int) -> Commit | None:
         """The last commit that took a word out of a file."""
-        key = f"out {self.key} {self.state.head} {since} {word} {path}"
+        key = self._out_key(word, path, since)
         known = self.store.answer(key)
         if known is None:
             self.touches([path], since)

@@ -6,6 +6,7 @@ here (another project's function) is no claim about this repository, so `gone` n
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -48,6 +49,9 @@ class Then(NamedTuple):
     users: tuple[str, ...]  # files whose code has the word
 
 
+Wanted = tuple[str, int | None]  # a name, and since when a memory has it
+
+
 class Symbols:
     """All symbol claims of one run against one repository: looked up together, then judged one by one."""
 
@@ -57,7 +61,7 @@ class Symbols:
         self._names = self.find_names(question.claim for question in questions)
         self._files = world.now.find("names", self._names)
         self._users: dict[str, list[str]] = {}
-        self._then: dict[tuple[str, int | None], Then | None] = {}
+        self._then: dict[Wanted, Then] = {}
         self._outline_all()
 
     @staticmethod
@@ -214,33 +218,37 @@ class Symbols:
         names = {name for question in questions for name in spellings(question.claim)}
         self._users = now.find("words", names)
         now.find("mentions", {question.claim.name for question in questions})
-        undated: dict[tuple[str, int | None], int] = {}  # wanted, and up to when it is known to have been nowhere
-        dated: dict[str, set[tuple[str, int | None]]] = defaultdict(set)
+        undated: set[Wanted] = set()
+        dated: dict[str, set[Wanted]] = defaultdict(set)
         commits: dict[str, Commit] = {}
         for question in questions:
             commit = past.commit_at(question.written_at) if question.written_at is not None else None
             for name in spellings(question.claim):
-                wanted = (name, question.written_at)
                 if commit is None or commit.id == past.state.head:
-                    undated[wanted] = past.never_until(name)
-                else:
+                    undated.add((name, question.written_at))
+                elif past.was(name, commit.id) is None:
                     commits[commit.id] = commit
-                    dated[commit.id].add(wanted)
+                    dated[commit.id].add((name, question.written_at))
+                elif not self._recall(name, question.written_at, commit.id):
+                    undated.add((name, question.written_at))
         most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
         for number, oid in enumerate(most_wanted):
-            left = self._look_into(commits[oid], dated[oid]) if number < _TREES else dated[oid]
-            undated |= {wanted: past.never_until(wanted[0]) for wanted in left}
-        for commit in past.checkpoints():
-            due = {wanted for wanted, known in undated.items() if commit.at > known}
-            for wanted in due - self._look_into(commit, due):
-                del undated[wanted]
-        past.remember_never({name for name, _ in undated})
+            undated |= self._look_into(commits[oid], dated[oid], oid) if number < _TREES else dated[oid]
+        self._look_back({wanted for wanted in undated if not self._recall(*wanted, "")})
         if self.world.options.deleting:
-            lost = [then for then in self._then.values() if then is not None]
-            paths = {_places(then)[0] for then in lost}
-            past.touches(paths, min((then.commit.at for then in lost), default=0))
+            lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._then.items()]
+            past.prime_deleting(lost)
 
-    def _look_into(self, commit: Commit, wanted: set[tuple[str, int | None]]) -> set[tuple[str, int | None]]:
+    def _look_back(self, wanted: set[Wanted]) -> None:
+        """Look into ever older trees for what has no date. A name that is nowhere is not looked for again."""
+        past = self.world.past
+        until = {name: past.never_until(name) for name, _ in wanted}
+        for commit in past.checkpoints() if wanted else ():
+            due = {item for item in wanted if commit.at > until[item[0]]}
+            wanted -= due - self._look_into(commit, due, "")
+        past.remember_never({name for name, _ in wanted})
+
+    def _look_into(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
         """Search one old tree; what it does not have is left over."""
         tree = self.world.past.tree(commit.id) if wanted else None
         if tree is None:
@@ -260,9 +268,25 @@ class Symbols:
             used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
             if spots or used:
                 self._then[name, at] = Then(commit, spots, used)
+                seen = [commit, [(spot.path, spot.outline) for spot in spots], used]
+                self.world.past.remember_was(name, base, json.dumps(seen))
             else:
                 left.add((name, at))
+                if base:
+                    self.world.past.remember_was(name, base, "")
         return left
+
+    def _recall(self, name: str, at: int | None, base: str) -> bool:
+        """Take what an earlier run found out; whether it had found something."""
+        known = self.world.past.was(name, base)
+        if not known:
+            return False
+        (oid, seconds), spots, used = json.loads(known)
+        commit = Commit(oid, seconds)
+        file = self.world.past.file
+        found = tuple(Spot(path, Outline(*item), file(commit, path)) for path, item in spots)
+        self._then[name, at] = Then(commit, found, tuple(used))
+        return True
 
     def check_past(self, question: Question) -> Verdict | None:
         """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
