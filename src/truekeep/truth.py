@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from truekeep.verify.repair import Edit
 
 _LARGEST = 8_000_000
+_ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
 _RECENT = 7  # days: what "the last days" are
 _CHANGELOGS = ("changelog", "history", "release-notes", "changes")
 
@@ -347,7 +348,9 @@ class Resolution(NamedTuple):
 
 def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
     """Put what memory says in the order of trust. Decided by rule: code, git, younger memory, older memory."""
-    statements = sorted((_statement(hit) for hit in hits), key=lambda item: (item.rank, _age_key(item)))
+    best_score = max((hit.score for hit in hits), default=0.0)
+    about = [hit for hit in hits if hit.score >= best_score * _ON_TOPIC]
+    statements = sorted((_statement(hit) for hit in about), key=lambda item: (item.rank, _age_key(item)))
     standing = [item for item in statements if item.rank < REFUTED]
     if not statements:
         return Resolution(topic, tuple(code), (), "", "memory does not speak of it")

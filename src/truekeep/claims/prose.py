@@ -33,9 +33,9 @@ _PROSE = re.compile(
     r"|(?<![\w./-])(?P<method>[A-Z][A-Za-z0-9]*[a-z]\w*\.[a-z_]\w*)(?![\w/(-])"
 )
 _PORT = re.compile(
-    r"\b[Pp]orts?(?: number)?[ :=]+`?(\d{2,5})`?(?:(?:,| and| or|/) ?`?(\d{2,5})`?)?(?![\w.])"
+    r"\b[Pp]orts?(?: number)?[ :=]+`?(\d{2,5})`?(?:(?:,| and| or|/) ?`?(\d{2,5})`?)?(?!\w|\.\d)"
     r"|\b(?:listen(?:s|ing)?|answers?|serv(?:es|ing)|runs?|running|bound|binds?) (?:on|at"
-    r"|to) `?:?(\d{3,5})`?(?![\w.:%])"
+    r"|to) `?:?(\d{3,5})`?(?![\w:%]|\.\d)"
     r"|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
 )
 _LINE_WORD = re.compile(r"\b(?:at |on )?(?:lines?|L)[ ]?(\d{1,6})(?: ?(?:-|–|to|and|through) ?(\d{1,6}))?\b")
