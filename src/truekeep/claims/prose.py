@@ -76,7 +76,7 @@ DECISION = re.compile(
     r"\b(?:we|they|the team|I) (?:have |had )?(?:decided|chose|agreed|settled|picked|opted|switched"
     r"|standardi[sz]ed|moved)\b"
     r"|\b(?:it was|was) (?:decided|agreed)\b|^\W{0,6}(?:\*\*)?(?:Decision|Decided|Agreed)\b:?"
-    r"|\bwe(?:'re| are)? (?:use|using|go with|going with)\b",
+    r"|\bwe(?:'re| are)? (?:use|using|go with|going with)\b[^.;]{0,60}\b(?:over|instead of|rather than|not)\b",
     re.IGNORECASE,
 )
 

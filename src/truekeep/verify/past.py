@@ -21,7 +21,10 @@ _NEVER = 1 << 60
 _STEPS = 60  # renames that one path is followed through
 # Where to look for something that has no date: so many commits back, then so many days.
 _BACK = (1, 2, 4, 8, 16, 32, 64, 128)
-_AGES = (30, 90, 180, 270, 365, 550, 730, 1_000, 1_300, 1_700, 2_200, 2_900, 3_800)
+_AGES = (
+    30, 60, 90, 135, 180, 225, 270, 320, 365, 430, 500, 570, 640, 730, 820, 910, 1_000, 1_150, 1_300, 1_500, 1_700,
+    1_950, 2_200, 2_550, 2_900, 3_400, 4_000,
+)  # fmt: skip
 
 
 class Commit(NamedTuple):

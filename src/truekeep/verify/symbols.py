@@ -134,10 +134,9 @@ class Symbols:
         """The verdict that today's files alone can give; None when history must be asked."""
         claim = question.claim
         if claim.place:
-            verdict = self._in_named_file(question)
-            if verdict is not None:
-                return verdict
-            return None
+            return self._in_named_file(question)
+        if claim.kind == "symbol" and self.world.now.has(claim.name):
+            return confirmed(question, "exists", "a file of that name is there", claim.name)
         if claim.kind == "method" and claim.owner:
             return self._method(question)
         spots = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
@@ -293,7 +292,7 @@ class Symbols:
         claim = question.claim
         then = self._then.get((claim.name, question.written_at))
         if claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name))):
-            return self._word_verdict(question, then)
+            return self._word_verdict(question)
         if claim.place:
             return self._left_its_file(question, then)
         if claim.kind == "method" and claim.owner:
@@ -384,7 +383,7 @@ class Symbols:
             return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
         if tests and not (then and then.users):
             return self._defined(question, tests[0], len(tests), "defined-in-tests")
-        if then is not None and (then.users or then.spots) and not tests:
+        if then is not None and ((then.users and not claim.is_weak) or then.spots) and not tests:
             return self._gone_then(question, then, "", ())
         if claim.is_weak:
             return None
@@ -428,7 +427,7 @@ class Symbols:
             return unverifiable(question, "only-mentioned", "no code here defines or uses it" + mention)
         return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
 
-    def _word_verdict(self, question: Question, then: Then | None) -> Verdict | None:
+    def _word_verdict(self, question: Question) -> Verdict | None:
         """A flag, an environment variable or a constant: its very word in code that is no test."""
         claim = question.claim
         found = self._find_word(claim)
@@ -436,12 +435,15 @@ class Symbols:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
         for name in spellings(claim)[1:]:
             # A field or parameter of that name makes the flag, in languages where nobody writes its dashes.
-            then = then or self._then.get((name, question.written_at)) if "-" in claim.name.lstrip("-") else then
             for spot in self.spots(name, prefer(self._files.get(name, ()))[:_LOOKED_AT]):
                 if is_code(spot.path) and not is_config(language_for(spot.path)):
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
-        if then is not None and any(is_code(path) and not is_config(language_for(path)) for path in _places(then)):
-            return self._gone_then(question, then, "", ())
+        is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
+        named = spellings(claim)[:1] if is_bare else spellings(claim)
+        for old in (self._then.get((name, question.written_at)) for name in named):
+            code = [path for path in _places(old) if is_code(path)] if old is not None else []
+            if old is not None and any(claim.kind == "env" or not is_config(language_for(path)) for path in code):
+                return self._gone_then(question, old, "", ())
         if claim.is_weak:
             return None
         return self._never(question)

@@ -127,7 +127,7 @@ def check_version(world: World, question: Question) -> Verdict | None:
     return unverifiable(question, "not-listed", f"no manifest or lock file lists {claim.owner}")
 
 
-def _judged_version(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict:
+def _judged_version(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict | None:
     """Locked versions say more than ranges, direct ones more than what came along."""
     ordered = sorted(found, key=lambda item: (not item[1].is_locked, not item[1].is_direct, item[0].count("/")))
     answers = [(path, package, satisfies(claimed, package)) for path, package in ordered]
@@ -141,6 +141,8 @@ def _judged_version(question: Question, claimed: str, found: list[tuple[str, Pac
             now = package.version or package.spec
             place = f"{path}:{package.line}"
             return changed(question, "version", f"{package.name} is at {now} now", place, seen=package.version)
+    if question.claim.is_weak:
+        return None
     path, package, _ = answers[0]
     return unverifiable(
         question, "no-version", f"{path} names no version that can be compared ({package.spec or 'none'})"
