@@ -7,6 +7,7 @@ here (another project's function) is no claim about this repository, so `gone` n
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from truekeep.verify.world import World, is_code, prefer
 _LOOKED_AT = 8  # files that are opened to find one definition
 _TREES = 12  # old commits that one run looks into
 _CONFIG = frozenset(("key",))
+_TYPES = frozenset(("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record"))
 
 
 class Spot(NamedTuple):
@@ -222,7 +224,9 @@ class Symbols:
         commits: dict[str, Commit] = {}
         for question in questions:
             commit = past.commit_at(question.written_at) if question.written_at is not None else None
-            for name in spellings(question.claim):
+            owner = question.claim.owner.rpartition(".")[2] if question.claim.kind == "method" else ""
+            owners = [owner] if owner and not any(map(is_code, self._files.get(owner, ()))) else []
+            for name in (*spellings(question.claim), *owners):
                 if commit is None or commit.id == past.state.head:
                     undated.add((name, question.written_at))
                 elif past.was(name, commit.id) is None:
@@ -349,26 +353,48 @@ class Symbols:
         for path in modules:
             if line := self.world.find_word(path, claim.name):
                 return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
+        if now and in_code and (before := self._in_body_before(question, in_code, owner)) is not None:
+            return self._gone_then(question, before, f"{owner} has no {claim.name} any more", ())
         if now and (in_code or modules):
-            cite = now[0].cite
-            return confirmed(
-                question,
-                "inherited",
-                f"both names are defined; {claim.name} at {cite}, not in the body of {owner}",
-                cite,
-            )
+            why = f"both names are defined; {claim.name} at {now[0].cite}, not in the body of {owner}"
+            return confirmed(question, "inherited", why, now[0].cite)
         if now:
-            if claim.is_weak:
-                return None
-            return confirmed(
-                question,
-                "defined",
-                f"{claim.name} is defined in {now[0].cite}; nothing here is called {owner}",
-                now[0].cite,
-            )
+            return self._without_owner(question, owner, now)
         if claim.is_weak and not in_code and not modules:
             return None
         return self._lost(question, then)
+
+    def _in_body_before(self, question: Question, owners: Sequence[str], owner: str) -> Then | None:
+        """The old body of a class that had this name, if the class inherits from nothing and has it no more."""
+        past = self.world.past
+        commit = past.commit_at(question.written_at) if question.written_at is not None else None
+        dated = commit is not None and commit.id != past.state.head
+        for path in owners[:2]:
+            if not any(item.name == owner and not self._has_bases(path, item) for item in self.outline(path)):
+                continue
+            for then in [commit] if dated and commit is not None else past.checkpoints():
+                tree = past.file(then, path)
+                found = [item for item in tree.outlines([path])[path] if item.name == question.claim.name]
+                owned = tuple(Spot(path, item, tree) for item in found if _owned(item, owner))
+                if owned:
+                    return Then(then, owned, ())
+        return None
+
+    def _has_bases(self, path: str, item: Outline) -> bool:
+        """Whether a class may inherit what is not in its body."""
+        head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
+        bare = re.sub(rb"\(\s*(?:object\s*)?\)", b"", head)
+        return re.search(rb"\(|\bextends\b|\bimplements\b|:|<\s*[A-Z]\w*\s*$|\bwith\b", bare) is not None
+
+    def _without_owner(self, question: Question, owner: str, now: Sequence[Spot]) -> Verdict | None:
+        """`owner.name` where the name is defined and nothing is called owner: a variable, another project, or gone."""
+        then = self._then.get((owner, question.written_at))
+        if then is not None and any(is_code(spot.path) and spot.outline.kind in _TYPES for spot in then.spots):
+            return self._gone_then(question, then, f"{owner} is no more", tuple(spot.cite for spot in now[:3]))
+        if question.claim.is_weak:
+            return None
+        why = f"nothing here is called {owner}; {question.claim.name} alone is defined in {now[0].cite}"
+        return unverifiable(question, "owner-unknown", why, candidates=(now[0].cite,))
 
     def _lost(self, question: Question, then: Then | None) -> Verdict | None:
         """A name that no code defines now."""
