@@ -137,3 +137,18 @@ def reasons_of(findings: tuple[Finding, ...]) -> tuple[tuple[str, str], ...]:
     return tuple(
         (finding.code, finding.message + (f" (line {finding.line})" if finding.line else "")) for finding in findings
     )
+
+
+_MARK = "card sha256 "
+
+
+def card_mark(path: str, data: bytes) -> str:
+    """How a draft that verification made says which state of a card it was made from."""
+    from hashlib import sha256
+
+    return f"{_MARK}{sha256(data).hexdigest()} {path}"
+
+
+def is_overtaken(draft: Draft, data: bytes | None) -> bool:
+    """Whether a card is not the one any more that a proposal was made from."""
+    return draft.original.startswith(_MARK) and (data is None or draft.original != card_mark(draft.target, data))

@@ -20,7 +20,6 @@ _AT_ONCE = 40  # questions that are sent before the answers are read
 _TYPES = (b"blob", b"tree", b"commit", b"tag")
 _SAFE = (
     "--no-pager",
-    "--literal-pathspecs",
     "-c", "core.fsmonitor=false",
     "-c", "core.hooksPath=/dev/null",
     "-c", "protocol.allow=never",
@@ -130,7 +129,9 @@ class Git:
         return done.stdout, None
 
     def command(self, *arguments: str) -> list[str]:
-        return ["git", "-C", self.root, *_SAFE, *arguments]
+        # check-ignore takes names, not patterns, and refuses to be told so.
+        literal = [] if arguments[0] == "check-ignore" else ["--literal-pathspecs"]
+        return ["git", "-C", self.root, *_SAFE, *literal, *arguments]
 
     def lines(self, *arguments: str, timeout: float | None = None) -> list[str]:
         return self.run(*arguments, timeout=timeout).decode("utf-8", "surrogateescape").splitlines()

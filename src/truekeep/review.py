@@ -16,8 +16,8 @@ from truekeep.catalog import Catalog
 from truekeep.config import Config
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath
-from truekeep.draft import Draft, parse_draft, render_draft
-from truekeep.errors import InvalidHandoff, NotFound
+from truekeep.draft import Draft, is_overtaken, parse_draft, render_draft
+from truekeep.errors import EditedSince, InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
 from truekeep.handoff import decode_text
 from truekeep.hidden import printable
@@ -149,6 +149,11 @@ class Review:
 
     def _file(self, draft: Draft, *, approved: bool, target: str, verb: str) -> Filing:
         staging = Staging(self.books.vault)
+        if draft.target and is_overtaken(draft, staging.read(draft.target)):
+            raise EditedSince(
+                f"{draft.target} changed since draft {draft.id} was made; nothing was written",
+                hint="`truekeep verify --fix` makes a new proposal from the card as it is",
+            )
         filing = self._propose(draft, staging, approved=approved, target=target).filing
         if filing.outcome in ("review", "refused"):
             raise InvalidHandoff(

@@ -19,11 +19,12 @@ from truekeep.card import parse_card, parse_day
 from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import BadInput
+from truekeep.frontmatter import Field, Frontmatter
 from truekeep.handoff import decode_text
 from truekeep.hidden import printable
 from truekeep.index.passages import describe
 from truekeep.index.sources import store_of, sweep
-from truekeep.model import CARDS, INDEX
+from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.verify.kept import Checked, Memory, Origin, recall
 from truekeep.verify.store import Store
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from truekeep.verify.repair import Edit
 
 _LARGEST = 8_000_000
+_REFUTED_SHARE = 0.4  # of its score, for a hit that code refutes: below what holds, not below what is about nothing
 _ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
 _RECENT = 7  # days: what "the last days" are
 _CHANGELOGS = ("changelog", "history", "release-notes", "changes")
@@ -141,7 +143,7 @@ class Truth:
         for hit in hits:
             verdicts, checked_at, unchecked = _within(known.get(hit.path), hit.first, hit.last)
             told.append(hit._replace(verdicts=verdicts, checked_at=checked_at, unchecked=unchecked))
-        return sorted(told, key=lambda hit: any(verdict.is_rot for verdict in hit.verdicts))
+        return sorted(told, key=lambda hit: -hit.score * (_REFUTED_SHARE if _is_refuted(hit) else 1))
 
     def told(self, path: str, first: int, last: int, *, budget: float) -> tuple[tuple[Verdict, ...], str, str]:
         """The verdicts on some lines of a memory file, when they were found, or why there are none."""
@@ -193,23 +195,22 @@ class Truth:
         """What can be written at once, and what is proposed."""
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
-        text = data.decode("utf-8")
-        edits = plan_repairs(text, checked.verdicts)
-        new = text
-        if edits:
-            new = _bumped(memory.path, apply_repairs(text, edits), self.now.date())
+        edits = plan_repairs(memory.text, checked.verdicts)
+        repaired = apply_repairs(memory.text, edits)
+        new = _spelled_like(data, _bumped(memory.path, repaired, self.now.date())) if edits else data
         gone = [item for item in checked.verdicts if item.verdict == GONE]
-        draft = self._removal(memory, new, checked, edits) if gone and memory.path.startswith(CARDS + "/") else None
+        is_card = memory.path.startswith(CARDS + "/")
+        draft = self._removal(memory, repaired, new, checked, edits) if gone and is_card else None
         left = (
-            []
-            if draft or not gone
-            else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
+            [] if draft else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
         )
-        return Repair(memory.path, data, new.encode(), tuple(edits), draft, tuple(left))
+        return Repair(memory.path, data, new, tuple(edits), draft, tuple(left))
 
-    def _removal(self, memory: Memory, repaired: str, checked: Checked, edits: Sequence[Edit]) -> Draft | None:
+    def _removal(
+        self, memory: Memory, repaired: str, repaired_bytes: bytes, checked: Checked, edits: Sequence[Edit]
+    ) -> Draft | None:
         """A draft that proposes the card without what is gone."""
-        from truekeep.draft import Draft, draft_id
+        from truekeep.draft import Draft, card_mark, draft_id
         from truekeep.handoff import compose_handoff
         from truekeep.verify.repair import without_gone
 
@@ -241,10 +242,10 @@ class Truth:
             id=draft_id(name, stable),
             received_at=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             name=name,
-            writer="verify",
+            writer=card.writer or "verify",
             machine="",
             repository=memory.origin.repository,
-            original="",
+            original=card_mark(memory.path, repaired_bytes),
             digest=digest.hex(),
             kept="whole",
             reasons=tuple(("refuted", f"{item.claim.text}: {item.why}"[:300]) for item in gone[:10]),
@@ -278,10 +279,18 @@ class Truth:
             if repair.draft is not None:
                 staging = Staging(books.vault)
                 if staging.read(repair.draft.path) is None:
+                    stem = repair.draft.id.rpartition("-")[0]
+                    for item in books.vault.names(REVIEW):
+                        if item.name.startswith(f"{stem}-") and len(item.name) == len(f"{repair.draft.id}.md"):
+                            staging.put(f"{REVIEW}/{item.name}", None, 0)  # an older proposal for the same card
                     staging.put(repair.draft.path, render_draft(repair.draft), 0)
                     books.act(staging, Entry(at=at, verb="proposed", actor=actor, note=repair.draft.id))
                     told.append(f"{repair.path}: to drop what is gone is proposed as draft {repair.draft.id}")
         return told
+
+
+def _is_refuted(hit: Hit) -> bool:
+    return any(verdict.is_rot for verdict in hit.verdicts)
 
 
 def _within(checked: Checked | str | None, first: int, last: int) -> tuple[tuple[Verdict, ...], str, str]:
@@ -349,7 +358,11 @@ class Resolution(NamedTuple):
 def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
     """Put what memory says in the order of trust. Decided by rule: code, git, younger memory, older memory."""
     best_score = max((hit.score for hit in hits), default=0.0)
-    about = [hit for hit in hits if hit.score >= best_score * _ON_TOPIC]
+    best: dict[str, Hit] = {}  # one source counts once, by its best passage
+    for hit in sorted(hits, key=lambda hit: -hit.score):
+        if hit.score >= best_score * _ON_TOPIC:
+            best.setdefault(hit.path, hit)
+    about = list(best.values())
     statements = sorted((_statement(hit) for hit in about), key=lambda item: (item.rank, _age_key(item)))
     standing = [item for item in statements if item.rank < REFUTED]
     if not statements:
@@ -358,18 +371,18 @@ def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolut
         return Resolution(
             topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code"
         )
-    best = standing[0]
-    others = [item for item in standing[1:] if item.rank == best.rank]
-    if best.rank == CODE:
+    first = standing[0]
+    others = [item for item in standing[1:] if item.rank == first.rank]
+    if first.rank == CODE:
         why = "what it names is there in current code"
         why += ", and it is the youngest such memory" if others else ""
-    elif best.rank == GIT:
+    elif first.rank == GIT:
         why = "git has the commit it speaks of"
     elif len(statements) == 1:
         why = "it is the only memory of it, and nothing could confirm it: check before you act"
     else:
         why = "it is the youngest memory that nothing refutes; nothing could confirm it: check before you act"
-    return Resolution(topic, tuple(code), tuple(statements), best.citation, why)
+    return Resolution(topic, tuple(code), tuple(statements), first.citation, why)
 
 
 REFUTED = 6
@@ -432,12 +445,28 @@ def _bumped(path: str, text: str, today: date) -> str:
     """A card's text with today in `updated`; any other file as it is."""
     if not path.startswith(CARDS + "/"):
         return text
-    plain = text.replace("\r\n", "\n")
-    card = parse_card(path.rpartition("/")[2], plain)
+    card = parse_card(path.rpartition("/")[2], text)
     if card.problem or not card.front.fields:
         return text
-    bumped = card.front.with_text("updated", today.isoformat()).render() + card.body
-    return bumped.replace("\n", "\r\n") if "\r\n" in text else bumped
+    day = today.isoformat()
+    line = Field("updated", day, f"updated: {day}\n")
+    fields = [line if field.key == "updated" else field for field in card.front.fields]
+    fields += [] if line in fields else [line]
+    bumped = Frontmatter(tuple(fields)).render() + card.body
+    return bumped
+
+
+def _spelled_like(data: bytes, text: str) -> bytes:
+    """A text as bytes with the mark and the line ends of the old ones. Where those were mixed, each line keeps its own."""
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    if b"\r\n" not in data:
+        return mark + text.encode()
+    if data.count(b"\n") == data.count(b"\r\n"):
+        return mark + text.replace("\n", "\r\n").encode()
+    old = data.removeprefix(mark).decode("utf-8", "replace").split("\n")
+    ends = {line.rstrip("\r"): line.endswith("\r") for line in old}
+    lines = text.split("\n")
+    return mark + "\n".join(line + ("\r" if ends.get(line, False) else "") for line in lines).encode()
 
 
 def _shifted(gone: Sequence[Verdict], edits: Sequence[Edit]) -> list[Verdict]:

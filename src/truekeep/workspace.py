@@ -675,7 +675,9 @@ class Workspace:
         root = str(repository) if repository is not None else ""
         if root and not files:
             memories = [memory for memory in memories if truth.belongs(memory, root)]
-        recalled = ((memory.path, recall(truth.store, memory, root)) for memory in memories)
+        # A checkout that was named by hand says nothing lasting about memory that belongs to another one.
+        keep = not root or all(memory.path.startswith(("/", "..")) for memory in memories)
+        recalled = ((memory.path, recall(truth.store, memory, root) if keep else None) for memory in memories)
         known = {path: item for path, item in recalled if item is not None}
         if changed:
             memories = [memory for memory in memories if memory.path not in known]
@@ -683,7 +685,7 @@ class Workspace:
         # What rests on evidence that is still the same holds without asking again; what was not found is looked for.
         settled = {path: item for path, item in known.items() if item.is_settled}
         asked = [memory for memory in memories if memory.path not in settled]
-        fresh = truth.verifier().check(asked, root=root, tell=tell) if asked else []
+        fresh = truth.verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
 
@@ -702,16 +704,21 @@ class Workspace:
         truth = self._truth()
         with self._writing("repair memory"):
             vault = self._the_vault()
-            repairs = []
+            repairs, left = [], list[str]()
             for item in checked:
-                if not item.path or item.path.startswith("/") or not any(verdict.is_rot for verdict in item.verdicts):
+                if not any(verdict.is_rot for verdict in item.verdicts):
+                    continue
+                if not item.path or item.path.startswith(("/", "..")):
+                    left.append(f"{item.path}: outside the workspace, so nothing was written there")
                     continue
                 stored = vault.read(item.path)
                 memory = truth.read(str(self.path / item.path), item.path)
                 if stored is not None and memory is not None and _text_digest(memory.text) == item.digest:
                     repairs.append(truth.plan(memory, item, stored.data))
+                else:
+                    left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
             done = [] if dry_run else truth.apply(repairs, self._books(), actor=_person())
-            return repairs, done
+            return repairs, [*done, *left]
 
     def checkouts(self) -> list[tuple[CheckoutFolder, int]]:
         """The checkouts known on this machine, each with the number of cards that belong to it."""

@@ -10,6 +10,7 @@ or before. A sentence about the past ("removed in 2.0", "formerly `old.py`") mak
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ _CHANGELOG = re.compile(
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
-_LINK = re.compile(r"\]\(\s*<?([^()\s<>]+(?:\([^()\s]*\))?)[^)\n]{0,200}\)")
+_LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 
@@ -59,7 +60,7 @@ def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CL
 def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
     fence = info = ""
     offset = 0
-    in_front = text.startswith("---\n")
+    in_front = text.startswith("---\n") and ("\n---\n" in text[3:] or text.endswith("\n---"))
     past_level = 0  # the level of the heading that opened a section about the past; 0: none
     decided = False
     for number, line in enumerate(text.split("\n"), start=1):
@@ -100,9 +101,9 @@ def _in_line(line: str, *, decided: bool) -> list[Raw]:
             raws += in_code(line[start:end], start)
     if "](" in line:
         for match in _LINK.finditer(line):
-            target = match[1]
-            taken.append((match.start(), match.end()))
-            raws += _in_link(target, match.start(1))
+            group = 1 if match[1] else 2
+            taken.append(match.span())
+            raws += _in_link(match[group], match.start(group))
     elif "]:" in line and (reference := _REFERENCE.match(line)) is not None:
         raws += _in_link(reference[1], reference.start(1))
         taken.append(reference.span())
@@ -143,11 +144,14 @@ def _in_link(target: str, start: int) -> list[Raw]:
 def _without_overlaps(raws: list[Raw]) -> list[Raw]:
     """Each stretch of text makes one claim: the more telling kind wins; a decision may hold others."""
     kept: list[Raw] = []
+    taken: list[tuple[int, int]] = []  # in order and apart from each other
     for raw in sorted(raws, key=lambda raw: (_ORDER.get(raw.kind, 9), raw.is_weak, raw.start - raw.end)):
-        if raw.kind == "decision" or not any(
-            raw.start < other.end and other.start < raw.end for other in kept if other.kind != "decision"
-        ):
-            kept.append(raw)
+        if raw.kind != "decision":
+            at = bisect_left(taken, (raw.start, raw.end))
+            if (at and taken[at - 1][1] > raw.start) or (at < len(taken) and taken[at][0] < raw.end):
+                continue
+            taken.insert(at, (raw.start, raw.end))
+        kept.append(raw)
     return sorted(kept, key=lambda raw: (raw.start, raw.end))
 
 

@@ -17,6 +17,7 @@ from truekeep.claims.shapes import (
     NAME,
     TOOLS,
     Raw,
+    bare_path,
     is_file,
     symbol_token,
     token,
@@ -32,6 +33,7 @@ _NPM_OWN = frozenset(
     "workspaces "
     "patch approve-builds rebuild help doctor explain fund search token root bin prefix dist-tag pm".split()
 )
+_WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
 )
@@ -56,6 +58,15 @@ def in_code(code: str, offset: int) -> list[Raw]:
         trimmed = trimmed[:-1]
     if not trimmed:
         return []
+    first, _, rest = trimmed.partition(" ")
+    if (
+        rest
+        and "/" in first
+        and not is_file(first)
+        and is_file(rest.rpartition("/")[2])
+        and _WITH_BLANKS.match(trimmed)
+    ):
+        return [Raw(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
     if " " in trimmed or "\t" in trimmed:
         return _in_command(trimmed, start)
     return token(trimmed, start, "inline code")

@@ -38,12 +38,11 @@ _PORT = re.compile(
     r"|to) `?:?(\d{3,5})`?(?![\w:%]|\.\d)"
     r"|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
 )
-_LINE_WORD = re.compile(r"\b(?:at |on )?(?:lines?|L)[ ]?(\d{1,6})(?: ?(?:-|–|to|and|through) ?(\d{1,6}))?\b")
+_LINE_WORD = re.compile(r"\b(?:at |on )?(?:[Ll]ines?|L)[ ]?(\d{1,6})(?: ?(?:-|–|to|and|through) ?(\d{1,6}))?\b")
 _HEX = re.compile(r"(?<![\w./#-])[0-9a-f]{7,40}(?![\w/-]|\.\w)")
 _COMMITS = re.compile(
-    r"\b(?:commits?|git (?:show|log|revert|diff|checkout|cherry-pick)|reverts?|cherry-pick(?:ed)?|rebased?"
-    r"|bisect(?:ed)?|sha|landed|merged|fixed in"
-    r"|introduced (?:in|by|with)|came in with|since)\b",
+    r"\b(?:commits?|git (?:show|log|revert|diff|checkout|cherry-pick)|reverts?|cherry-pick(?:ed)?|bisect(?:ed)?"
+    r"|revision|changeset)\b",
     re.IGNORECASE,
 )
 _COMMIT_WORD = re.compile(r"\b(?:commit|revision|rev|sha|changeset)s? +(?:id +)?`?([0-9a-f]{7,40})\b`?", re.IGNORECASE)
@@ -91,9 +90,10 @@ def in_words(line: str, raws: list[Raw]) -> list[Raw]:
             found += [Raw(*match.span(group), "port", match[group], "called a port") for group in named]
         if "line" in lowered or " L" in line:
             found += _line_words(line, raws)
+        speaks_of_commits = _COMMITS.search(line) is not None
         for match in _HEX.finditer(line):
             word = match[0]
-            if not word.isdigit() and not word.isalpha() and (len(word) == 40 or _COMMITS.search(line)):
+            if not word.isdigit() and not word.isalpha() and (len(word) == 40 or speaks_of_commits):
                 found.append(Raw(*match.span(), "commit", word, "called a commit"))
         for match in _COMMIT_WORD.finditer(line):
             found.append(Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
@@ -149,6 +149,8 @@ def _line_words(line: str, raws: list[Raw]) -> Iterator[Raw]:
         near = min(paths, key=lambda raw: min(abs(raw.start - match.end()), abs(match.start() - raw.end)), default=None)
         if near is None or min(abs(near.start - match.end()), abs(match.start() - near.end)) > 40:
             continue
+        if re.search(r"[.!?;]\s", line[min(match.end(), near.end) : max(match.start(), near.start)]):
+            continue  # another sentence's
         first = int(match[1])
         last = int(match[2] or 0)
         end = match.end(2) if match[2] else match.end(1)
@@ -167,7 +169,7 @@ def in_prose(prose: str) -> list[Raw]:
         if kind == "url":
             found.append(Raw(start, end, "url", word, "a link"))
         elif kind in ("path", "file"):
-            found += _prose_path(word, start)
+            found += _prose_path(word, start) or _prose_method(word, start)
         elif kind == "flag":
             found.append(Raw(start, end, "flag", word, "two dashes", is_weak=True))
         elif kind == "constant":
@@ -177,10 +179,19 @@ def in_prose(prose: str) -> list[Raw]:
         elif kind == "call":
             found += [raw._replace(is_weak=True) for raw in symbol_token(f"{word}()", start, "a call")]
         elif kind == "method":
-            owner, _, name = word.partition(".")
-            if not (name == "js" or is_file(word) or name in HOSTS):
-                found.append(Raw(start, end, "method", name, "a dot between names", owner=owner, is_weak=True))
+            found += _prose_method(word, start)
     return found
+
+
+def _prose_method(word: str, start: int) -> list[Raw]:
+    """A class and its method in prose: `Config.load`, never `Node.js`."""
+    owner, _, name = word.partition(".")
+    is_class = owner[:1].isupper() and any(character.islower() for character in owner)
+    if not is_class or not name.isidentifier() or not name[0].islower():
+        return []
+    if name == "js" or is_file(word) or name in HOSTS or owner.lower() in PRODUCTS:
+        return []
+    return [Raw(start, start + len(word), "method", name, "a dot between names", owner=owner, is_weak=True)]
 
 
 def _prose_path(word: str, start: int) -> list[Raw]:
@@ -217,6 +228,8 @@ def decisions(line: str, *, decided: bool) -> Iterator[Raw]:
     """Each sentence that tells of a decision; under a heading about decisions, each list item."""
     at = 0
     for match in re.finditer(r"[.!?](?=\s+[A-Z*`])|\Z", line):
+        if line[: match.start()].strip().isdigit():
+            continue  # the number of a list item
         sentence, start, at = line[at : match.end()], at, match.end()
         bare = sentence.strip()
         if not bare:

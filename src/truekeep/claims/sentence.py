@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from truekeep.claim import Claim
@@ -40,6 +41,13 @@ _PAST_SENTENCE = re.compile(
     r"(?:gone|not there|no longer|removed|deleted|dropped|dead)",
     re.IGNORECASE,
 )
+_PAST_OPENING = re.compile(
+    r"\b(?:in the past|originally in|(?:formerly|previously|once) known as|until [^.;`]{1,60}\b(?:was"
+    r"|were))\b[^.;`]{0,12}[`\"'(*_ ]*\Z",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile(r"\((?:now\b|removed|deleted|gone|dropped|renamed|obsolete|retired|replaced)", re.IGNORECASE)
+_NEIGHBOURS = 12
 _LOOSE_BEFORE = re.compile(r"\b(?:not|never|without|no|until|once)\b", re.IGNORECASE)
 _DEFINES = re.compile(
     r"\b(?:is |are |was )?(?:defined|declared|implemented|lives?|located|found|sits?|resides?|kept|exported"
@@ -63,18 +71,17 @@ _JOINED_BY = re.compile(
 
 
 def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) -> Iterator[Claim]:
-    files = [
-        raw
-        for raw in raws
-        if raw.kind in ("path", "line") and (is_file(raw.name.rsplit("/", 1)[-1]) or raw.kind == "line")
-    ]
-    for raw in raws:
+    spans = list(code_spans(line)) if "`" in line and any(raw.kind == "line" for raw in raws) else []
+    starts = [start for start, _ in spans]
+    for at, raw in enumerate(raws):
         place, near, quote, definite = raw.place, "", "", False
-        if raw.kind in ("symbol", "method", "env", "flag") and not place and files:
-            place, definite = _named_place(raw, files, line)
+        about = raws[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]  # the next ones count, or a long line is slow
+        if raw.kind in ("symbol", "method", "env", "flag") and not place:
+            place, definite = _named_place(raw, [other for other in about if _is_place(other)], line)
         if raw.kind == "line":
-            near = _held_symbol(raw, raws, line)
-            quote = _quoted_beside(raw, raws, line) if "`" in line else ""
+            near = _held_symbol(raw, about, line)
+            first = bisect_left(starts, raw.start)
+            quote = _quoted_beside(raw, about, line, spans[max(0, first - 3) : first + 3])
         yield Claim(
             kind=raw.kind,
             text=line[raw.start : raw.end],
@@ -91,10 +98,14 @@ def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) 
             quote=quote,
             is_weak=raw.is_weak or _is_planned(raw, line),
             is_past=raw.kind not in ("decision", "url")
-            and (past or _is_past(raw, line) or _gives_way(raw, raws, line)),
+            and (past or _is_past(raw, line) or _gives_way(raw, about, line)),
             is_definite=definite,
             why=raw.why,
         )
+
+
+def _is_place(raw: Raw) -> bool:
+    return raw.kind == "line" or (raw.kind == "path" and is_file(raw.name.rsplit("/", 1)[-1]))
 
 
 def _named_place(raw: Raw, files: list[Raw], line: str) -> tuple[str, bool]:
@@ -114,24 +125,27 @@ def _named_place(raw: Raw, files: list[Raw], line: str) -> tuple[str, bool]:
 
 
 def _held_symbol(raw: Raw, raws: list[Raw], line: str) -> str:
-    """The symbol that stands nearest to a line's number in the same sentence, with no other place between."""
-    best, best_gap = "", 61
+    """The symbol that a line is said to hold: the one before it, else the one after, in the same sentence."""
+    found: list[tuple[int, int, str]] = []
     for other in raws:
         if other.kind not in ("symbol", "method", "env"):
             continue
-        first, last = (other.end, raw.start) if other.end <= raw.start else (raw.end, other.start)
+        is_before = other.end <= raw.start
+        first, last = (other.end, raw.start) if is_before else (raw.end, other.start)
         gap = line[first:last].removeprefix("()")
         between = [item for item in raws if item.kind in ("path", "line") and first <= item.start < last]
-        gap_size = len(gap) - sum(item.end - item.start for item in between if item.name == raw.name)
-        if any(item.name != raw.name for item in between) or re.search(r"[.!?;]\s", gap) or gap_size >= best_gap:
+        size = len(gap) - sum(item.end - item.start for item in between if item.name == raw.name)
+        if any(item.name != raw.name for item in between) or re.search(r"[.!?;]\s", gap) or size > 60:
             continue
-        best, best_gap = f"{other.owner}.{other.name}" if other.owner else other.name, gap_size
-    return best
+        # "`a` in `f:1`, `b` in `f:9`": what follows after a comma belongs to the next place.
+        rank = 0 if is_before and _JOINS.match(gap) else 2 if is_before else 3 if "," in gap else 1
+        found.append((rank, size, f"{other.owner}.{other.name}" if other.owner else other.name))
+    return min(found)[2] if found else ""
 
 
-def _quoted_beside(raw: Raw, raws: list[Raw], line: str) -> str:
+def _quoted_beside(raw: Raw, raws: list[Raw], line: str, spans: list[tuple[int, int]]) -> str:
     """The code that a memory quotes right beside a line's number; empty when there is none."""
-    for start, end in code_spans(line):
+    for start, end in spans:
         if start <= raw.start < end or end - start < 4:
             continue
         inside = [other for other in raws if start <= other.start < end]
@@ -153,10 +167,10 @@ def _is_past(raw: Raw, line: str) -> bool:
         loose = _LOOSE_BEFORE.match(match[0].strip())
         if loose is None or re.search(r"\bno\b|there(?: is|'s| are)|never|without", match[0]):
             return True
-    if before.endswith(("~~`", "~~")):
-        return True  # struck out
+    if before.endswith(("~~`", "~~")) or _PAST_OPENING.search(before):
+        return True  # struck out, or a sentence that begins in the past
     after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + 90])
-    if _PAST_SENTENCE.match(after):
+    if _PAST_SENTENCE.match(after) or _IN_BRACKETS.match(line[raw.end : raw.end + 60].lstrip("`*_ ")):
         return True
     match = _PAST_AFTER.match(after)
     # Another name between the claim and the verb is what the verb speaks of.

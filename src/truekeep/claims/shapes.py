@@ -184,11 +184,11 @@ def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[
         return [Raw(start, end, "commit", word, why)]
     if "/" in word or "\\" in word:
         return _path_token(word, start, why)
-    if is_file(word):
+    if is_file(word) and not PATTERN.search(word):
         return [Raw(start, end, "path", word, why, is_weak=True)]
     if is_command or _VERSION.match(word):
         return []
-    if _HYPHENATED.match(word):
+    if _HYPHENATED.match(word) and word not in _DULL:
         return [Raw(start, end, "package", word, why, is_weak=True)]
     return symbol_token(word, start, why)
 
@@ -262,11 +262,21 @@ def is_path(word: str) -> bool:
     return is_file(word.rstrip("/").rsplit("/", 1)[-1]) or ("/" in word and word.split("/")[0] in TOP_FOLDERS)
 
 
+_KNOWN_FILES = frozenset(
+    "Cargo.lock yarn.lock poetry.lock uv.lock Pipfile.lock Gemfile.lock composer.lock bun.lock mix.lock".split()
+)
+_METHOD_LIKE = frozenset(
+    "lock env log map db in def rules strings target inc spec props targets move t m s l y r d".split()
+)
+
+
 def is_file(name: str) -> bool:
     """Whether a name is a file's, by its ending or because everyone knows it."""
     if name in _BARE_FILES:
         return True
     stem, dot, extension = name.rpartition(".")
+    if extension in _METHOD_LIKE and stem.isidentifier() and f"{stem}.{extension}" not in _KNOWN_FILES:
+        return False  # `Mutex.lock`, `items.map`
     if not dot or "(" in name:
         return name[:1] == "." and name[1:].lower() in _EXTENSIONS
     if not stem:

@@ -90,7 +90,10 @@ def _checked_root(repository: str | None) -> Path | None:
         raise BadInput(f"{repository} is not a folder", hint="name a checkout with --repo")
     from truekeep.repo import find_top
 
-    return (find_top(root.resolve()) or root).resolve()
+    top = find_top(root.resolve())
+    if top is None:
+        raise BadInput(f"{repository} is not in a git repository", hint="name a checkout with --repo")
+    return top.resolve()
 
 
 def _from_stdin(ctx: click.Context, workspace: str | None, root: Path | None, *, online: bool) -> Checked:
@@ -229,6 +232,9 @@ def _show(checked: Sequence[Checked], *, show_all: bool, is_fixed: bool) -> None
             )
     counts = count_verdicts(checked)
     parts = [click.style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
+    if not checked:
+        click.echo("nothing to check: no memory changed since the last check")
+        return
     click.echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
     _show_reasons(checked, show_all=show_all)
     if (counts["moved"] or counts["gone"]) and checked[0].path and not is_fixed:

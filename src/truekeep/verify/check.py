@@ -28,7 +28,7 @@ from truekeep.verify.tree import LARGEST, Outline, OutOfTime, digest_in, outline
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 from truekeep.verify.world import Options, World
 
-_WITH_BODY = ("symbol", "method")
+_WITH_BODY = ("symbol", "method", "env")
 _DAY = 86_400
 
 
@@ -193,7 +193,7 @@ class Verifier:
         """Tell `changed` from confirmed: by what the last check saw, else by the commit of the memory."""
         result = [_with_body(world, verdict) for verdict in verdicts]
         verdicts = tuple(result)
-        prints = self._prints({question.memory for question in questions if question.memory})
+        prints = self._prints({_print_key(world, question) for question in questions if question.memory})
         ask: list[tuple[int, Question, Verdict]] = []
         for at, verdict in enumerate(verdicts):
             if (
@@ -204,7 +204,7 @@ class Verifier:
             ):
                 continue
             question = questions[at]
-            seen, since = prints.get((question.memory, _claim_key(verdict.claim)), ("", 0))
+            seen, since = prints.get((_print_key(world, question), _claim_key(verdict.claim)), ("", 0))
             if seen and (question.written_at is None or since >= question.written_at - _DAY):
                 if seen != verdict.seen:
                     result[at] = _as_changed(question, verdict, "since the last check")
@@ -215,7 +215,7 @@ class Verifier:
             assert before is not None
             result[at] = _as_changed(questions[at], before, f"since {day}")
         if keep:
-            self._remember(questions, result)
+            self._remember(world, questions, result)
         return result
 
     def _prints(self, memories: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
@@ -225,16 +225,21 @@ class Verifier:
                 found[memory, claim] = (seen, int(at))
         return found
 
-    def _remember(self, questions: Sequence[Question], verdicts: Sequence[Verdict | None]) -> None:
+    def _remember(self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None]) -> None:
         now = int(time.time())
         rows = [
-            (question.memory, _claim_key(verdict.claim), verdict.seen, now)
+            (_print_key(world, question), _claim_key(verdict.claim), verdict.seen, now)
             for question, verdict in zip(questions, verdicts, strict=True)
             if verdict is not None and verdict.verdict == CONFIRMED and verdict.seen and question.memory
         ]
         if rows:
             with self.store.transaction():
                 self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?)", rows)
+
+
+def _print_key(world: World, question: Question) -> str:
+    """What a memory was seen to say is said of one repository, whichever checkout was asked."""
+    return f"{question.memory}\0{world.past.key}"
 
 
 def _claim_key(claim: Claim) -> str:

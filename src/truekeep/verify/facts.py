@@ -87,15 +87,22 @@ def read_facts(data: bytes, language: str, kind: Kind) -> tuple[bytes, bytes, by
     if b"\0" in data[:8192]:
         return b"", b"", b""
     if not language or kind is Kind.DOCUMENT:
-        return b"", b"", _keys(set(_WORD.findall(data)))
+        return b"", b"", _keys(_mentions(data))
     code = clean(data, language)
     defined = set(names(code, language))
     words = set(_WORD.findall(code))
     if b"--" in code:
         words.update(_FLAG.findall(code))
     words.update(_KEBAB.findall(code))
-    mentioned = set(_WORD.findall(_blanked(data, code))) - words if code != data else set()
+    mentioned = _mentions(_blanked(data, code)) - words if code != data else set()
     return _keys(defined), _keys(words), _keys(mentioned)
+
+
+def _mentions(text: bytes) -> set[bytes]:
+    found = set(_WORD.findall(text))
+    if b"--" in text:
+        found.update(_FLAG.findall(text))
+    return found
 
 
 def _blanked(data: bytes, code: bytes) -> bytes:

@@ -70,7 +70,7 @@ def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], g
     quick = {root: quick_stamp(root, git_dir) for root, git_dir in git_dirs.items()}
     rows = []
     for memory, checked in zip(memories, results, strict=True):
-        if not memory.path or not checked.roots:
+        if not memory.path or (not checked.roots and checked.problems):
             continue
         places = {item.place.partition(":")[0] for item in checked.verdicts}
         places |= {item.claim.place for item in checked.verdicts}

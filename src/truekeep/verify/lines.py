@@ -18,7 +18,7 @@ from truekeep.verify.paths import Place, find_place
 from truekeep.verify.source import clean
 from truekeep.verify.tree import LARGEST, Outline, PastTree, digest_in, outline_of
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
-from truekeep.verify.world import World, is_code, prefer
+from truekeep.verify.world import World, is_code, prefer, whole_word
 
 _LONGEST = 20_000  # lines of a file that are aligned
 _ALIKE = 0.7  # of two lines, to be one that was edited
@@ -38,6 +38,8 @@ class Found(NamedTuple):
 def check_line(world: World, question: Question) -> Verdict | None:
     claim = question.claim
     place = find_place(world, claim.place, question)
+    if place is None and claim.place in world.now.deleted:
+        return gone(question, "deleted-here", f"{claim.place} is deleted in the work tree", rank=CODE, dirty=True)
     if place is None:
         return (
             None if claim.is_weak else unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
@@ -112,11 +114,8 @@ def _text_then(world: World, question: Question, path: str) -> list[str] | None:
     commit = world.past.commit_at(question.written_at)
     if commit is None:
         return None
-    if commit.id == world.now.state.head:
-        if claim.near or claim.quote:
-            return None
-        data = world.now.text(path) if path else None
-        return _lines(data) if data is not None and claim.first <= len(_lines(data)) else None
+    if commit.id == world.now.state.head and (claim.near or claim.quote):
+        return None  # written at or after today's commit: its own words say more than the file as it is
     names = [f"{commit.id}:{claim.place}"]
     if path:
         names += [f"{commit.id}:{world.past.name_then(path, commit.at)}", f"{commit.id}:{path}"]
@@ -139,7 +138,9 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
         digest = digest_in(clean(text, language_for(claim.place)), item)
         same = _same_definition(world, place.path, old, item, outline, digest)
         if same is not None:
-            return Found(place.path, same.line, f"{same.kind} {same.name}")
+            is_same_text = now[same.line - 1].strip() == then[claim.first - 1].strip()
+            is_edited = same.line == claim.first and not is_same_text
+            return Found(place.path, same.line, f"{same.kind} {same.name}", is_edited)
         if item.kind not in _PLAIN:
             return _elsewhere(world, item, place.path, digest)
     if data is None:
@@ -183,7 +184,7 @@ def _elsewhere(world: World, item: Outline, path: str, digest: str) -> Found | N
     for same in (
         [spot for spot in spots if len(spots) > 1 and world.now.digest(*spot) == digest],
         [spot for spot in spots if (spot[1].kind, spot[1].scope) == (item.kind, item.scope)],
-        [spot for spot in spots if spot[1].kind == item.kind],
+        [spot for spot in spots if spot[1].kind == item.kind and not item.scope and not spot[1].scope],
     ):
         if len(same) == 1:
             return Found(same[0][0], same[0][1].line, f"{item.kind} {item.name}")
@@ -269,6 +270,10 @@ def _by_words(world: World, question: Question, place: Place) -> Found | None:
     outline = world.outline(place.path) if place.path else ()
     named = [item for item in outline if item.name == name]
     owned = [item for item in named if owner and owner.rpartition(".")[2] in item.scope.split(".")] or named
+    if name and data is not None and 0 < claim.first <= len(_lines(data)):
+        said = _lines(data)[claim.first - 1].encode()
+        if whole_word(name).search(said) and not _began_at(world, claim.place, name, claim.first):
+            return Found(place.path, claim.first, _print_of(said.decode("utf-8", "replace")))  # where it is called
     for item in owned:
         is_start = item.line == claim.first
         if is_start or (item.line < claim.first <= item.end and not _began_at(world, claim.place, name, claim.first)):

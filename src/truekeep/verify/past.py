@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
-from truekeep.verify.store import Store
+from truekeep.verify.store import Store, StoreLost
 from truekeep.verify.tree import LARGEST, OutOfTime, PastTree, State, read_file, read_past
 
 _DAY = 86_400
@@ -327,7 +327,10 @@ class Past:
         if tree is None:
             self._check_time()
             try:
-                tree = read_past(self.git, self.store, commit, deadline=self.deadline)
+                try:
+                    tree = read_past(self.git, self.store, commit, deadline=self.deadline)
+                except StoreLost:
+                    tree = read_past(self.git, self.store, commit, deadline=self.deadline)
             except GitFailed as error:
                 self.problem = error.why
                 return None

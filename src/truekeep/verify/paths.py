@@ -29,6 +29,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         name = inside
     place = find_place(world, name, question)
     is_folder = claim.kind == "directory"
+    if (place is None or not place.path) and (there := _in_head(world, question, name.strip("/"))) is not None:
+        return there
     if place is not None and place.path and not place.is_moved:
         return _there(world, question, place.path)
     if place is not None and place.path:
@@ -45,7 +47,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
             )
         return gone(question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last)
     if name in world.now.deleted or _was_folder(world, name):
-        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE)
+        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, dirty=True)
     return _missing(world, question, name, is_folder=is_folder)
 
 
@@ -113,6 +115,8 @@ def _bare_place(world: World, name: str, question: Question) -> Place | None:
     own = world.past.follow(name, question.written_at, world.now.position)
     if own is not None:
         return Place(own.path, is_moved=bool(own.path), trail=own)
+    if (heir := _moved_folder(world, name, question)) is not None:
+        return heir
     trails = [
         trail
         for path in world.past.with_name(name, question.written_at)
@@ -153,6 +157,18 @@ def _moved_folder(world: World, folder: str, question: Question) -> Place | None
     if best and heirs[best] * 5 >= alive * 3 and world.now.has_folder(best):
         return Place(best, is_moved=True, trail=last._replace(path=best))
     return Place("", trail=last._replace(path="", last=best or folder))
+
+
+def _in_head(world: World, question: Question, path: str) -> Verdict | None:
+    """A file that HEAD has and the work tree has not: moved or deleted, and not committed."""
+    oid = world.past.oids([f"HEAD:{path}"]).get(f"HEAD:{path}") if world.now.state.head and path else None
+    if oid is None:
+        return None
+    heirs = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
+    if len(heirs) == 1:
+        return moved(question, "renamed-here", f"moved to {heirs[0]} in the work tree", heirs[0], dirty=True)
+    why = "deleted in the work tree, not committed"
+    return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(heirs[:5]))
 
 
 def _contents_heir(world: World, path: str) -> str:

@@ -58,6 +58,8 @@ def apply_repairs(text: str, edits: Sequence[Edit]) -> str:
 def respelled(old: str, name: str, place: str) -> str:
     """A new path in the way the old one was written: its ./ in front, its slash at the end, its slashes."""
     new = place
+    if "/" not in name and "/" in place and not old.startswith((".", "/")):
+        new = place.rpartition("/")[2]  # a bare name stays one
     if old.startswith("./"):
         new = "./" + new
     elif old.startswith("/") and not new.startswith("/"):
@@ -66,8 +68,6 @@ def respelled(old: str, name: str, place: str) -> str:
         new += "/"
     if "\\" in old and "/" not in old:
         new = new.replace("/", "\\")
-    if "/" not in name and "/" in place and not old.startswith((".", "/")):
-        new = place.rpartition("/")[2]  # a bare name stays one
     return new
 
 
@@ -85,7 +85,7 @@ def _relined(old: str, verdict: Verdict) -> str:
     head = respelled(match[1], claim.name, path) if path != claim.name else match[1]
     if had_range and match[4]:
         return f"{head}{match[2]}{first}{match[4]}{last or first}"
-    return f"{head}{match[2]}{first}"
+    return f"{head}{match[2]}{first}{match[6]}"
 
 
 def _following(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:

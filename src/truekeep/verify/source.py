@@ -216,7 +216,6 @@ _MARKUP = frozenset(("vue", "svelte", "html"))
 _QUOTE, _BACKSLASH, _HASH, _COLON, _EQUALS, _NEWLINE, _COMMA, _SEMICOLON = b"\"\\#:=\n,;"
 _PAREN, _BRACKET, _BRACE, _CLOSING, _ANGLE = b"([{}<"
 _BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
-_OPAQUE = bytes(byte if byte in b"\r\n" else _QUOTE for byte in range(256))
 
 
 class _Token(NamedTuple):
@@ -311,7 +310,7 @@ _TOKENS = {
     "' shell": _Token(rb"'(?<!\w')[^']*+(?:'|\Z)", rb"'[^'\n]*+'?"),
     "' sql": _Token(rb"'[^']*+(?:'|\Z)", rb"'[^'\n]*+'?"),
     "' char": _Token(rb"'(?:[^'\\\n\x80-\xff]|[\x80-\xff]{2,4}|\\(?:u\{?\w{1,8}\}?|x\w\w|[0-7]{1,3}|[^\n]))'"),
-    '" closed': _Token(rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'),
+    '" closed': _Token(rb'"(?<!\\")[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'),
     "' closed": _Token(rb"'[^'\n]*+'"),
     '"""': _tripled(b'"'),
     "'''": _tripled(b"'"),
@@ -326,9 +325,9 @@ _TOKENS = {
         # A slash begins a regular expression where a value may stand: behind an operator, a bracket, some words.
         rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n][ \t]/)|(?<=\breturn /)"
         rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /))(?![*/> \t=])"
-        rb"[^\\/\[\n]*+(?:(?:\\[^\n]|\[[^\]\\\n]*+(?:\\[^\n][^\]\\\n]*+)*+\])[^\\/\[\n]*+)*+/[a-z]*+"
+        rb"[^\\/\[\n]*+(?:(?:\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,200}+\])[^\\/\[\n]*+)*+/[a-z]*+"
     ),
-    "%r{}": _Token(rb"%[rqQwWiI](?:\{[^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}|\[[^\]\n]*+\]|\([^()\n]*+\))"),
+    "%r{}": _Token(rb"%[rqQwWiI](?:\{[^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}|\[[^\[\]\n]*+\]|\([^()\n]*+\))"),
     'r"': _Token(
         b"|".join(_raw(prefix, hashes) for prefix in (b"r", b"br", b"cr") for hashes in range(4)),
         rb'"(?<=\br")[^"\n]*+"?',
@@ -479,7 +478,7 @@ def _without_strings(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001
     def paint(match: re.Match[bytes]) -> bytes:
         if match.lastgroup is not None:
             odd.append(match)
-        return match[0].translate(_OPAQUE)
+        return b'"' * (match.end() - match.start())
 
     return paint
 
@@ -609,7 +608,19 @@ class _Walked(NamedTuple):
 
 
 def _join(scope: bytes, name: bytes) -> bytes:
-    return scope + b"." + name if scope and name else scope or name
+    """The scope of what stands in a definition. Scopes that nobody writes do not grow: texts nest as deep as they like."""
+    return scope + b"." + name if scope and name and len(scope) < 500 else scope or name
+
+
+def _trimmed(text: bytes, begin: int, stop: int) -> int:
+    """The end of a body without the blanks behind it."""
+    while stop > begin:
+        tail = text[max(begin, stop - 500) : stop]
+        bare = tail.rstrip()
+        if bare:
+            return stop - len(tail) + len(bare)
+        stop -= len(tail)
+    return begin
 
 
 # --- Python: by indentation ------------------------------------------------------------------------------------------
@@ -683,7 +694,7 @@ def _walk_python(cleaned: bytes, language: str) -> _Walked:
             start = decorated[1] if decorated[0] == indent else match.end(1)
             decorated = (-1, 0)
             scope = outer.scope
-            inner = scope + b"." + text[begin:end] if scope else text[begin:end]
+            inner = _join(scope, text[begin:end])
             if match[2] is None:
                 found.append(_Mark(begin, end, "class", scope, start))
                 outer = _Block(indent, "class", inner, inner, end, True)
@@ -802,9 +813,9 @@ def _finish_python(cleaned: bytes, text: bytes, marks: list[_Mark], language: st
             line = layout.rfind(b"\n", 0, mark.begin) + 1
             dedent = _dedent(_indent(layout, line, mark.begin)).search(layout, end)
             limit = dedent.start() if dedent else len(layout)
-            if not text[end:limit].strip():  # nothing but a docstring: it is blank, but its lines are not empty
+            if _trimmed(text, end, limit) == end:  # nothing but a docstring: it is blank, but its lines are not empty
                 blank = _pattern("blank lines").match(text, end + 1, limit + 1)
-        mark.stop = blank.end() if blank else mark.end + len(text[mark.end : limit].rstrip())
+        mark.stop = blank.end() if blank else _trimmed(text, mark.end, limit)
         while around and around[-1][0] <= mark.begin:
             around.pop()
         for _, outer in around:
@@ -863,7 +874,7 @@ class _Frame:
 class _Braces:
     """A text with braces, and a stack of those that are open.
 
-    Looking for a closing bracket costs fuel. Without fuel it is taken for missing, so that no text takes long.
+    Looking for a closing bracket costs fuel. Without fuel all are taken for missing, so that no text takes long.
     """
 
     __slots__ = ("found", "fuel", "nested", "stack", "text")
@@ -873,7 +884,7 @@ class _Braces:
         self.nested = nested
         self.found: list[_Mark] = []
         self.stack = [_Frame(mode, b"", None, 0)]
-        self.fuel = 20 * len(text) + 1000
+        self.fuel = len(text) // 4 + 2000
 
     def add(self, begin: int, end: int, kind: str, start: int = -1, scope: bytes | None = None) -> _Mark:
         mark = _Mark(begin, end, kind, self.stack[-1].scope if scope is None else scope, start)
@@ -912,13 +923,11 @@ class _Braces:
             return -1
         begin = text.rfind(b"\n", max(0, opened - 300), opened) + 1
         close = _dedent(_indent(text, begin, opened)).search(text, line.end() - 1) if begin else None
-        if close is None:
-            self.fuel -= len(text) - opened
-            return -1
-        end = close.end()
-        self.fuel -= end - opened
+        end = close.end() if close else len(text)
+        self.fuel -= 1 + (end - opened) // 100
         if (
-            text[end - 1] != _CLOSING
+            close is None
+            or text[end - 1] != _CLOSING
             or text.count(b"{", opened, end) != text.count(b"}", opened, end)
             or self.nested.search(text, opened, close.start())
         ):
@@ -927,19 +936,21 @@ class _Braces:
 
     def close(self, at: int) -> int:
         """The offset behind the bracket that closes this one; just behind this one when none does."""
-        text = self.text
+        text, fuel = self.text, self.fuel
         opener = text[at]
         depth = 0
-        if self.fuel >= 0:
-            for match in _PAIRS[opener].finditer(text, at):
-                if text[match.start()] == opener:
-                    depth += 1
-                elif depth == 1:
-                    self.fuel -= match.end() - at
-                    return match.end()
-                else:
-                    depth -= 1
-            self.fuel -= len(text) - at
+        for match in _PAIRS[opener].finditer(text, at) if fuel > 0 else ():
+            fuel -= 1
+            if text[match.start()] == opener:
+                depth += 1
+                if fuel < 0:
+                    break
+            elif depth == 1:
+                self.fuel = fuel
+                return match.end()
+            else:
+                depth -= 1
+        self.fuel = fuel - (len(text) - at) // 100
         return at + 1
 
     def angles(self, at: int) -> int:
@@ -992,14 +1003,40 @@ _SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "p
 def _finish_braces(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
     """What has no body ends with its statement; attributes and modifiers belong to what stands behind them."""
     source = b"\n" + cleaned
-    pairs: dict[int, int] | None = None
+    ends = _Statements(text, semicolons=language in _SEMICOLONS)
     for mark in marks:
         if mark.start < 0:
             mark.start = _statement_start(text, mark.begin)
-        if mark.stop < 0:
-            pairs = _pairs(text) if pairs is None else pairs
-            mark.stop = _statement_end(text, mark.end, pairs, semicolons=language in _SEMICOLONS)
-        mark.stop = mark.end + len(source[mark.end : mark.stop].rstrip())
+        mark.stop = _trimmed(source, mark.end, mark.stop if mark.stop >= 0 else ends.end(mark.end))
+
+
+class _Statements:
+    """Finds where statements end. This costs fuel as well; without it a statement ends with its line."""
+
+    def __init__(self, text: bytes, *, semicolons: bool) -> None:
+        self.text = text
+        self.semicolons = semicolons
+        self.pairs: dict[int, int] | None = None
+        self.fuel = len(text) + 1000
+
+    def end(self, at: int) -> int:
+        text = self.text
+        search = _pattern("statement end").search
+        if self.pairs is None:
+            self.pairs = _pairs(text)
+        while match := search(text, at):
+            at = match.end()
+            byte = text[match.start()]
+            self.fuel -= 1
+            if self.fuel < 0:
+                return match.start()
+            if byte in b"([{":
+                at = self.pairs.get(match.start(), at)
+            elif byte == _SEMICOLON:
+                return at if self.semicolons else match.start()
+            elif byte != _NEWLINE or not (self.semicolons or _goes_on(text, match.start())):
+                return match.start()
+        return len(text)
 
 
 def _pairs(text: bytes) -> dict[int, int]:
@@ -1014,22 +1051,6 @@ def _pairs(text: bytes) -> dict[int, int]:
         elif stack and text[stack[-1]] == opener[text[at]]:
             pairs[stack.pop()] = at + 1
     return pairs
-
-
-def _statement_end(text: bytes, at: int, pairs: dict[int, int], *, semicolons: bool) -> int:
-    search = _pattern("statement end").search
-    while match := search(text, at):
-        at = match.end()
-        byte = text[match.start()]
-        if byte in b"([{":
-            at = pairs.get(match.start(), at)
-        elif byte == _SEMICOLON:
-            return at if semicolons else match.start()
-        elif byte != _NEWLINE:
-            return match.start()
-        elif not semicolons and not _goes_on(text, match.start()):
-            return match.start()
-    return len(text)
 
 
 def _goes_on(text: bytes, at: int) -> bool:
@@ -1112,7 +1133,7 @@ _PATTERNS |= {
     "js next": rb"\s*+(" + _JSNAME + rb")(?=\s*+[,;:=]|[ \t\r]*+\n)",
     "js export": rb"(?P<from>" + _JSNAME + rb")(?:\s++as\s++(?P<alias>" + _JSNAME + rb"))?\s*+(?=[,}])",
     "js from": rb"\s*+from\b",
-    "js top": rb"[;}\n]\s*+$|\n[;!(]*+\(\s*+(?:async\s*+)?(?:function\b[^\n]*|\([^\n]*=>\s*)$",
+    "js wrapper": rb"[;!]?\(*+(?:async\s*+)?(?:function\b|[^\n]*=>)",
     "js head": rb"[{<(;}]",
     "js alias": rb"\s*+(?:[^{};()=\n]|\n\s*+[|&])*?\{",
     "separators": rb"[\s;,]*+",
@@ -1158,10 +1179,16 @@ class _Script(_Braces):
         elif byte == _BRACE:
             if kind is None and (end := self.leaf(start)) >= 0:
                 return end
-            before = self.text[max(0, start - 200) : start]
-            is_top = self.stack[-1].mode == _OPEN and _pattern("js top").search(before)
-            self.push(_OPEN if is_top else _CODE)
+            self.push(_OPEN if self.stack[-1].mode == _OPEN and self.is_bare(start) else _CODE)
         return at if kind is None else self.declaration(match, kind)
+
+    def is_bare(self, opened: int) -> bool:
+        """Whether a brace is a mere block, or the function around a whole file."""
+        before = self.text[max(0, opened - 200) : opened].rstrip()
+        if before[-1:] in (b";", b"}", b""):
+            return True
+        line = before[before.rfind(b"\n") + 1 :]
+        return line.startswith((b"(", b";(", b"!")) and _pattern("js wrapper").match(line) is not None
 
     def declaration(self, match: re.Match[bytes], kind: str) -> int:
         text = self.text
@@ -1489,8 +1516,8 @@ def _kotlin() -> _Keywords:
         rb"(?:@[\w.:]++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:public|private|protected|internal|open|abstract|final|override"
         rb"|suspend|inline|operator|infix|tailrec|external|const|lateinit|data|sealed|annotation|inner|value|expect|actual"
         rb"|fun(?=[ \t]++interface\b))[ \t]++)*+",
-        rb"fun\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]++(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|" + _NAME + rb")(?=\s*+[(<])"
-        rb"|va[lr]\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]++(?:<[^(){}=]*?>)?\??\.)?(?P<property>" + _NAME + rb")(?=\s*+(?:[:=;{]|by\b|get\b)|[ \t\r]*+\n)"
+        rb"fun\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]+(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|" + _NAME + rb")(?=\s*+[(<])"
+        rb"|va[lr]\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]+(?:<[^(){}=]*?>)?\??\.)?(?P<property>" + _NAME + rb")(?=\s*+(?:[:=;{]|by\b|get\b)|[ \t\r]*+\n)"
         rb"|enum\s++class\s++(?P<enum>" + _NAME + rb")"
         rb"|class\s++(?P<class>" + _NAME + rb")"
         rb"|interface\s++(?P<interface>" + _NAME + rb")"
@@ -1609,6 +1636,7 @@ _KEYWORDS: dict[str, Callable[[], _Keywords]] = {
     "protobuf": _protobuf,
     "graphql": _graphql,
 }
+_ANONYMOUS = {"php": b"class", "kotlin": b"object"}  # the word before the body of a class without a name
 _LABELS = {"const": "constant", "static": "constant", "define": "constant", "actor": "class", "case": "variant", "init": "method",
            "message": "class", "oneof": "field", "operation": "function", "fragment": "function"}  # fmt: skip
 
@@ -1680,10 +1708,9 @@ class _Keyworded(_Braces):
     def brace(self, start: int, at: int, *, is_plain: bool) -> int:
         """A block without a name."""
         if is_plain:
-            if self.language == "php" and _pattern("php class").search(self.text, max(0, start - 300), start):
-                self.push(_OPEN)
-                return at
-            if self.language in ("kotlin", "rust") and _pattern("kotlin object").search(self.text, max(0, start - 300), start):
+            word = _ANONYMOUS.get(self.language)
+            low = max(0, start - 300)
+            if word and self.text.find(word, low, start) >= 0 and _pattern(self.language).search(self.text, low, start):
                 self.push(_OPEN)
                 return at
             if (end := self.leaf(start)) >= 0:
@@ -1747,9 +1774,11 @@ class _Keyworded(_Braces):
         """The brace of a body, or -1."""
         text = self.text
         has_fields = {"kotlin": ("class", "enum"), "scala": ("class",), "php": ("function",)}.get(self.language, ())
-        while match := _pattern("header").search(text, at):
+        limit = at + 5000
+        while self.fuel > 0 and (match := _pattern("header").search(text, at, limit)):
             byte = text[match.start()]
             at = match.end()
+            self.fuel -= 1
             if byte == _BRACE:
                 return match.start()
             if byte in b"([":
@@ -1784,6 +1813,7 @@ class _Keyworded(_Braces):
     def member(self, at: int, mode: str) -> int:
         """A field of a struct or a variant of an enum; the offset behind it."""
         text = self.text
+        before = at
         separators = _pattern("separators").match(text, at)
         at = separators.end() if separators else at
         if at >= len(text) or text[at] == _CLOSING:
@@ -1796,14 +1826,16 @@ class _Keyworded(_Braces):
         if match is None:
             if self.language == "kotlin":  # behind the constants stand the members
                 self.stack[-1].mode = _OPEN
-                return at - 1
+                return max(before, text.rfind(b"\n", before, at))
             return self.hop(at, self.table.separators)
         kind = match.lastgroup or ""
         mark = self.add(*match.span(kind), kind, at)
         at = match.end()
         opened = self.skip(at)
-        if mode == _CASES and self.language == "rust" and self.is_at(opened, _BRACE):
-            self.push(_FIELDS, mark)
+        if self.language == "kotlin" and self.is_at(opened, _PAREN):
+            opened = self.skip(self.close(opened))
+        if mode == _CASES and self.is_at(opened, _BRACE):
+            self.push(_OPEN if self.language == "kotlin" else _FIELDS, mark)
             return opened + 1
         at = self.hop(at, b",;}" if self.language == "kotlin" else self.table.separators)
         mark.stop = at
@@ -1830,8 +1862,8 @@ _PATTERNS |= {
     rb"|(?:where|throws|rethrows|async|extends|with|derives|implements)\b)",
     "attribute": rb"#!?(?=\[)|@[\w.:]++",
     "more cases": rb"(?:\s*+=\s*+[^\s,]++)?\s*+,\s*+(" + _NAME + rb")",
-    "php class": rb"\bnew\s++(?:readonly\s++)?class\b[^;{}]*+$",
-    "kotlin object": rb"\bobject\b[ \t]*+(?::[^;{}]*+)?$",
+    "php": rb"\bnew\s++(?:readonly\s++)?class\b[^;{}]*+$",
+    "kotlin": rb"\bobject\b[ \t]*+(?::[^;{}]*+)?$",
     "php parameter": rb"(?:(?:public|protected|private|readonly)\s++)++(?:[\w\\?|&]++\s++)*?\$(" + _NAME + rb")",
     "kotlin parameter": rb"(?<!\w)va[lr]\s++(" + _NAME + rb")\s*+:",
 }
@@ -1904,7 +1936,8 @@ class _Go(_Braces):
         """Into a body: the first brace that does not belong to a type."""
         text = self.text
         at = mark.end
-        while match := _pattern("header").search(text, at):
+        limit = at + 5000
+        while match := _pattern("header").search(text, at, limit):
             place = match.start()
             if text[place] in b"([":
                 at = self.close(place)
@@ -1984,24 +2017,27 @@ _PATTERNS |= {
     "component": rb"(" + _WORD + rb")\s*+(?:=[^,()]*+)?(?=[,)])",
     "bit field": rb"(?<!:):(?!:)",
     "value": rb"\s*+=(?![=>])",
+    "call behind": rb"\s*+" + _WORD + rb"\s*+\(",
+    "local name": rb"[\s*&]*+(" + _WORD + rb")\s*+[;,=\[]",
     "word behind": rb"\s*+(" + _WORD + rb")",
     "directive": rb"\n[ \t]*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
     "define": rb"\n[ \t]*+#[ \t]*+define[ \t]++([A-Za-z_]\w*+)",
     "condition": rb"\n[ \t]*+#[ \t]*+(if|elif|else|endif)",
-    "java local": rb"[\n;{}](?:(?:\s*+(?:final|static|abstract)\b)*+\s*+(?P<type>(?:class|enum|interface|record|struct|union)\s++" + _WORD + rb"[^;{}=)]*+\{)|(?<=[{}]))",
+    "java local": rb"[\n;{}](?:(?:\s*+(?:final|static|abstract|typedef|const)\b)*+\s*+(?P<type>(?:(?:class|enum|interface|struct|union)\b[^;{}=()]*+|record\s++" + _WORD + rb"[^;{}=()]*+\([^;{}]*+\)[^;{}=()]*+)\{)|(?<=[{}]))",
     "java nested": rb"\n[ \t]*+(?:(?:final|static|abstract|typedef)[ \t]++)*+(?:@Override|@\w++|public|protected|private|class|enum|interface|record|struct|union)\b",
-    "anonymous": rb"\bnew\s++[\w.$]++\s*+(?:<[^;{}()]*+>)?\s*+\([^;{}]*+\)\s*+$",
+    "anonymous": rb"new\s++[\w.$]++\s*+(?:<[^;{}()]*>)?\s*+\([^;{}]*\)\s*+$",
 }
 _CALLS = frozenset(  # words before a parenthesis that are neither a name nor a part of a declaration
-    b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new when lock case assert do"
-    b" else using try synchronized super this await yield foreach fixed checked unchecked in is as where base".split()
+    b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new case assert do else using"
+    b" try".split()
 )
+_SHARP_CALLS = frozenset(b"base this lock fixed checked unchecked foreach when await yield super synchronized".split())
 _ATTRIBUTES = frozenset(
     b"__attribute__ __declspec alignas _Alignas decltype noexcept throw typeof __typeof__ requires explicit".split()
 )
 _RESERVED = frozenset(
     b"if for while switch return else case default do break continue goto void int char bool float double long short"
-    b" unsigned signed const static extern auto new delete this null true false".split()
+    b" unsigned signed const static extern auto new delete this".split()
 )
 _BEHIND = frozenset(  # words that may stand between parameters and a body
     b"const noexcept override final throw throws volatile try requires where default async sync mutable restrict"
@@ -2123,9 +2159,9 @@ class _Headed(_Braces):
             elif at - place == 1 and _ACCESS.fullmatch(text[self.item.head : place].strip()):
                 self.item = _Item(at)
 
-    def words(self, place: int) -> bytes:
+    def words(self, place: int, limit: int = 400) -> bytes:
         """The words before a bracket, as far as they matter."""
-        return self.text[max(self.item.head, place - 400) : place]
+        return self.text[max(self.item.head, place - limit) : place]
 
     def last_name(self, header: bytes, place: int) -> tuple[int, int, bytes] | None:
         """The last word of a header that ends here, and what it is qualified with."""
@@ -2150,8 +2186,10 @@ class _Headed(_Braces):
         """Parameters of a function, when a name stands before them."""
         item, text = self.item, self.text
         end = self.close(place)
+        if item.name is not None or end == place + 1:
+            return end
         header = self.words(place)
-        if item.name is not None or _is_in_angles(header):
+        if _is_in_angles(header):
             return end
         found = self.last_name(header, place)
         if self.language in _NATIVE and header.strip():
@@ -2174,6 +2212,11 @@ class _Headed(_Braces):
         words = [word for word in before.split() if not word.startswith(b"@")]
         if name in _ATTRIBUTES:
             return end
+        is_type = words and words[-1] in (b"class", b"struct", b"union", b"enum")
+        if name == b"new" or (is_type if self.language in _NATIVE else name in _SHARP_CALLS):
+            return end
+        if b"typedef" in words and _pattern("word behind").match(text, end):
+            return end  # a macro that stands for a type
         if name in _CALLS or (words and words[-1] in (b"return", b"new", b"throw", b"else", b"case", b"await", b"goto")):
             item.head = end
             return end
@@ -2192,7 +2235,9 @@ class _Headed(_Braces):
         goes_on = behind is not None and behind[1] not in _BEHIND
         follows = self.text[end : end + 200].lstrip()[:1]
         if words or qualifier:
-            return not (goes_on and self.language in _NATIVE and len(words) < 2 and name.isupper() and follows != b"{")
+            if not goes_on or self.language not in _NATIVE or not name.isupper():
+                return True
+            return len(words) > 1 and _pattern("call behind").match(self.text, end) is None
         if name.lstrip(b"~") == self.types[-1] or (self.types[-1] and name.startswith(self.types[-1] + b".")):
             return True
         if goes_on or name.isupper():
@@ -2217,7 +2262,7 @@ class _Headed(_Braces):
             end = self.enter(place, mark)
             self.item = _Item(end)
             return end
-        header = self.words(place)
+        header = self.words(place, 3000)
         bare = _without_brackets(header)
         words = bare.split()
         kind = _pattern("type word").search(bare)
@@ -2251,7 +2296,7 @@ class _Headed(_Braces):
             name = b""
         mark = None
         if found is not None and name and word != "extension":
-            begin = max(self.item.head, place - 400) + found.start(1)
+            begin = place - len(bare) + found.start(1)
             end = begin + len(found[1].rstrip())
             if word != "namespace":
                 begin = max(begin, self.text.rfind(b"::", begin, end) + 2)
@@ -2281,6 +2326,10 @@ class _Headed(_Braces):
                 item.kind = "type"
             if frame.mark is None:
                 item.anonymous = (frame.first, len(self.found))
+            if self.stack[-1].mode == _CODE and (match := _pattern("local name").match(self.text, place + 1)):
+                if item.kind == "type":
+                    self.further(match.end(1), self.text[place + 1 : match.end(1)])
+                return match.end(1)
         return place + 1
 
     def local(self, at: int) -> int:
@@ -2299,7 +2348,7 @@ class _Headed(_Braces):
             if self.stack[-1].mode != _CODE:
                 self.item = _Item(place + 1)
         elif byte == _BRACE:
-            if self.language not in _NATIVE and _pattern("anonymous").search(self.text, max(0, place - 300), place):
+            if self.language in ("java", "groovy") and self.is_anonymous(place):
                 self.push(_TYPE)
                 self.types.append(b"")
                 self.item = _Item(place + 1)
@@ -2309,12 +2358,22 @@ class _Headed(_Braces):
             self.push(_CODE)
         if match["type"] is None:
             return match.end()
-        self.item = _Item(match.start("type"))
-        bare = _without_brackets(self.words(match.end() - 1))
+        self.item = _Item(place + 1)
+        opened = self.text.find(b"(", match.start("type"), match.end())
+        if opened >= 0:
+            self.components(opened, match.end(), match["type"].split()[1].partition(b"(")[0])
+        bare = _without_brackets(self.words(match.end() - 1, 3000))
         kind = _pattern("type word").search(bare)
         if kind is None:
             return place + 1
         return self.open_type(match.end() - 1, bare, kind)
+
+    def is_anonymous(self, place: int) -> bool:
+        """Whether a class without a name begins here."""
+        low = max(0, place - 300)
+        new = self.text.rfind(b"new ", low, place)
+        match = _pattern("anonymous").match(self.text, new, place) if new >= 0 else None
+        return match is not None and match[0].count(b"(") == match[0].count(b")")
 
     # Statements
 
@@ -2427,7 +2486,7 @@ class _Headed(_Braces):
         words = [word for word in header.split() if not word.startswith(b"@")]
         if item.listed:
             self.further(place, header)
-        elif len(words) < 2 or words[0] in _STATEMENTS or _pattern("type head").match(header):
+        elif len(words) < 2 or words[0] in _STATEMENTS or self.is_type_header(header):
             return
         else:
             item.kind = "type" if words[0] == b"typedef" else ""
@@ -2438,13 +2497,31 @@ class _Headed(_Braces):
             item.listed = True
         item.head = place + 1
 
+    def is_type_header(self, header: bytes) -> bool:
+        """Whether a comma behind this stands in a list of base types."""
+        bare = _without_brackets(header)
+        kind = _pattern("type word").search(bare)
+        return kind is not None and (
+            self.language not in _NATIVE or _pattern("bit field").search(bare, kind.end()) is not None
+        )
+
     def constant(self, at: int) -> int:
         """One constant of an enum."""
         text = self.text
         match = _pattern("enum item").match(text, at)
-        end = self.hop(match.end() if match else at, b",;}")
         if match is not None:
-            self.add(*match.span(1), "constant", match.start(1)).stop = end
+            mark = self.add(*match.span(1), "constant", match.start(1))
+            at = self.skip(match.end())
+            if self.is_at(at, _PAREN):
+                at = self.skip(self.close(at))
+            if self.is_at(at, _BRACE) and self.language not in _NATIVE:
+                self.push(_TYPE, mark)
+                self.types.append(b"")
+                self.item = _Item(at + 1)
+                return at + 1
+        end = self.hop(at, b",;}")
+        if match is not None:
+            mark.stop = end
         if end >= len(text):
             return end
         if text[end] == _CLOSING:
@@ -2461,8 +2538,10 @@ class _Headed(_Braces):
         frame = self.stack[-1]
         scope = _join(frame.scope, _unqualified(qualifier)) if qualifier else frame.scope
         kind = self.item.kind
-        if kind == "function" and (qualifier or self.types[-1]):
-            kind = "function" if frame.mark is not None and frame.mark.kind == "namespace" and not qualifier else "method"
+        if kind == "function" and (qualifier or self.types[-1] or frame.mode == _TYPE and len(self.stack) > 1):
+            kind = "method" if qualifier or frame.mark is None or frame.mark.kind != "namespace" else "function"
+            if self.language in _NATIVE and not qualifier and not frame.scope:
+                kind = "function"
         return self.add(begin, end, kind, self.begin(), scope)
 
     def begin(self) -> int:
@@ -2479,7 +2558,6 @@ class _Headed(_Braces):
 
 _PATTERNS |= {
     "operator head": rb"\boperator\s*+[-+*/%^&|!<>=~]*+\s*+$",
-    "type head": rb"\s*+(?:\w++\s++)*?(?:" + _TYPES + rb")\s",
 }
 
 
@@ -2510,6 +2588,8 @@ def _is_in_angles(header: bytes) -> bool:
     """Whether a bracket behind this stands inside of type parameters."""
     if b"<" not in header or b"operator" in header:
         return False
+    if b"(" in header:
+        header = re.sub(rb"\((?:[^()]++|\([^()]*+\))*+\)", b"", header)
     return header.count(b"<") - 2 * header.count(b"<<") > header.count(b">") - header.count(b"->") - header.count(b"=>")
 
 
@@ -2546,7 +2626,7 @@ class _Lines(NamedTuple):
 _LINES: dict[str, _Lines] = {
     "ruby": _Lines(
         rb"\n([ \t]*+)(?:(?:private|protected|public|module_function|private_class_method|memoize|helper_method)[ \t]++)?+(?:"
-        rb"def[ \t]++(?:self\.|[\w:]++\.)?+(?P<function>[\w\x80-\xff]++[?!]?+(?:=(?=[ \t]*+\())?|[-+*/%=<>!~^&|\[\]]++@?)"
+        rb"def[ \t]++(?:self\.|[\w:]++\.)?+(?P<function>[\w\x80-\xff]++[?!]?+(?:=(?=[ \t]*+[\w(]))?|[-+*/%=<>!~^&|\[\]]++@?)"
         rb"|class[ \t]*+<<[ \t]*+(?P<singleton>self)\b|class[ \t]++(?P<class>[\w:]++)|module[ \t]++(?P<module>[\w:]++)"
         rb"|[cm]?attr_(?:accessor|reader|writer)\b[ \t(]*+(?P<fields>:\w[^\n]*+)"
         rb"|(?:alias_method|define_method|scope|has_many|has_one|belongs_to|has_and_belongs_to_many|attribute)[ \t(]++:(?P<method>\w++[?!]?+)"
@@ -2608,7 +2688,7 @@ _LINES: dict[str, _Lines] = {
     ),
     "make": _Lines(
         rb"\n()(?:(?:(?:export|override)[ \t]++)*+(?P<variable>[A-Za-z_][\w.-]*+)[ \t]*+(?:\?|\+|!|:{1,3}+)?=|define[ \t]++(?P<local>[\w.-]++)"
-        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#\t]*?)[ \t]*+::?+(?!=)(?![^\n=#]*+=))",
+        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#\t]*+)[ \t]*+::?+(?!=)(?![^\n=#]*+=))",
         "recipe",
     ),
     "dockerfile": _Lines(
@@ -2688,27 +2768,38 @@ _SEPARATORS = {"ruby": (b"::",), "lua": (b".", b":"), "perl": (b"::",), "elixir"
 
 
 def _finish_lines(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
-    ends = _LINES[language].ends
-    pairs = _pairs(text) if ends in ("brace", "end") else {}
+    source = b"\n" + cleaned
+    style = _LINES[language].ends
+    ends = _Statements(text, semicolons=False)
+    pairs = _pairs(text) if style == "brace" else {}
+    fuel = 20 * len(text)
     for mark in marks:
         stop = line = text.find(b"\n", mark.end)
-        indent = mark.start - (text.rfind(b"\n", 0, mark.start) + 1)
         is_plain = mark.kind in ("field", "constant", "variable")
-        if ends == "brace" and (opened := _pattern("body").match(text, mark.end)):
+        close: re.Match[bytes] | None = None
+        if fuel < 0:
+            pass
+        elif style == "brace" and (opened := _pattern("body").match(text, mark.end)):
             stop = pairs.get(opened.end() - 1, line)
-        elif is_plain and ends in ("end", "brace"):
-            stop = _statement_end(text, mark.end, pairs, semicolons=False)
-        elif ends == "end" and not is_plain and not _pattern("one line").search(text, mark.end, line):
-            close = _closing_word(indent).search(text, line)
+        elif is_plain and style in ("end", "brace"):
+            stop = ends.end(mark.end)
+        elif style == "end" and not is_plain and not _pattern("one line").search(text, mark.end, line):
+            close = _closing_word(_column(text, mark.start)).search(text, line)
             stop = close.end() if close else line
-        elif ends == "dedent":
-            close = _dedent(indent).search(text, line)
+            fuel -= 0 if close else len(text) - line
+        elif style == "dedent":
+            close = _dedent(_column(text, mark.start)).search(text, line)
             stop = close.start() if close else len(text)
-        elif ends == "semicolon":
+        elif style == "semicolon":
             stop = text.find(b";", mark.end) + 1 or len(text)
-        elif ends == "recipe" and mark.kind == "target" and (recipe := _pattern("recipe").match(text, line)):
+        elif style == "recipe" and mark.kind == "target" and (recipe := _pattern("recipe").match(text, line)):
             stop = recipe.end()
-        mark.stop = mark.end + len((b"\n" + cleaned)[mark.end : stop].rstrip()) if stop > mark.end else mark.end
+        fuel -= stop - line
+        mark.stop = _trimmed(source, mark.end, stop)
+
+
+def _column(text: bytes, at: int) -> int:
+    return at - (text.rfind(b"\n", 0, at) + 1)
 
 
 @cache
@@ -2733,7 +2824,7 @@ _PATTERNS |= {
     rb"(?:[ \t]*+\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)[ \t]*+=)",
     "ini": rb"\n([ \t]*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:/-]*+(?:[ ][\w.-]++)*+)[ \t]*+[=:])",
     "env": rb"\n([ \t]*+)(?:export[ \t]++)?(?P<key>[A-Za-z_][\w.-]*+)[ \t]*+=",
-    "properties": rb"\n([ \t]*+)(?P<key>(?:[^\s=:\\#!]|\\.)++)[ \t]*+[=:]",
+    "properties": rb"\n([ \t]*+)(?P<key>(?:[^\s=:\\#!]|\\[^\n])++)[ \t]*+[=:]",
     "dotted": rb"\"([^\"\n]++)\"|'([^'\n]++)'|([\w-]++)",
     "json": rb"\"([^\"\\\n]{1,200}+)\"(?=\s*+:)|\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\"?|[{}\[\]]",
 }
@@ -2815,17 +2906,19 @@ def _walk_json(cleaned: bytes, language: str) -> _Walked:  # noqa: ARG001
     return _Walked(found, text, _finish_keys)
 
 
-def _finish_keys(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:  # noqa: ARG001
+def _finish_keys(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
+    source = b"\n" + cleaned
+    fuel = 20 * len(text)
     for index, mark in enumerate(marks):
         if mark.stop < 0:
-            mark.stop = text.find(b"\n", mark.end)
-            if language == "yaml":
-                indent = mark.begin - (text.rfind(b"\n", 0, mark.begin) + 1)
-                dedent = _dedent(indent).search(text, mark.stop)
+            mark.stop = line = text.find(b"\n", mark.end)
+            if language == "yaml" and fuel > 0:
+                dedent = _dedent(_column(text, mark.begin)).search(text, line)
                 mark.stop = dedent.start() if dedent else len(text)
+                fuel -= mark.stop - line
             elif language == "toml" and index + 1 < len(marks):
-                mark.stop = max(mark.stop, text.rfind(b"\n", 0, marks[index + 1].start))
-        mark.stop = mark.end + len((b"\n" + cleaned)[mark.end : mark.stop].rstrip())
+                mark.stop = max(line, text.rfind(b"\n", line, marks[index + 1].start))
+        mark.stop = _trimmed(source, mark.end, mark.stop)
 
 
 _WALKS: dict[str, Callable[[bytes, str], _Walked]] = {

@@ -71,8 +71,11 @@ class Store:
             self._db.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time."""
+    def transaction(self, *, vital: bool = False) -> Iterator[None]:
+        """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time.
+
+        `vital`: the caller goes on with what was written. Then a failed commit is StoreLost, and it begins again.
+        """
         if self._db.in_transaction:
             yield
             return
@@ -89,9 +92,12 @@ class Store:
             raise
         try:
             self._db.execute("COMMIT")
-        except apsw.Error:
+        except apsw.Error as error:
             with contextlib.suppress(apsw.Error):
                 self._db.execute("ROLLBACK")
+            self._retreat()
+            if vital:
+                raise StoreLost from error
 
     def _retreat(self) -> None:
         """Carry what can be read into memory and leave the file alone."""
@@ -165,6 +171,10 @@ class Store:
 
     def remember(self, key: str, value: str) -> None:
         self.run("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
+
+
+class StoreLost(Exception):
+    """What was just written could not be kept. The store is in memory now; do it again."""
 
 
 class _OtherVersion(Exception):

@@ -168,6 +168,10 @@ class Symbols:
             return self._defined(question, spots[0])
         return None
 
+    def _moved_to(self, question: Question, spot: Spot, why: str = "") -> Verdict:
+        dirty = self.world.now.is_dirty(spot.path)
+        return moved(question, "defined-elsewhere", why or f"now defined in {spot.cite}", spot.cite, dirty=dirty)
+
     def _moved_with_file(self, question: Question, spot: Spot, place: Place) -> Verdict:
         commit = place.trail.commit if place.trail else None
         why = f"its file is now {place.path}; defined at line {spot.outline.line}"
@@ -309,14 +313,14 @@ class Symbols:
         place = self._place(question)
         elsewhere = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
         if claim.owner:
-            elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)] or elsewhere
+            elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)]
         before = self._in_file_then(question, then)
         line = self.world.find_word(place.path, claim.name) if not before and place is not None and place.path else 0
         if line and place is not None:
             cite = f"{place.path}:{line}"
             if claim.is_definite and len(elsewhere) == 1 and question.written_at is None:
                 only = elsewhere[0]
-                return moved(question, "defined-elsewhere", f"now defined in {only.cite}", only.cite)
+                return self._moved_to(question, only)
             if place.is_moved:
                 return moved(question, "file-renamed", f"its file is now {place.path}", cite)
             return confirmed(question, "used", f"named in {cite}, not defined there", cite)
@@ -327,7 +331,7 @@ class Symbols:
             return self._defined(question, elsewhere[0], len(elsewhere))
         heir = _heir(before, elsewhere)
         if heir is not None:
-            return moved(question, "defined-elsewhere", f"now defined in {heir.cite}", heir.cite)
+            return self._moved_to(question, heir)
         cites = tuple(spot.cite for spot in elsewhere[:5])
         what = f"no longer in {claim.place}; {len(elsewhere)} other places define the name"
         return gone(question, "several", what, candidates=cites, rank=CODE)
@@ -337,6 +341,7 @@ class Symbols:
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         now = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        now = [spot for spot in now if spot.outline.kind not in _CONFIG]
         owned_then = [spot for spot in then.spots if _owned(spot.outline, claim.owner)] if then else []
         owners = prefer(self._files.get(owner, ()))
         in_code = [path for path in owners if is_code(path)]
@@ -346,7 +351,7 @@ class Symbols:
                 why = f"now {heir.outline.qualified} in {heir.cite}"
                 if heir.outline.scope.rpartition(".")[2] != owner:
                     return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", (heir.cite,))
-                return moved(question, "defined-elsewhere", why, heir.cite)
+                return self._moved_to(question, heir, why)
             cites = tuple(spot.cite for spot in now[:5])
             return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
         modules = self._module_files(claim.owner)
@@ -355,6 +360,9 @@ class Symbols:
                 return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
         if now and in_code and (before := self._in_body_before(question, in_code, owner)) is not None:
             return self._gone_then(question, before, f"{owner} has no {claim.name} any more", ())
+        if now and in_code and not modules and not self._may_inherit(in_code, owner):
+            why = f"{owner} inherits from nothing and has no {claim.name}; {now[0].cite} defines the name"
+            return unverifiable(question, "not-in-body", why, candidates=(now[0].cite,))
         if now and (in_code or modules):
             why = f"both names are defined; {claim.name} at {now[0].cite}, not in the body of {owner}"
             return confirmed(question, "inherited", why, now[0].cite)
@@ -379,6 +387,11 @@ class Symbols:
                 if owned:
                     return Then(then, owned, ())
         return None
+
+    def _may_inherit(self, owners: Sequence[str], owner: str) -> bool:
+        """Whether a name outside of a class's body can be reached through it: it has bases, or is no class at all."""
+        found = [(path, item) for path in owners[:3] for item in self.outline(path) if item.name == owner]
+        return any(item.kind not in _TYPES or self._has_bases(path, item) for path, item in found)
 
     def _has_bases(self, path: str, item: Outline) -> bool:
         """Whether a class may inherit what is not in its body."""
@@ -518,19 +531,15 @@ def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
     """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
     if not now:
         return None
-    if len(now) == 1:
-        return now[0]
     digests = {spot.digest for spot in old}
     same = [spot for spot in now if spot.digest in digests]
     if len(same) == 1:
         return same[0]
-    kinds = {(spot.outline.kind, spot.outline.scope) for spot in old}
-    alike = [spot for spot in now if (spot.outline.kind, spot.outline.scope) in kinds] if kinds else list(now)
-    if len({spot.path for spot in alike}) == 1:
-        return alike[0]
-    if len({spot.path for spot in now}) == 1:
-        return now[0]
-    return None
+    scopes = {spot.outline.scope.rpartition(".")[2] for spot in old}
+    alike = [spot for spot in now if spot.outline.scope.rpartition(".")[2] in scopes] if scopes else list(now)
+    kinds = {spot.outline.kind for spot in old}
+    exact = [spot for spot in alike if spot.outline.kind in kinds] or alike
+    return exact[0] if exact and len({spot.path for spot in exact}) == 1 else None
 
 
 def _is_telling(spots: Sequence[Spot]) -> bool:

@@ -31,7 +31,7 @@ def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verd
     for question, (_, oid, kind) in zip(questions, list(world.git.infos(names)), strict=True):
         if kind == "commit":
             found.append((question, oid))
-        elif kind == "ambiguous":
+        elif kind == "ambiguous" or next(iter(list(world.git.infos([question.claim.name.lower()]))))[2] == "ambiguous":
             verdicts[id(question)] = unverifiable(question, "ambiguous", "several objects begin like this")
         else:
             verdicts[id(question)] = _no_commit(world, question)
@@ -117,11 +117,11 @@ def check_version(world: World, question: Question) -> Verdict | None:
                 or (name == "go" and owner == "golang")
             ):
                 found.append((path, runtime_package((name, spec, line))))
-    if found:
-        return _judged_version(question, claimed, found)
     own = [(path, item) for path, item in world.manifests.items() if item.version and item.name.lower() == owner]
     if own or owner in (world.name.lower(), "version"):
         return _own_version(world, question, claimed, own)
+    if found:
+        return _judged_version(question, claimed, found)
     if claim.is_weak:
         return None
     return unverifiable(question, "not-listed", f"no manifest or lock file lists {claim.owner}")
@@ -289,7 +289,9 @@ def check_ports(world: World, questions: Sequence[Question], units: dict[str, li
             if number == port
         ]
         named = units.get(f"{question.memory}\0{claim.line}", [])
-        said = [number for unit in named for number in unit_ports(unit)] if world.options.system else []
+        said = [number for unit in named for number in _file_ports(world, unit)]
+        if not said and world.options.system:
+            said = [number for unit in named for number in unit_ports(unit)]
         if said and port not in said:
             why = f"{named[0]} says {', '.join(map(str, sorted(set(said))))}"
             verdicts[id(question)] = (
@@ -307,6 +309,17 @@ def check_ports(world: World, questions: Sequence[Question], units: dict[str, li
         else:
             verdicts[id(question)] = _port_by_word(world, question, words[claim.name])
     return verdicts
+
+
+_UNIT_PORT = re.compile(
+    rb"^\s*(?:ExecStart|Environment|ListenStream)\s*=[^\n]*?(?:port[ =]|PORT=|:|Stream\s*=\s*)(\d{2,5})\b", re.MULTILINE
+)
+
+
+def _file_ports(world: World, unit: str) -> list[int]:
+    """The ports that a unit's file in the checkout names."""
+    files = world.now.by_name.get(unit, ())
+    return [int(match[1]) for path in files[:3] for match in _UNIT_PORT.finditer(world.now.text(path) or b"")]
 
 
 def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Verdict:
@@ -470,8 +483,11 @@ _REJECTED = re.compile(
 def check_decision(world: World, question: Question) -> Verdict:
     """A decision is never confirmed by what lies around: code can contradict it, agree with it, or say nothing."""
     text = question.claim.name
-    chosen = [match[1] for match in _CHOSEN.finditer(text)]
     rejected = [match[1] for match in _REJECTED.finditer(text)]
+    chosen: list[str] = []
+    for match in _CHOSEN.finditer(text):
+        is_refused = re.search(r"\b(?:not|never|no longer|stop(?:ped)?)(?: to)?\s+\Z|n't\s+\Z", text[: match.start()])
+        (rejected if is_refused else chosen).append(match[1])
     for name in chosen:
         listed = _packages(world, name)
         against = [(other, found) for other in rejected if (found := _packages(world, other))]

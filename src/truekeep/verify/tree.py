@@ -474,9 +474,11 @@ def _read_new(
     for first in range(0, len(todo), _SHARE):
         if deadline is not None and time.monotonic() > deadline:
             raise OutOfTime
-        with store.transaction():  # in shares: others write, too, and what was read stays when the time is over
+        with store.transaction(
+            vital=True
+        ):  # in shares: others write, too, and what was read stays when the time is over
             _read_share(root, store, todo[first : first + _SHARE], ids, oids)
-    with store.transaction():
+    with store.transaction(vital=True):
         wanted = [(at, path, language, oid) for at, path, language, oid in sparse if kind_of(path) is not Kind.OPAQUE]
         known = store.blob_ids([(oid, language) for _, _, language, oid in wanted])
         missing = []
@@ -660,7 +662,7 @@ def read_past(git: Git, store: Store, commit: str, *, deadline: float | None = N
     missing = [item for item in wanted if (item[1], item[2]) not in known]
     is_partial = False
     if missing:
-        with store.transaction():
+        with store.transaction(vital=True):
             names = [oid.hex() for _, oid, _ in missing]
             for count, ((path, oid, language), (_, data)) in enumerate(
                 zip(missing, git.blobs(names, limit=LARGEST), strict=True)

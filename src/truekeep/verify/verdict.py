@@ -101,8 +101,9 @@ def gone(
     day: str = "",
     candidates: tuple[str, ...] = (),
     rank: int = GIT,
+    dirty: bool = False,
 ) -> Verdict:
-    return Verdict(question.claim, GONE, reason, why, place, candidates, commit, day, rank)
+    return Verdict(question.claim, GONE, reason, why, place, candidates, commit, day, rank, dirty)
 
 
 def unverifiable(

@@ -13,7 +13,7 @@ from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
 from truekeep.verify.past import Commit, Past
-from truekeep.verify.store import Store
+from truekeep.verify.store import Store, StoreLost
 from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
 
 _LARGEST_LOCK = 20_000_000
@@ -30,7 +30,10 @@ class World:
         self.workspace = workspace
         self.options = options or Options()
         self.git = Git(self.root)
-        self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
+        try:
+            self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
+        except StoreLost:
+            self.now = read_checkout(self.root, store, deadline=self.options.deadline)  # again, in memory
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
         self._elsewhere: dict[str, Commit | None] = {}
