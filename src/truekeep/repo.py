@@ -171,9 +171,7 @@ class Git:
 
         for first in range(0, len(names), _AT_ONCE):
             some = names[first : first + _AT_ONCE]
-            lines = [
-                name if name and len(name) < 4_000 and "\n" not in name and "\0" not in name else "?" for name in some
-            ]
+            lines = [name if _is_askable(name) else "?" for name in some]
             process = self._processes.get(how)
             try:
                 if process is None or process.poll() is not None:
@@ -214,6 +212,13 @@ class Git:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _is_askable(name: str) -> bool:
+    """Whether a name can be put to cat-file: it ends at a line break, and dies of a path that leads upwards."""
+    return (
+        bool(name) and len(name) < 4_000 and not {"\n", "\0"} & set(name) and ":../" not in name and ":./" not in name
+    )
 
 
 def _discard(stream: IO[bytes], size: int) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.card import parse_card, parse_day
+from truekeep.card import OWNED_KEYS, parse_card, parse_day
 from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import BadInput
@@ -218,6 +218,7 @@ class Truth:
         shifted = _shifted(gone, edits)
         card = parse_card(memory.path.rpartition("/")[2], without_gone(repaired, shifted))
         body = card.body.strip("\n")
+        own = tuple(field for field in card.front.fields if field.key.casefold() not in OWNED_KEYS)
         facts = [f"`{item.claim.text}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
         replaced = [
             f"`{item.claim.text}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates
@@ -232,7 +233,7 @@ class Truth:
             evidence=[f"truekeep verify, at {checked.head[:10] or 'no commit'}"],
             card=card.name,
             update=True,
-            content=card.front.render() + f"\n{body}\n",
+            content=Frontmatter(own).render() + f"\n{body}\n",
         )
         raw = text.encode()
         digest = hashlib.sha256(raw).digest()

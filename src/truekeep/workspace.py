@@ -709,7 +709,6 @@ class Workspace:
                 if not any(verdict.is_rot for verdict in item.verdicts):
                     continue
                 if not item.path or item.path.startswith(("/", "..")):
-                    left.append(f"{item.path}: outside the workspace, so nothing was written there")
                     continue
                 stored = vault.read(item.path)
                 memory = truth.read(str(self.path / item.path), item.path)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from truekeep.claims.shapes import (
@@ -142,11 +143,17 @@ _NOT_VERSIONED = frozenset(
 
 def _line_words(line: str, raws: list[Raw]) -> Iterator[Raw]:
     """ "line 120 of `a.py`" and "`a.py`, lines 3 to 9"."""
-    paths = [raw for raw in raws if raw.kind == "path"]
+    paths = sorted(raw for raw in raws if raw.kind == "path")
     if not paths:
         paths = [raw for raw in in_prose(line) if raw.kind == "path"]
+    starts = [raw.start for raw in paths]
     for match in _LINE_WORD.finditer(line):
-        near = min(paths, key=lambda raw: min(abs(raw.start - match.end()), abs(match.start() - raw.end)), default=None)
+        at = bisect_left(starts, match.start())
+        near = min(
+            paths[max(0, at - 2) : at + 2],
+            key=lambda raw: min(abs(raw.start - match.end()), abs(match.start() - raw.end)),
+            default=None,
+        )
         if near is None or min(abs(near.start - match.end()), abs(match.start() - near.end)) > 40:
             continue
         if re.search(r"[.!?;]\s", line[min(match.end(), near.end) : max(match.start(), near.start)]):

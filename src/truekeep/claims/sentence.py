@@ -42,7 +42,7 @@ _PAST_SENTENCE = re.compile(
     re.IGNORECASE,
 )
 _PAST_OPENING = re.compile(
-    r"\b(?:in the past|originally in|(?:formerly|previously|once) known as|until [^.;`]{1,60}\b(?:was"
+    r"\b(?:in the past|originally in|(?:formerly|previously|once) known as|until (?:[^.;`]|\.\d){1,60}\b(?:was"
     r"|were))\b[^.;`]{0,12}[`\"'(*_ ]*\Z",
     re.IGNORECASE,
 )

@@ -224,7 +224,7 @@ def symbol_token(word: str, start: int, why: str) -> list[Raw]:
     tag = re.match(r"</?([A-Z][\w.]*) ?/?>\Z", body)
     if tag is not None:
         start, body = start + tag.start(1), tag[1]
-    while body[:1] in ("*", "&"):
+    while body[:1] in ("*", "&") and body[1:2] not in (".", ""):
         start, body = start + 1, body[1:]
     call = CALL.match(body)
     is_call = call is not None

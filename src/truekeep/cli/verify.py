@@ -73,6 +73,10 @@ def verify(
     done: Sequence[str] = ()
     if given["fix"] and opened is not None:
         repairs, done = opened.repair(checked, dry_run=given["dry_run"])
+        outside = [
+            item.path for item in checked if item.path.startswith(("/", "..")) and any(v.is_rot for v in item.verdicts)
+        ]
+        done = [*done, *(f"{path}: not a file of this memory, so nothing was written there" for path in outside)]
     if as_json:
         print_json("verify", shown_checked(checked, repairs, done))
     else:

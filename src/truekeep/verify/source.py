@@ -614,6 +614,7 @@ def _join(scope: bytes, name: bytes) -> bytes:
 
 def _trimmed(text: bytes, begin: int, stop: int) -> int:
     """The end of a body without the blanks behind it."""
+    stop = min(stop, len(text))
     while stop > begin:
         tail = text[max(begin, stop - 500) : stop]
         bare = tail.rstrip()
@@ -1490,13 +1491,13 @@ def _rust() -> _Keywords:
     return _Keywords(
         rb"(?:#!?\[[^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+\][ \t]*+)*+(?:(?:pub(?:[ \t]*+\([^()\n]*+\))?|default|unsafe|async"
         rb"|extern(?:[ \t]++\"++)?|const(?=[ \t]++(?:fn|unsafe|async|extern)\b))[ \t]++)*+",
-        rb"fn\s++(?P<function>(?:r#)?" + _NAME + rb")(?=\s*+[(<])"
+        rb"fn\s++(?:r#)?(?P<function>" + _NAME + rb")(?=\s*+[(<])"
         rb"|struct\s++(?P<struct>" + _NAME + rb")"
         rb"|static\s++(?:(?:mut|ref)\s++)?(?P<static>" + _NAME + rb")(?=\s*+:)"
         rb"|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+[{<])"
         rb"|union\s++(?P<union>" + _NAME + rb")(?=\s*+[{<])"
         rb"|trait\s++(?P<trait>" + _NAME + rb")"
-        rb"|type\s++(?P<type>(?:r#)?" + _NAME + rb")(?=\s*+[:;=<]|\s++where\b)"
+        rb"|type\s++(?:r#)?(?P<type>" + _NAME + rb")(?=\s*+[:;=<]|\s++where\b)"
         rb"|mod\s++(?P<module>" + _NAME + rb")(?=\s*+[{;])"
         rb"|macro_rules!\s*+(?P<macro>" + _NAME + rb")"
         rb"|const\s++(?!_\b)(?P<const>" + _NAME + rb")(?=\s*+[:=])"
@@ -1504,7 +1505,7 @@ def _rust() -> _Keywords:
         {"function": _CODE, "struct": _FIELDS, "union": _FIELDS, "enum": _CASES, "trait": _OPEN, "module": _OPEN,
          "macro": _CODE, "impl": _OPEN},
         members={
-            _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?P<field>(?:r#)?" + _NAME + rb")(?=\s*+:(?!:))",
+            _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?:r#)?(?P<field>" + _NAME + rb")(?=\s*+:(?!:))",
             _CASES: rb"(?P<variant>" + _NAME + rb")(?=\s*+[,}({=])",
         },
         scopes=frozenset(("impl",)),
@@ -2031,7 +2032,11 @@ _CALLS = frozenset(  # words before a parenthesis that are neither a name nor a 
     b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new case assert do else using"
     b" try".split()
 )
-_SHARP_CALLS = frozenset(b"base this lock fixed checked unchecked foreach when await yield super synchronized".split())
+_OWN_CALLS = {
+    "java": frozenset(b"this super synchronized".split()),
+    "csharp": frozenset(b"this base lock fixed checked unchecked foreach when await yield nameof typeof".split()),
+    "dart": frozenset(b"this super await".split()),
+}
 _ATTRIBUTES = frozenset(
     b"__attribute__ __declspec alignas _Alignas decltype noexcept throw typeof __typeof__ requires explicit".split()
 )
@@ -2099,7 +2104,7 @@ def _without_directives(text: bytes, macros: list[_Mark]) -> bytes:
 class _Item:
     """What has been read of one declaration."""
 
-    __slots__ = ("anonymous", "head", "kind", "listed", "name", "start")
+    __slots__ = ("anonymous", "head", "is_type", "kind", "listed", "name", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -2107,6 +2112,7 @@ class _Item:
         self.name: tuple[int, int, bytes] | None = None  # of a function, once its parameters were seen
         self.kind = ""
         self.listed = False  # whether what follows is a further name
+        self.is_type = False  # whether it is the header of a type
         self.anonymous: tuple[int, int] | None = None  # the members of a type that gets its name behind its body
 
 
@@ -2213,7 +2219,7 @@ class _Headed(_Braces):
         if name in _ATTRIBUTES:
             return end
         is_type = words and words[-1] in (b"class", b"struct", b"union", b"enum")
-        if name == b"new" or (is_type if self.language in _NATIVE else name in _SHARP_CALLS):
+        if name == b"new" or (is_type if self.language in _NATIVE else name in _OWN_CALLS.get(self.language, ())):
             return end
         if b"typedef" in words and _pattern("word behind").match(text, end):
             return end  # a macro that stands for a type
@@ -2262,7 +2268,7 @@ class _Headed(_Braces):
             end = self.enter(place, mark)
             self.item = _Item(end)
             return end
-        header = self.words(place, 3000)
+        header = self.words(place, 20_000)
         bare = _without_brackets(header)
         words = bare.split()
         kind = _pattern("type word").search(bare)
@@ -2303,7 +2309,8 @@ class _Headed(_Braces):
                 begin += len(self.text[begin:end]) - len(self.text[begin:end].lstrip())
             else:
                 begin = max(begin, self.text.rfind(b".", begin, end) + 1, self.text.rfind(b":", begin, end) + 1)
-            mark = self.add(begin, end, word, self.begin())
+            if begin < end:
+                mark = self.add(begin, end, word, self.begin())
         scope = _join(self.stack[-1].scope, name.replace(b"::", b".")) if name else None
         self.push(_ENUM if word == "enum" else _TYPE, mark, scope)
         if self.language in _NATIVE and word in ("struct", "union", "enum", "class"):
@@ -2362,7 +2369,7 @@ class _Headed(_Braces):
         opened = self.text.find(b"(", match.start("type"), match.end())
         if opened >= 0:
             self.components(opened, match.end(), match["type"].split()[1].partition(b"(")[0])
-        bare = _without_brackets(self.words(match.end() - 1, 3000))
+        bare = _without_brackets(self.words(match.end() - 1, 20_000))
         kind = _pattern("type word").search(bare)
         if kind is None:
             return place + 1
@@ -2480,13 +2487,18 @@ class _Headed(_Braces):
 
     def comma(self, place: int) -> None:
         item = self.item
+        if item.name is not None or item.is_type:
+            return
         header = self.words(place)
-        if item.name is not None or _is_in_angles(header):
+        if _is_in_angles(header):
             return
         words = [word for word in header.split() if not word.startswith(b"@")]
         if item.listed:
             self.further(place, header)
-        elif len(words) < 2 or words[0] in _STATEMENTS or self.is_type_header(header):
+        elif len(words) < 2 or words[0] in _STATEMENTS:
+            return
+        elif self.is_type_header(header):
+            item.is_type = True
             return
         else:
             item.kind = "type" if words[0] == b"typedef" else ""

@@ -4,6 +4,7 @@ A word that still occurs is no proof: what is only named in comments, documents 
 here (another project's function) is no claim about this repository, so `gone` needs an old commit that had it.
 """
 
+# ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
 import json
@@ -24,6 +25,10 @@ from truekeep.verify.world import World, is_code, prefer
 _LOOKED_AT = 8  # files that are opened to find one definition
 _TREES = 12  # old commits that one run looks into
 _CONFIG = frozenset(("key",))
+_HEADER_WORDS = frozenset(
+    "class struct interface trait enum object record public private protected internal abstract final sealed static export "
+    "default extends implements with pub type data open case metaclass".split()
+)
 _TYPES = frozenset(("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record"))
 
 
@@ -360,8 +365,7 @@ class Symbols:
                 return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
         if now and in_code and (before := self._in_body_before(question, in_code, owner)) is not None:
             return self._gone_then(question, before, f"{owner} has no {claim.name} any more", ())
-        if now and in_code and not modules and not self._may_inherit(in_code, owner):
-            why = f"{owner} inherits from nothing and has no {claim.name}; {now[0].cite} defines the name"
+        if now and in_code and not modules and (why := self._cannot_inherit(in_code, owner, now)):
             return unverifiable(question, "not-in-body", why, candidates=(now[0].cite,))
         if now and (in_code or modules):
             why = f"both names are defined; {claim.name} at {now[0].cite}, not in the body of {owner}"
@@ -388,10 +392,33 @@ class Symbols:
                     return Then(then, owned, ())
         return None
 
-    def _may_inherit(self, owners: Sequence[str], owner: str) -> bool:
-        """Whether a name outside of a class's body can be reached through it: it has bases, or is no class at all."""
-        found = [(path, item) for path in owners[:3] for item in self.outline(path) if item.name == owner]
-        return any(item.kind not in _TYPES or self._has_bases(path, item) for path, item in found)
+    def _cannot_inherit(self, owners: Sequence[str], owner: str, now: Sequence[Spot]) -> str:
+        """Why a class does not have a name that other code defines; empty when one of its bases here does."""
+        scopes = {spot.outline.scope.rpartition(".")[2] for spot in now}
+        asked, seen, unknown = [owner], set[str](), set[str]()
+        files = {owner: list(owners)}
+        while asked and len(seen) < 20:
+            name = asked.pop()
+            seen.add(name)
+            if name not in files:
+                files[name] = [path for path in prefer(self.world.now.find("names", [name])[name]) if is_code(path)]
+            found = [(path, item) for path in files[name][:3] for item in self.outline(path) if item.name == name]
+            if any(item.kind not in _TYPES for _, item in found) and name == owner:
+                return ""
+            bases = {base for path, item in found for base in self._bases(path, item)}
+            if bases & scopes:
+                return ""
+            unknown |= {name} if not found else set()
+            asked += [base for base in bases if base not in seen]
+        if unknown:
+            return f"not in the body of {owner}; it may come from {sorted(unknown)[0]}, which is not here"
+        return f"neither {owner} nor what it inherits from has it; {now[0].cite} defines the name elsewhere"
+
+    def _bases(self, path: str, item: Outline) -> set[str]:
+        """The names that a class's first line has besides its own."""
+        head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
+        names = {name.decode() for name in re.findall(rb"[A-Za-z_]\w*", head)}
+        return names - _HEADER_WORDS - {item.name}
 
     def _has_bases(self, path: str, item: Outline) -> bool:
         """Whether a class may inherit what is not in its body."""

@@ -301,7 +301,9 @@ def check_ports(world: World, questions: Sequence[Question], units: dict[str, li
             )
             continue
         here = seen.get(port)
-        if here is not None and here.state == "there":
+        if said:
+            verdicts[id(question)] = confirmed(question, "unit-says", f"{named[0]} says so")
+        elif here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "listening", here.what)
         elif configured:
             path, line = configured[0]
