@@ -772,7 +772,7 @@ CROWDED = {
 
 @pytest.mark.parametrize(
     ("unit", "count"),
-    [pytest.param(*given, id=name, marks=() if name == "decisions" else _QUADRATIC) for name, given in CROWDED.items()],
+    [pytest.param(*given, id=name) for name, given in CROWDED.items()],
 )
 def test_a_line_crowded_with_claims_takes_about_linear_work(unit: str, count: int) -> None:
     small, large = steps(lambda: extract_claims(unit * count)), steps(lambda: extract_claims(unit * count * 5))

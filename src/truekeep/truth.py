@@ -193,9 +193,10 @@ class Truth:
 
     def plan(self, memory: Memory, checked: Checked, data: bytes) -> Repair:
         """What can be written at once, and what is proposed."""
+        from truekeep.secrets import withhold
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
-        edits = plan_repairs(memory.text, checked.verdicts)
+        edits = [edit for edit in plan_repairs(memory.text, checked.verdicts) if withhold(edit.new) == edit.new]
         repaired = apply_repairs(memory.text, edits)
         new = _spelled_like(data, _bumped(memory.path, repaired, self.now.date())) if edits else data
         gone = [item for item in checked.verdicts if item.verdict == GONE]
@@ -312,6 +313,7 @@ class Holder:
 
     def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
         """The content as it would be written today, and a finding for everything that moved or is refuted."""
+        from truekeep.secrets import withhold
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
         place = self._root(root, name)
@@ -319,7 +321,7 @@ class Holder:
             return content, []
         memory = Memory("", content, Origin(name, end_of_day(day)))
         (checked,) = self._verifier.check([memory], root=place, keep=False)
-        edits = plan_repairs(content, checked.verdicts)
+        edits = [edit for edit in plan_repairs(content, checked.verdicts) if withhold(edit.new) == edit.new]
         found = [("moved-since", f"{edit.verdict.claim.text} is now {edit.new}: {edit.verdict.why}") for edit in edits]
         refuted = [verdict for verdict in checked.verdicts if verdict.verdict == GONE]
         found += [("refuted", f"{verdict.claim.text}: {verdict.why}") for verdict in refuted]
@@ -453,12 +455,11 @@ def _bumped(path: str, text: str, today: date) -> str:
     line = Field("updated", day, f"updated: {day}\n")
     fields = [line if field.key == "updated" else field for field in card.front.fields]
     fields += [] if line in fields else [line]
-    bumped = Frontmatter(tuple(fields)).render() + card.body
-    return bumped
+    return Frontmatter(tuple(fields)).render() + card.body
 
 
 def _spelled_like(data: bytes, text: str) -> bytes:
-    """A text as bytes with the mark and the line ends of the old ones. Where those were mixed, each line keeps its own."""
+    """A text as bytes with the mark and the line ends of the old ones; mixed ones stay as each line had them."""
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
     if b"\r\n" not in data:
         return mark + text.encode()

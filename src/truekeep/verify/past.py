@@ -279,7 +279,7 @@ class Past:
         return tree if tree.has(path) else None
 
     def elsewhere(self, paths: Iterable[str]) -> dict[str, Commit]:
-        """The last commit on any branch that touches each of these paths, in one walk; what no commit has is left out."""
+        """The last commit on any branch that touches each path, in one walk; what no commit has is left out."""
         asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
         found: dict[str, Commit] = {}
         for first in range(0, len(asked), 400):
@@ -400,7 +400,8 @@ class Past:
             self._touches.update({path: [] for path in some})
             try:
                 raw = self.git.run(
-                    "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--raw", "--no-abbrev",
+                    "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--raw",
+                    "--no-abbrev",
                     "-z", "--format=%x02%H %ct", f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *some, timeout=60,
                 )  # fmt: skip
             except GitFailed:

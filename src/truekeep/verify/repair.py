@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from truekeep.hidden import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
 
@@ -38,15 +39,26 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
             edit = Edit(claim.start, claim.end, verdict.place, verdict)
         else:
             continue
-        if edit.new != claim.text:
+        if edit.new != claim.text and _is_plain(edit.new, claim.text):
             edits[edit.start, edit.end] = edit
     for edit in _following(text, verdicts):
-        edits.setdefault((edit.start, edit.end), edit)
+        if _is_plain(edit.new, text[edit.start : edit.end]):
+            edits.setdefault((edit.start, edit.end), edit)
     kept: list[Edit] = []
     for edit in sorted(edits.values()):
         if not kept or edit.start >= kept[-1].end:
             kept.append(edit)
     return kept
+
+
+_PLAIN = re.compile(r"[\w./@+,=~()\[\]:#\\-]{1,300}\Z")
+
+
+def _is_plain(new: str, old: str) -> bool:
+    """Whether a name from a repository may be written into memory: a file's name is anybody's to choose."""
+    if not _PLAIN.match(new.replace(" ", "_") if " " in old else new) or strip_hidden(new) != new:
+        return False
+    return new.isascii() or not old.isascii() or new.isprintable()
 
 
 def apply_repairs(text: str, edits: Sequence[Edit]) -> str:

@@ -1,9 +1,9 @@
 """What a source file defines: the text of a file goes in, names with their scopes and lines come out.
 
 This is lexing, not parsing. One regular expression per language tells comments and strings from code; then a walker
-looks for what the code defines, by indentation (Python), by keywords and braces (JavaScript, Go, Rust ...), by the words
-before a bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). So a repository is read in
-about a second, and a file of any content in linear time: what looks ahead either cannot go back or pays with fuel.
+looks for what the code defines: by indentation (Python), by keywords and braces (JavaScript, Rust, Go ...), by the
+words before a bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). So a repository is
+read in about a second, and a file of any content in linear time: what looks ahead cannot go back, or pays with fuel.
 
 A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
 for an invented one makes a thing that is gone look alive. Locals and parameters do not count.
@@ -213,7 +213,7 @@ _MARKUP = frozenset(("vue", "svelte", "html"))
 # What spans lines ends at its closing mark or else with the file. When the latter happens, the rest of the text is read
 # once more with patterns for single lines, so that one stray mark does not hide the rest of a file.
 
-_QUOTE, _BACKSLASH, _HASH, _COLON, _EQUALS, _NEWLINE, _COMMA, _SEMICOLON = b"\"\\#:=\n,;"
+_QUOTE, _BACKSLASH, _HASH, _COLON, _EQUALS, _NEWLINE, _COMMA, _SEMICOLON = b'"\\#:=\n,;'
 _PAREN, _BRACKET, _BRACE, _CLOSING, _ANGLE = b"([{}<"
 _BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 
@@ -264,8 +264,13 @@ def _raw(prefix: bytes, hashes: int) -> bytes:
 
 def _heredoc(opens: bytes, word: bytes) -> _Token:
     head = opens + rb"[\"'`]?(?P<%b>" + word + rb")[\"'`]?[^\n]*+\n"
-    closed = head.replace(b"%b", b"here") + rb"(?:(?s:.*?)\n)?[ \t]*+(?P=here)(?!\w)"
+    closed = head.replace(b"%b", b"here") + rb"(?:(?s:.*?)\n)?\h*+(?P=here)(?!\w)"
     return _Token(closed + b"|" + head.replace(b"%b", b"unclosed") + rb"(?s:.*)", opens)
+
+
+def _statement(*strings: _Token) -> bytes:
+    """A Python string that has its lines for itself."""
+    return rb"\n\h*+[rRuU]?+(?:" + b"|".join(one.pattern for one in strings) + rb")(?=\h*+[\r\n#;])(?P<statement>)"
 
 
 _TEMPLATE = rb"[^`\\$]*+(?:(?:\\.|\$(?!\{)|\$\{[^{}`\"'/\\]*+\})[^`\\$]*+)*+(?:`|(?P<nested>\$\{)|\\?\Z)"
@@ -279,7 +284,7 @@ _TOKENS = {
     "# word": _Token(rb"#(?<![^\s;|&()\[\]{},`]#)(?!\{)[^\n]*+"),
     "# blank": _Token(rb"#(?<!\S#)[^\n]*+"),
     "# escape": _Token(rb"#(?<!\\#)[^\n]*+"),
-    "# line": _Token(rb"\n[ \t]*+[#;!][^\n]*+"),
+    "# line": _Token(rb"\n\h*+[#;!][^\n]*+"),
     "--": _Token(rb"--[^\n]*+"),
     "-- word": _Token(rb"--(?<![!#$%&*+./<=>?@\\^|~:]--)-*+(?![!#$%&*+./<=>?@\\^|~:])[^\n]*+"),
     "/* */": _span(b"/*", b"*/", rb"/\*[^\n]*+"),
@@ -294,10 +299,10 @@ _TOKENS = {
     "=pod": _Token(rb"\n=[a-z]\w*+(?s:.*?)(?:\n=cut\b[^\n]*+|\Z)", rb"\n=[a-z]\w*+"),
     "__END__": _Token(rb"\n__(?:END|DATA)__[ \t\r]*+\n(?s:.*)"),
     "@doc": _Token(
-        rb"@(?:module|type)?doc[ \t]++(?:~[sS])?(?:" + _tripled(b'"').pattern + b"|" + _string(b'"').pattern + b")",
-        rb"@(?:module|type)?doc[ \t]++" + _string(b'"').pattern,
+        rb"@(?:module|type)?doc\h++(?:~[sS])?(?:" + _tripled(b'"').pattern + b"|" + _string(b'"').pattern + b")",
+        rb"@(?:module|type)?doc\h++" + _string(b'"').pattern,
     ),
-    "description": _Token(_tripled(b'"').pattern + rb'|\n[ \t]*+"[^"\n]*+"(?=[ \t\r]*+\n)', b'"""'),
+    "description": _Token(_tripled(b'"').pattern + rb'|\n\h*+"[^"\n]*+"(?=[ \t\r]*+\n)', b'"""'),
     '"': _string(b'"'),
     "'": _string(b"'"),
     # An apostrophe in a word is text between tags, or parts digits, and begins no string.
@@ -317,15 +322,12 @@ _TOKENS = {
     '""" raw': _tripled(b'"', raw=True),
     "`": _Token(rb"`[^`]*+(?:`|\Z)", b"`"),
     "` template": _Token(b"`" + _TEMPLATE, b"`"),
-    "statement": _Token(
-        rb"\n[ \t]*+[rRuU]?+(?:" + b"|".join(token.pattern for token in _PYTHON) + rb")(?=[ \t]*+[\r\n#;])(?P<statement>)",
-        rb"\n[ \t]*+[rRuU]?+(?:" + b"|".join(token.pattern for token in _PYTHON[2:]) + rb")(?=[ \t]*+[\r\n#;])(?P<statement>)",
-    ),
+    "statement": _Token(_statement(*_PYTHON), _statement(*_PYTHON[2:])),
     "/re/": _Token(
         # A slash begins a regular expression where a value may stand: behind an operator, a bracket, some words.
-        rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n][ \t]/)|(?<=\breturn /)"
-        rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /))(?![*/> \t=])"
-        rb"[^\\/\[\n]*+(?:(?:\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,200}+\])[^\\/\[\n]*+)*+/[a-z]*+"
+        rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n]\h/)|(?<=\breturn /)"
+        rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /))"
+        rb"(?![*/> \t=])[^\\/\[\n]*+(?:(?:\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,200}+\])[^\\/\[\n]*+)*+/[a-z]*+"
     ),
     "%r{}": _Token(rb"%[rqQwWiI](?:\{[^{}\n]*+(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}|\[[^\[\]\n]*+\]|\([^()\n]*+\))"),
     'r"': _Token(
@@ -334,9 +336,9 @@ _TOKENS = {
     ),
     'R"(': _Token(rb'"(?<=R")(?P<fence>[^\s()\\]{0,16}+)\((?s:.*?)(?:\)(?P=fence)"|\Z)', rb'"(?<=R")'),
     '@"': _Token(rb'"(?:(?<=@")|(?<=@\$"))[^"]*+(?:""[^"]*+)*+(?:"|\Z)', rb'"(?<=@")[^"\n]*+"?'),
-    "<<EOF": _heredoc(rb"<<(?<!<<<)(?!<)[-~]?[ \t]*+", rb"[A-Za-z_]\w*+"),
+    "<<EOF": _heredoc(rb"<<(?<!<<<)(?!<)[-~]?\h*+", rb"[A-Za-z_]\w*+"),
     "<<~EOF": _heredoc(rb"<<(?<![<\w]<<)(?!<)[-~]?", rb"[A-Z_][A-Z0-9_]*+"),
-    "<<<EOF": _heredoc(rb"<<<[ \t]*+", rb"[A-Za-z_]\w*+"),
+    "<<<EOF": _heredoc(rb"<<<\h*+", rb"[A-Za-z_]\w*+"),
     "?>": _Token(rb"\?>(?s:.*?)(?:<\?|\Z)"),
     "\\\\": _Token(rb"\\\\[^\n]*+"),
     "\\.": _Token(rb"\\[^\n]"),
@@ -407,7 +409,7 @@ def _lexis(language: str) -> _Lexis:
 
     def compiled(pattern: Callable[[_Token], bytes]) -> re.Pattern[bytes]:
         comment = b"(?:" + b"|".join(map(pattern, comments)) + b")(?P<comment>)"
-        return re.compile(b"(?:" + b"|".join((comment, *map(pattern, strings))) + rb")(?P<open>\Z)?+", re.DOTALL)
+        return _compiled(b"(?:" + b"|".join((comment, *map(pattern, strings))) + rb")(?P<open>\Z)?+")
 
     return _Lexis(compiled(lambda token: token.pattern), compiled(lambda token: token.single or token.pattern))
 
@@ -458,7 +460,7 @@ def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> bytes:
 
 @cache
 def _braced_tokens(lexis: _Lexis) -> re.Pattern[bytes]:
-    return re.compile(lexis.tokens.pattern + rb"|[{}]", re.DOTALL)
+    return _compiled(lexis.tokens.pattern + rb"|[{}]")
 
 
 def _without_comments(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001 - a painter may look around
@@ -557,16 +559,25 @@ def _is_text(name: bytes) -> bool:
 
 # --- patterns --------------------------------------------------------------------------------------------------------
 
-_NAME = rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+"
-# Brackets in brackets to a fixed depth: deeper ones fail at once, so that no text is looked at more than a few times.
 _PARENS = rb"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
+_NOTATION = {  # what patterns are written in, so that they can be read
+    # Brackets in brackets to a fixed depth: deeper ones fail at once, so that no text is looked at many times. The
+    # second kind ends with the line of a statement: such brackets hold parameters and no code.
+    b"JSPARENS": _PARENS.replace(rb"[^()]++|", rb"[^();]++|;(?!\s*\n)|").replace(rb"[^()]*+", rb"[^();]*+"),
+    b"PARENS": _PARENS,
+    b"TARGETS": rb"\*?NAME(?:\h*+,\h*+\*?NAME)*+",
+    b"NAMES": rb"NAME(?:\h*+,\s*+NAME)*+",
+    b"NAME": rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+",
+    b"WORD": rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+",
+    rb"\h": rb"[ \t]",
+}
 
 _PATTERNS: dict[str, bytes] = {
     "digest token": rb"\"\"\"(?s:.*?)\"\"\"|'''(?s:.*?)'''|\"(?:[^\"\\\n]++|\\.)*+\"?|'(?:[^'\\\n]++|\\.)*+'?"
     rb"|`[^`]*+`?|[()\[\]{}]|\\\r?\n\s*+|\s++",
     "word": rb"[\w$\x80-\xff]+",
-    "python header": rb"(?:^|\n)[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\])?"
-    rb"(?:" + _PARENS + rb")?[^\n]*?:(?!:)",
+    "python header": rb"(?:^|\n)\h*+(?:async\h++)?(?:def|class)\h++(NAME)\h*+(?:\[[^\n]*?\])?"
+    rb"(?:PARENS)?[^\n]*?:(?!:)",
     "complete expression": rb"[\w)\]}\x80-\xff](?<!\bin)(?<!\band)(?<!\bor)(?<!\bnot)(?<!\bif)(?<!\belse)(?<!\bis)"
     rb"(?<!\breturn)(?<!\byield)(?<!\bawait)(?<!\braise)(?<!\bassert)(?<!\bfrom)(?<!\bimport)$",
     "template rest": _TEMPLATE,
@@ -574,9 +585,15 @@ _PATTERNS: dict[str, bytes] = {
 }
 
 
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    for short, long in _NOTATION.items():
+        pattern = pattern.replace(short, long)
+    return re.compile(pattern, re.DOTALL)
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[bytes]:
-    return re.compile(_PATTERNS[name], re.DOTALL)
+    return _compiled(_PATTERNS[name])
 
 
 # --- walking ---------------------------------------------------------------------------------------------------------
@@ -608,7 +625,7 @@ class _Walked(NamedTuple):
 
 
 def _join(scope: bytes, name: bytes) -> bytes:
-    """The scope of what stands in a definition. Scopes that nobody writes do not grow: texts nest as deep as they like."""
+    """The scope of what stands in a definition. One that is long already does not grow: texts may nest without end."""
     return scope + b"." + name if scope and name and len(scope) < 500 else scope or name
 
 
@@ -626,25 +643,24 @@ def _trimmed(text: bytes, begin: int, stop: int) -> int:
 
 # --- Python: by indentation ------------------------------------------------------------------------------------------
 
-_PYNAMES = rb"\*?" + _NAME + rb"(?:[ \t]*+,[ \t]*+\*?" + _NAME + rb")*+"
 _PATTERNS |= {
-    "python line": rb"\n([ \t]*+)(?:(?:async[ \t]++)?(?:(def)|class)[ \t]++(" + _NAME + rb")"
+    "python line": rb"\n(\h*+)(?:(?:async\h++)?(?:(def)|class)\h++(NAME)"
     rb"|(@)"
     rb"|(if|elif|else|try|except|finally|with|for|while|match|case|async)\b"
-    rb"(?=[ \t:(\\\[{\"'])(?![ \t]*+(?::[ \t]*+[\w\"'\[]|,|=|[-+*/|&%@^]=))"
-    rb"|(?:self|cls)\.(" + _NAME + rb")(?:(?=(?:[ \t]*+,[ \t]*+(?:self|cls)\." + _NAME + rb")*+[ \t]*+=(?!=))"
-    rb"|[ \t]*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{}]|\w\[)[ \t\r]*+(?:\n|\Z))))"
-    rb"|type[ \t]++(" + _NAME + rb")[ \t]*+(?:\[[^\n]*?\][ \t]*+)?=(?!=)"
-    rb"|\(?(" + _PYNAMES + rb")(?:,?[ \t]*+\)?[ \t]*+)(?:=(?!=)|:(?=[ \t]*+[^\s=])))",
+    rb"(?=[ \t:(\\\[{\"'])(?!\h*+(?::\h*+[\w\"'\[]|,|=|[-+*/|&%@^]=))"
+    rb"|(?:self|cls)\.(NAME)(?:(?=(?:\h*+,\h*+(?:self|cls)\.NAME)*+\h*+=(?!=))"
+    rb"|\h*+:(?=[^\n]*(?:[ ]=[ ]|(?:[^\s,(\[{}]|\w\[)[ \t\r]*+(?:\n|\Z))))"
+    rb"|type\h++(NAME)\h*+(?:\[[^\n]*?\]\h*+)?=(?!=)"
+    rb"|\(?(TARGETS)(?:,?\h*+\)?\h*+)(?:=(?!=)|:(?=\h*+[^\s=])))",
     "continued line": rb"\\\r?\n",
-    "python chain": rb"[ \t]*+(" + _NAME + rb")[ \t]*+=(?!=)",
-    "python self chain": rb"[ \t]*+(?:,|=(?=[^=\n]*=(?!=)))[ \t]*+(?:self|cls)\.(" + _NAME + rb")"
-    rb"(?=[ \t]*+(?:=(?!=)|,))",
-    "name": _NAME,
-    "class head": rb"[ \t]*+(?:\[[^\n]*?\][ \t]*+)?(?:" + _PARENS + rb")?"
-    rb"[ \t]*+:[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n([ \t]*+)",
-    "block head": rb":[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n([ \t]*+)",
-    "blank lines": rb"(?:[ \t\r]*+\n)*[ \t]++(?=\r?\n)",
+    "python chain": rb"\h*+(NAME)\h*+=(?!=)",
+    "python self chain": rb"\h*+(?:,|=(?=[^=\n]*=(?!=)))\h*+(?:self|cls)\.(NAME)"
+    rb"(?=\h*+(?:=(?!=)|,))",
+    "name": b"NAME",
+    "class head": rb"\h*+(?:\[[^\n]*?\]\h*+)?(?:PARENS)?"
+    rb"\h*+:[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n(\h*+)",
+    "block head": rb":[ \t\r]*+(?:\n[ \t\r]*+(?=\n))*+\n(\h*+)",
+    "blank lines": rb"(?:[ \t\r]*+\n)*\h++(?=\r?\n)",
 }
 
 
@@ -680,7 +696,7 @@ def _walk_python(cleaned: bytes, language: str) -> _Walked:
     for match in _pattern("python line").finditer(text):
         group = match.lastindex
         indent = match.end(1) - match.start() - 1
-        if indent >= local and (group == _TARGETS or group == _COMPOUND):
+        if indent >= local and group in (_TARGETS, _COMPOUND):
             continue
         if tabs:
             indent = len(match[1].expandtabs(8))
@@ -831,7 +847,7 @@ def _indent(text: bytes, line: int, end: int) -> int:
 
 @cache
 def _dedent(indent: int) -> re.Pattern[bytes]:
-    return re.compile(rb"\n[ \t]{0,%d}[^ \t\r\n]" % min(indent, 1000))
+    return _compiled(rb"\n\h{0,%d}[^ \t\r\n]" % min(indent, 1000))
 
 
 def _without_continuations(text: bytes) -> bytes:
@@ -856,7 +872,7 @@ def _without_continuations(text: bytes) -> bytes:
 
 _OPEN = "open"  # the file, a class, a module: everything counts that a keyword introduces
 _CODE = "code"  # the body of a function or a block: only named functions and types count
-_PAIRS = {_PAREN: re.compile(rb"[()]"), _BRACKET: re.compile(rb"[\[\]]"), _BRACE: re.compile(rb"[{}]")}
+_PAIRS = {_PAREN: "()", _BRACKET: "[]", _BRACE: "{}"}
 
 
 class _Frame:
@@ -940,7 +956,7 @@ class _Braces:
         text, fuel = self.text, self.fuel
         opener = text[at]
         depth = 0
-        for match in _PAIRS[opener].finditer(text, at) if fuel > 0 else ():
+        for match in _pattern(_PAIRS[opener]).finditer(text, at) if fuel > 0 else ():
             fuel -= 1
             if text[match.start()] == opener:
                 depth += 1
@@ -1079,60 +1095,73 @@ def _statement_start(text: bytes, at: int) -> int:
 
 
 _PATTERNS |= {
+    "()": rb"[()]",
+    "[]": rb"[\[\]]",
+    "{}": rb"[{}]",
     "blanks": rb"\s*+",
     "end of line": rb"[ \t\r]*+\n",
     "angle": rb"=>|->|[<>(\[{;}]",
     "statement end": rb"[(\[{)\]};\n]",
     "goes on": rb"\s*+(?:[.?:|&=+*/<>)]|-(?!-)|where\b|extends\b|implements\b|with\b)",
-    "attribute line": rb"[ \t]*+(?:@\w|#!?\[|\[[A-Z]\w*+[\](])",
+    "attribute line": rb"\h*+(?:@\w|#!?\[|\[[A-Z]\w*+[\](])",
 }
 
 
 # --- JavaScript and TypeScript ----------------------------------------------------------------------------------------
 
-_JSNAME = rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+"
-_JSPARENS = _PARENS.replace(rb"[^()]++|", rb"[^();]++|;(?!\s*\n)|").replace(rb"[^()]*+", rb"[^();]*+")
-_JSFUNCTION = (  # what makes a value a function
-    rb"(?:async\b\s*+)?(?:function\b\s*+\*?\s*+(?:" + _JSNAME + rb"\s*+)?(?P<params>)(?=[(<])"
-    rb"|(?:" + _JSNAME + rb"|(?:<[^;(){}]*?>\s*+)?" + _JSPARENS + rb"(?:\s*+:(?:[^=;{}()]|=(?!>)){0,200}?)?)\s*+=>\s*+(?P<brace>\{)?)"
+_JSFUNCTION = (  # what makes a value a function: up to its parameters, or up to its body
+    rb"(?:async\b\s*+)?(?:function\b\s*+\*?\s*+(?:WORD\s*+)?(?P<params>)(?=[(<])"
+    rb"|(?:WORD|(?:<[^;(){}]*?>\s*+)?JSPARENS(?:\s*+:(?:[^=;{}()]|=(?!>)){0,200}?)?)\s*+=>\s*+(?P<brace>\{)?)"
 )
+_JSSETS = rb"=\s*+(?=(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b))"
+_JSMETHOD = (  # a name with parameters and a body, which no keyword stands before
+    rb"WORD(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)(?<!\bfunction)(?<!\bwith)(?<!\breturn)"
+)
+_JSBODY = rb"(?=\h*+JSPARENS\h*+(?::[^;{}=\n]++)?\{)"
 _PATTERNS |= {
-    "js": rb"[\n;{}](?:[ \t]*+(?:"
-    rb"(?:(?:export|default|declare|abstract|async)[ \t]++)*+(?:"
-    rb"function\b\s*+\*?\s*+(?P<function>" + _JSNAME + rb")"
-    rb"|(?:return[ \t]++)?class(?:\s++(?!extends\b|implements\b)(?P<class>" + _JSNAME + rb")(?=\s*+[{<]|\s++(?:extends|implements)\b)"
+    "js": rb"[\n;{}](?:\h*+(?:"
+    rb"(?:(?:export|default|declare|abstract|async)\h++)*+(?:"
+    rb"function\b\s*+\*?\s*+(?P<function>WORD)"
+    rb"|(?:return\h++)?class(?:\s++(?!extends\b|implements\b)(?P<class>WORD)(?=\s*+[{<]|\s++(?:extends|implements)\b)"
     rb"|(?P<unnamed>)(?=\s*+\{|\s++extends\b))"
-    rb"|(?P<keyword>const|let|var)\s++(?:enum\s++(?P<constenum>" + _JSNAME + rb")|(?P<variable>" + _JSNAME + rb"|[{\[]))"
-    rb"|interface\s++(?P<interface>" + _JSNAME + rb")(?=\s*+[{<]|\s++extends\b)"
-    rb"|enum\s++(?P<enum>" + _JSNAME + rb")(?=\s*+\{)"
-    rb"|(?:namespace|module)\s++(?P<module>" + _JSNAME + rb"(?:\.[\w$]++)*+|\"++)(?=\s*+\{)|global(?P<global>)(?=\s*+\{)"
-    rb"|type\s++(?P<type>" + _JSNAME + rb")(?=\s*+[=<])"
-    rb"|(?<=export )(?:type[ \t]++)?(?P<exports>\{)|(?<=export )\*\s*+as\s++(?P<star>" + _JSNAME + rb")"
+    rb"|(?P<keyword>const|let|var)\s++(?:enum\s++(?P<constenum>WORD)|(?P<variable>WORD|[{\[]))"
+    rb"|interface\s++(?P<interface>WORD)(?=\s*+[{<]|\s++extends\b)"
+    rb"|enum\s++(?P<enum>WORD)(?=\s*+\{)"
+    rb"|(?:namespace|module)\s++(?P<module>WORD(?:\.[\w$]++)*+|\"++)(?=\s*+\{)|global(?P<global>)(?=\s*+\{)"
+    rb"|type\s++(?P<type>WORD)(?=\s*+[=<])"
+    rb"|(?<=export )(?:type\h++)?(?P<exports>\{)|(?<=export )\*\s*+as\s++(?P<star>WORD)"
     rb"|(?<=export )(?P<equals>=\s*+\{)|(?<=default )(?P<default>(?:[\w$.]++\s*+\(\s*+)?\{))"
-    rb"|(?:module\.)?exports(?:\.(?P<exported>" + _JSNAME + rb"))?\s*+=(?![=>])\s*+(?P<value>)"
-    rb"|(?P<holder>" + _JSNAME + rb"(?:\.[\w$]++)*?)\.(?:prototype\.(?P<prototype>" + _JSNAME + rb")\s*+=(?![=>])\s*+"
-    rb"|(?P<property>" + _JSNAME + rb")\s*+=\s*+(?=(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b)))"
-    rb"|(?:(?:async|get|set|static)[ \t]++)*+\*?[ \t]*+(?P<method>#?" + _JSNAME + rb")(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)(?<!\bfunction)(?<!\bwith)(?<!\breturn)"
-    rb"[ \t]*+(?=" + _JSPARENS + rb"[ \t]*+(?::[^;{}=\n]++)?\{)"
-    rb")|(?<=[{}]))",
-    "js nested": rb"\n[ \t]*+(?:(?:async|export)[ \t]++)*+(?:function\b|(?:return[ \t]++)?class\b|interface[ \t]|enum[ \t]|type[ \t]|(?:const|let|var)\s++" + _JSNAME + rb"\s*+(?::[^=;\n]*+)?=\s*+" + _JSFUNCTION.replace(b"(?P<params>)", b"").replace(b"(?P<brace>\\{)?", b"") +
-    rb"|(?:(?:get|set|static)[ \t]++)*+\*?[ \t]*+" + _JSNAME + rb"(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)[ \t]*+" + _JSPARENS + rb"[ \t]*+(?::[^;{}=\n]++)?\{|" + _JSNAME + rb"[.\w$]*+\s*+=\s*+(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b))",
+    rb"|(?:module\.)?exports(?:\.(?P<exported>WORD))?\s*+=(?![=>])\s*+(?P<value>)"
+    rb"|(?P<holder>WORD(?:\.[\w$]++)*?)\.(?:prototype\.(?P<prototype>WORD)\s*+=(?![=>])\s*+"
+    rb"|(?P<property>WORD)\s*+" + _JSSETS + rb")"
+    rb"|(?:(?:async|get|set|static)\h++)*+\*?\h*+(?P<method>#?" + _JSMETHOD + rb")" + _JSBODY + rb")"
+    rb"|(?<=[{}]))",
+    "js nested": rb"\n\h*+(?:(?:async|export)\h++)*+(?:function\b|(?:return\h++)?class\b|(?:interface|enum|type)\h"
+    rb"|(?:const|let|var)\s++WORD\s*+(?::[^=;\n]*+)?=\s*+"
+    + _JSFUNCTION
+    + rb"|WORD[.\w$]*+\s*+"
+    + _JSSETS
+    + rb"|(?:(?:get|set|static)\h++)*+\*?\h*+"
+    + _JSMETHOD
+    + _JSBODY
+    + rb")",
     "js function": rb"\s*+" + _JSFUNCTION,
     "js object": rb"\s*+\{",
     "js class": rb"\s*+class\b",
     "js import": rb"\s*+(?:require\s*+\(|await\s++import\s*+\()",
-    "js type": rb"\s*+(?:(?P<more>=>|[|&?:]|extends\b)|(?P<prefix>(?:is|keyof|typeof|infer|readonly|asserts|unique|new|abstract|in)\b)"
+    "js type": rb"\s*+(?:(?P<more>=>|[|&?:]|extends\b)"
+    rb"|(?P<prefix>(?:is|keyof|typeof|infer|readonly|asserts|unique|new|abstract|in)\b)"
     rb"|(?P<open>[(\[{<])|(?P<word>[\w$.\x80-\xff]++|\"++|-)|(?P<stop>[^\s]))",
-    "js member": rb"(?:(?:public|private|protected|static|readonly|abstract|override|declare|async|get|set|accessor)\s++(?=[\w$#\[*\"\x80-\xff]))*+"
-    rb"\*?\s*+(?P<name>#?" + _JSNAME + rb"|\"++)(?:\s*+[?!])?(?=\s*+[(<:=;,}]|[ \t\r]*+\n)",
-    "js key": rb"(?:(?:async|get|set)[ \t]++(?=[\w$#\[*\"]))?\*?\s*+(?P<name>" + _JSNAME + rb"|\"++)(?=\s*+[(:,}<])",
-    "js variant": rb"(?P<name>" + _JSNAME + rb"|\"++)(?=\s*+[=,}])",
+    "js member": rb"(?:(?:public|private|protected|static|readonly|abstract|override|declare|async|get|set|accessor)"
+    rb"\s++(?=[\w$#\[*\"\x80-\xff]))*+\*?\s*+(?P<name>#?WORD|\"++)(?:\s*+[?!])?(?=\s*+[(<:=;,}]|[ \t\r]*+\n)",
+    "js key": rb"(?:(?:async|get|set)\h++(?=[\w$#\[*\"]))?\*?\s*+(?P<name>WORD|\"++)(?=\s*+[(:,}<])",
+    "js variant": rb"(?P<name>WORD|\"++)(?=\s*+[=,}])",
     "js static": rb"static\s*+\{",
     "js decorator": rb"@[\w$.]++",
-    "js parameter": rb"(?:(?:public|private|protected|readonly|override)\s++)++(" + _JSNAME + rb")(?=\s*+[?:,=)])",
-    "js bound": rb"(?:[{,\[]|\.\.\.)\s*+(?:(?:" + _JSNAME + rb"|\"++)\s*+:\s*+)?(" + _JSNAME + rb")(?=\s*+[,}\]=])",
-    "js next": rb"\s*+(" + _JSNAME + rb")(?=\s*+[,;:=]|[ \t\r]*+\n)",
-    "js export": rb"(?P<from>" + _JSNAME + rb")(?:\s++as\s++(?P<alias>" + _JSNAME + rb"))?\s*+(?=[,}])",
+    "js parameter": rb"(?:(?:public|private|protected|readonly|override)\s++)++(WORD)(?=\s*+[?:,=)])",
+    "js bound": rb"(?:[{,\[]|\.\.\.)\s*+(?:(?:WORD|\"++)\s*+:\s*+)?(WORD)(?=\s*+[,}\]=])",
+    "js next": rb"\s*+(WORD)(?=\s*+[,;:=]|[ \t\r]*+\n)",
+    "js export": rb"(?P<from>WORD)(?:\s++as\s++(?P<alias>WORD))?\s*+(?=[,}])",
     "js from": rb"\s*+from\b",
     "js wrapper": rb"[;!]?\(*+(?:async\s*+)?(?:function\b|[^\n]*=>)",
     "js head": rb"[{<(;}]",
@@ -1352,7 +1381,8 @@ class _Script(_Braces):
         at = self.skip(end)
         if self.is_at(at, _COLON):
             at = self.skip(self.type_end(at + 1))
-        if is_open and end - opened < 5000 and self.is_at(at, _EQUALS) and not _pattern("js import").match(self.text, at + 1):
+        is_value = self.is_at(at, _EQUALS) and not _pattern("js import").match(self.text, at + 1)
+        if is_open and is_value and end - opened < 5000:
             for bound in _pattern("js bound").finditer(self.text, opened, end):
                 self.add(*bound.span(1), "variable")
         return end
@@ -1445,17 +1475,16 @@ class _Script(_Braces):
         if mode in ("object", "variant"):
             return self.hop(at, b",}")
         stops = b";,\n}" if mode == "type" else b";\n}"
-        while True:
-            at = self.hop(at, stops)
-            if not self.is_at(at, _NEWLINE) or not _goes_on(self.text, at):
-                return at
-            at += 1
+        at = self.hop(at, stops)
+        while self.is_at(at, _NEWLINE) and _goes_on(self.text, at):
+            at = self.hop(at + 1, stops)
+        return at
 
 
 _JSMEMBERS = {"class": "js member", "type": "js member", "object": "js key", "variant": "js variant"}
 
 
-# --- keywords and braces: Rust, Kotlin, Swift, Scala, PHP ... ----------------------------------------------------------
+# --- keywords and braces: Rust, Kotlin, Swift, Scala, PHP ... ---------------------------------------------------------
 
 
 class _Keywords(NamedTuple):
@@ -1467,6 +1496,8 @@ class _Keywords(NamedTuple):
     """What is declared: the group that matches is its kind."""
     modes: dict[str, str]
     """How to read the body of each kind that has one."""
+    nested: bytes = rb"(?!)"
+    """How a declaration begins that counts inside of functions. It may match too often."""
     local: frozenset[str] = frozenset()
     """The kinds that count outside of functions only."""
     members: dict[str, bytes] = {}  # noqa: RUF012 - a NamedTuple has no mutable state
@@ -1489,114 +1520,137 @@ def _keywords(language: str) -> _Keywords:
 
 def _rust() -> _Keywords:
     return _Keywords(
-        rb"(?:#!?\[[^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+\][ \t]*+)*+(?:(?:pub(?:[ \t]*+\([^()\n]*+\))?|default|unsafe|async"
-        rb"|extern(?:[ \t]++\"++)?|const(?=[ \t]++(?:fn|unsafe|async|extern)\b))[ \t]++)*+",
-        rb"fn\s++(?:r#)?(?P<function>" + _NAME + rb")(?=\s*+[(<])"
-        rb"|struct\s++(?P<struct>" + _NAME + rb")"
-        rb"|static\s++(?:(?:mut|ref)\s++)?(?P<static>" + _NAME + rb")(?=\s*+:)"
-        rb"|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+[{<])"
-        rb"|union\s++(?P<union>" + _NAME + rb")(?=\s*+[{<])"
-        rb"|trait\s++(?P<trait>" + _NAME + rb")"
-        rb"|type\s++(?:r#)?(?P<type>" + _NAME + rb")(?=\s*+[:;=<]|\s++where\b)"
-        rb"|mod\s++(?P<module>" + _NAME + rb")(?=\s*+[{;])"
-        rb"|macro_rules!\s*+(?P<macro>" + _NAME + rb")"
-        rb"|const\s++(?!_\b)(?P<const>" + _NAME + rb")(?=\s*+[:=])"
+        rb"(?:#!?\[[^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+\]\h*+)*+(?:(?:pub(?:\h*+\([^()\n]*+\))?|default|unsafe"
+        rb"|async|extern(?:\h++\"++)?|const(?=\h++(?:fn|unsafe|async|extern)\b))\h++)*+",
+        rb"fn\s++(?:r#)?(?P<function>NAME)(?=\s*+[(<])"
+        rb"|struct\s++(?P<struct>NAME)"
+        rb"|static\s++(?:(?:mut|ref)\s++)?(?P<static>NAME)(?=\s*+:)"
+        rb"|enum\s++(?P<enum>NAME)(?=\s*+[{<])"
+        rb"|union\s++(?P<union>NAME)(?=\s*+[{<])"
+        rb"|trait\s++(?P<trait>NAME)"
+        rb"|type\s++(?:r#)?(?P<type>NAME)(?=\s*+[:;=<]|\s++where\b)"
+        rb"|mod\s++(?P<module>NAME)(?=\s*+[{;])"
+        rb"|macro_rules!\s*+(?P<macro>NAME)"
+        rb"|const\s++(?!_\b)(?P<const>NAME)(?=\s*+[:=])"
         rb"|impl\b(?P<impl>)(?=[\s<])",
-        {"function": _CODE, "struct": _FIELDS, "union": _FIELDS, "enum": _CASES, "trait": _OPEN, "module": _OPEN,
-         "macro": _CODE, "impl": _OPEN},
+        {
+            **dict.fromkeys(("trait", "module", "impl"), _OPEN),
+            **dict.fromkeys(("function", "macro"), _CODE),
+            **dict.fromkeys(("struct", "union"), _FIELDS),
+            "enum": _CASES,
+        },
+        nested=rb"(?:fn|struct|static|enum|union|trait|type|mod|macro_rules|const|impl)\b",
         members={
-            _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?:r#)?(?P<field>" + _NAME + rb")(?=\s*+:(?!:))",
-            _CASES: rb"(?P<variant>" + _NAME + rb")(?=\s*+[,}({=])",
+            _FIELDS: rb"(?:pub(?:\s*+\([^()]*+\))?\s++)?(?:r#)?(?P<field>NAME)(?=\s*+:(?!:))",
+            _CASES: rb"(?P<variant>NAME)(?=\s*+[,}({=])",
         },
         scopes=frozenset(("impl",)),
-    )  # fmt: skip
+    )
 
 
 def _kotlin() -> _Keywords:
     return _Keywords(
-        rb"(?:@[\w.:]++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:public|private|protected|internal|open|abstract|final|override"
-        rb"|suspend|inline|operator|infix|tailrec|external|const|lateinit|data|sealed|annotation|inner|value|expect|actual"
-        rb"|fun(?=[ \t]++interface\b))[ \t]++)*+",
-        rb"fun\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]+(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|" + _NAME + rb")(?=\s*+[(<])"
-        rb"|va[lr]\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]+(?:<[^(){}=]*?>)?\??\.)?(?P<property>" + _NAME + rb")(?=\s*+(?:[:=;{]|by\b|get\b)|[ \t\r]*+\n)"
-        rb"|enum\s++class\s++(?P<enum>" + _NAME + rb")"
-        rb"|class\s++(?P<class>" + _NAME + rb")"
-        rb"|interface\s++(?P<interface>" + _NAME + rb")"
-        rb"|(?:companion\s++)?object\s++(?P<object>" + _NAME + rb")(?<!\bextends)"
+        rb"(?:@[\w.:]++(?:\([^()\n]*+\))?\h++)*+(?:(?:public|private|protected|internal|open|abstract|final|override"
+        rb"|suspend|inline|operator|infix|tailrec|external|const|lateinit|data|sealed|annotation|inner|value|expect"
+        rb"|actual|fun(?=\h++interface\b))\h++)*+",
+        rb"fun\s++(?:<[^(){}]*?>\s*+)?(?:(?P<receiver>[\w.]+(?:<[^(){}]*?>)?\??)\.)?(?P<function>`[^`\n]++`|NAME)"
+        rb"(?=\s*+[(<])"
+        rb"|va[lr]\s++(?:<[^(){}]*?>\s*+)?(?:[\w.]+(?:<[^(){}=]*?>)?\??\.)?(?P<property>NAME)"
+        rb"(?=\s*+(?:[:=;{]|by\b|get\b)|[ \t\r]*+\n)"
+        rb"|enum\s++class\s++(?P<enum>NAME)"
+        rb"|class\s++(?P<class>NAME)"
+        rb"|interface\s++(?P<interface>NAME)"
+        rb"|(?:companion\s++)?object\s++(?P<object>NAME)"
         rb"|companion\s++object\b(?P<companion>)"
-        rb"|typealias\s++(?P<type>" + _NAME + rb")",
-        {"function": _CODE, "class": _OPEN, "interface": _OPEN, "object": _OPEN, "companion": _OPEN, "enum": _CASES,
-         "property": _CODE},
+        rb"|typealias\s++(?P<type>NAME)",
+        {
+            **dict.fromkeys(("class", "interface", "object", "companion"), _OPEN),
+            **dict.fromkeys(("function", "property"), _CODE),
+            "enum": _CASES,
+        },
+        nested=rb"(?:fun|class|interface|object|enum|typealias)\s",
         local=frozenset(("property",)),
-        members={_CASES: rb"(?P<constant>" + _NAME + rb")(?=\s*+[,;({}])"},
+        members={_CASES: rb"(?P<constant>NAME)(?=\s*+[,;({}])"},
         newline=True,
         scopes=frozenset(("companion",)),
-    )  # fmt: skip
+    )
 
 
 def _swift() -> _Keywords:
     return _Keywords(
-        rb"(?:@\w++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:public|private|fileprivate|internal|open|package|static|final|override"
-        rb"|mutating|nonmutating|lazy|weak|unowned|required|convenience|dynamic|optional|indirect|prefix|postfix|infix"
-        rb"|nonisolated|isolated|class(?=[ \t]++(?:func|var|let)\b))(?:\(\w++\))?[ \t]++)*+",
-        rb"func\s++(?P<function>`?" + _NAME + rb"`?|[-+*/%=<>!&|^~?.]++)(?=\s*+[(<])"
+        rb"(?:@\w++(?:\([^()\n]*+\))?\h++)*+(?:(?:public|private|fileprivate|internal|open|package|static|final"
+        rb"|override|mutating|nonmutating|lazy|weak|unowned|required|convenience|dynamic|optional|indirect|prefix"
+        rb"|postfix|infix|nonisolated|isolated|class(?=\h++(?:func|var|let)\b))(?:\(\w++\))?\h++)*+",
+        rb"func\s++(?P<function>`?NAME`?|[-+*/%=<>!&|^~?.]++)(?=\s*+[(<])"
         rb"|(?P<init>init|subscript)[?!]?(?=\s*+[(<])"
-        rb"|var\s++(?P<property>" + _NAME + rb")|let\s++(?P<constant>" + _NAME + rb")"
-        rb"|class\s++(?P<class>" + _NAME + rb")|struct\s++(?P<struct>" + _NAME + rb")|actor\s++(?P<actor>" + _NAME + rb")"
-        rb"|enum\s++(?P<enum>" + _NAME + rb")|protocol\s++(?P<protocol>" + _NAME + rb")"
+        rb"|var\s++(?P<property>NAME)|let\s++(?P<constant>NAME)"
+        rb"|class\s++(?P<class>NAME)|struct\s++(?P<struct>NAME)|actor\s++(?P<actor>NAME)"
+        rb"|enum\s++(?P<enum>NAME)|protocol\s++(?P<protocol>NAME)"
         rb"|extension\s++(?P<extension>[\w.]++)"
-        rb"|(?:typealias|associatedtype)\s++(?P<type>" + _NAME + rb")"
-        rb"|case[ \t]++(?P<case>" + _NAME + rb")"
-        rb"|macro\s++(?P<macro>" + _NAME + rb")(?=\s*+[(<])",
-        {"function": _CODE, "init": _CODE, "class": _OPEN, "struct": _OPEN, "enum": _ENUM, "protocol": _OPEN,
-         "actor": _OPEN, "extension": _OPEN, "property": _CODE},
+        rb"|(?:typealias|associatedtype)\s++(?P<type>NAME)"
+        rb"|case\h++(?P<case>NAME)"
+        rb"|macro\s++(?P<macro>NAME)(?=\s*+[(<])",
+        {
+            **dict.fromkeys(("class", "struct", "protocol", "actor", "extension"), _OPEN),
+            **dict.fromkeys(("function", "init", "property"), _CODE),
+            "enum": _ENUM,
+        },
+        nested=rb"(?:func|class|struct|actor|enum|protocol|extension|typealias)\s",
         local=frozenset(("property", "constant", "case", "init")),
         newline=True,
         scopes=frozenset(("extension",)),
-    )  # fmt: skip
+    )
 
 
 def _scala() -> _Keywords:
     return _Keywords(
-        rb"(?:@\w++(?:\([^()\n]*+\))?[ \t]++)*+(?:(?:private|protected|final|sealed|abstract|implicit|lazy|override|inline"
-        rb"|transparent|opaque|open|case(?=[ \t]++(?:class|object)\b))(?:\[\w++\])?[ \t]++)*+",
-        rb"def\s++(?P<function>`[^`\n]++`|" + _NAME + rb"|[-+*/%=<>!&|^~?:]++)"
-        rb"|va[lr]\s++(?P<property>" + _NAME + rb")(?=\s*+[:=,])"
-        rb"|class\s++(?P<class>" + _NAME + rb")|trait\s++(?P<trait>" + _NAME + rb")|object\s++(?P<object>" + _NAME + rb")"
-        rb"|enum\s++(?P<enum>" + _NAME + rb")"
-        rb"|given\s++(?P<given>" + _NAME + rb")(?=\s*+[:\[(])"
-        rb"|type\s++(?P<type>" + _NAME + rb")(?=\s*+[=\[<>]|[ \t]*+\n)"
-        rb"|case[ \t]++(?P<case>" + _NAME + rb")(?=[ \t]*+[\n,(])",
-        {"function": _CODE, "class": _OPEN, "trait": _OPEN, "object": _OPEN, "enum": _ENUM, "property": _CODE},
+        rb"(?:@\w++(?:\([^()\n]*+\))?\h++)*+(?:(?:private|protected|final|sealed|abstract|implicit|lazy|override|inline"
+        rb"|transparent|opaque|open|case(?=\h++(?:class|object)\b))(?:\[\w++\])?\h++)*+",
+        rb"def\s++(?P<function>`[^`\n]++`|NAME|[-+*/%=<>!&|^~?:]++)"
+        rb"|va[lr]\s++(?P<property>NAME)(?=\s*+[:=,])"
+        rb"|class\s++(?P<class>NAME)|trait\s++(?P<trait>NAME)|object\s++(?P<object>NAME)"
+        rb"|enum\s++(?P<enum>NAME)"
+        rb"|given\s++(?P<given>NAME)(?=\s*+[:\[(])"
+        rb"|type\s++(?P<type>NAME)(?=\s*+[=\[<>]|\h*+\n)"
+        rb"|case\h++(?P<case>NAME)(?=\h*+[\n,(])",
+        {
+            **dict.fromkeys(("class", "trait", "object"), _OPEN),
+            **dict.fromkeys(("function", "property"), _CODE),
+            "enum": _ENUM,
+        },
+        nested=rb"(?:def|class|trait|object|enum)\s",
         local=frozenset(("property", "case", "type", "given")),
         newline=True,
-    )  # fmt: skip
+    )
 
 
 def _php() -> _Keywords:
     return _Keywords(
-        rb"(?:#\[[^\n]*?\][ \t]*+)*+(?P<modifiers>(?:(?:public|protected|private|static|abstract|final|readonly|var)\b\s++)*+)",
-        rb"function\s++&?\s*+(?P<function>" + _NAME + rb")(?=\s*+\()"
-        rb"|class\s++(?P<class>" + _NAME + rb")(?=\s*+\{|\s++(?:extends|implements)\b)"
-        rb"|interface\s++(?P<interface>" + _NAME + rb")(?=\s*+\{|\s++extends\b)"
-        rb"|trait\s++(?P<trait>" + _NAME + rb")(?=\s*+\{)"
-        rb"|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+[{:]|\s++implements\b)"
-        rb"|const\s++(?:[\w\\?|]++\s++)?(?P<const>" + _NAME + rb")(?=\s*+=)"
-        rb"|(?:\\)?define\s*+\(\s*+(?P<define>\"++)(?=\s*+,)"
-        rb"|(?:[\w\\?|&()]++\s++)?\$(?P<field>" + _NAME + rb")(?=\s*+[;=,{])"
-        rb"|case[ \t]++(?P<case>" + _NAME + rb")(?=\s*+[;=])",
-        {"function": _CODE, "class": _OPEN, "interface": _OPEN, "trait": _OPEN, "enum": _OPEN},
+        rb"(?:#\[[^\n]*?\]\h*+)*+"
+        rb"(?P<modifiers>(?:(?:public|protected|private|static|abstract|final|readonly|var)\b\s++)*+)",
+        rb"function\s++&?\s*+(?P<function>NAME)(?=\s*+\()"
+        rb"|class\s++(?P<class>NAME)(?=\s*+\{|\s++(?:extends|implements)\b)"
+        rb"|interface\s++(?P<interface>NAME)(?=\s*+\{|\s++extends\b)"
+        rb"|trait\s++(?P<trait>NAME)(?=\s*+\{)"
+        rb"|enum\s++(?P<enum>NAME)(?=\s*+[{:]|\s++implements\b)"
+        rb"|const\s++(?:[\w\\?|]++\s++)?(?P<const>NAME)(?=\s*+=)"
+        rb"|\\?define\s*+\(\s*+(?P<define>\"++)(?=\s*+,)"
+        rb"|(?:[\w\\?|&()]++\s++)?\$(?P<field>NAME)(?=\s*+[;=,{])"
+        rb"|case\h++(?P<case>NAME)(?=\s*+[;=])",
+        {"function": _CODE, **dict.fromkeys(("class", "interface", "trait", "enum"), _OPEN)},
+        nested=rb"(?:function|class|interface|trait)\s|\\?define\s*+\(",
         local=frozenset(("field", "case")),
-    )  # fmt: skip
+    )
 
 
 def _zig() -> _Keywords:
     return _Keywords(
-        rb"(?:(?:pub|export|extern(?:[ \t]++\"++)?|inline|threadlocal|comptime)[ \t]++)*+",
-        rb"fn\s++(?P<function>" + _NAME + rb")(?=\s*+\()"
-        rb"|(?:const|var)\s++(?P<constant>" + _NAME + rb")(?=\s*+[:=])"
-        rb"|(?P<field>" + _NAME + rb")(?=\s*+:[^\n]*,[ \t\r]*+\n)",
+        rb"(?:(?:pub|export|extern(?:\h++\"++)?|inline|threadlocal|comptime)\h++)*+",
+        rb"fn\s++(?P<function>NAME)(?=\s*+\()"
+        rb"|(?:const|var)\s++(?P<constant>NAME)(?=\s*+[:=])"
+        rb"|(?P<field>NAME)(?=\s*+:[^\n]*,[ \t\r]*+\n)",
         {"function": _CODE, "constant": _OPEN},
+        nested=rb"fn\s",
         local=frozenset(("constant", "field")),
     )
 
@@ -1604,25 +1658,29 @@ def _zig() -> _Keywords:
 def _protobuf() -> _Keywords:
     return _Keywords(
         rb"",
-        rb"message\s++(?P<message>" + _NAME + rb")(?=\s*+\{)|enum\s++(?P<enum>" + _NAME + rb")(?=\s*+\{)"
-        rb"|service\s++(?P<service>" + _NAME + rb")(?=\s*+\{)|oneof\s++(?P<oneof>" + _NAME + rb")(?=\s*+\{)"
-        rb"|rpc\s++(?P<method>" + _NAME + rb")(?=\s*+\()"
-        rb"|(?:(?:repeated|optional|required)\s++)?(?!option\b)(?:map\s*+<[^<>\n]*+>|[\w.]++)\s++(?P<field>" + _NAME + rb")(?=\s*+=\s*+\d)"
-        rb"|(?P<constant>" + _NAME + rb")(?=\s*+=\s*+-?\d)",
-        {"message": _OPEN, "enum": _OPEN, "service": _OPEN, "oneof": _OPEN},
+        rb"message\s++(?P<message>NAME)(?=\s*+\{)|enum\s++(?P<enum>NAME)(?=\s*+\{)"
+        rb"|service\s++(?P<service>NAME)(?=\s*+\{)|oneof\s++(?P<oneof>NAME)(?=\s*+\{)"
+        rb"|rpc\s++(?P<method>NAME)(?=\s*+\()"
+        rb"|(?:(?:repeated|optional|required)\s++)?(?!option\b)(?:map\s*+<[^<>\n]*+>|[\w.]++)\s++(?P<field>NAME)"
+        rb"(?=\s*+=\s*+\d)"
+        rb"|(?P<constant>NAME)(?=\s*+=\s*+-?\d)",
+        dict.fromkeys(("message", "enum", "service", "oneof"), _OPEN),
         local=frozenset(("field", "constant")),
     )
 
 
 def _graphql() -> _Keywords:
     return _Keywords(
-        rb"(?:extend[ \t]++)?",
-        rb"type\s++(?P<type>" + _NAME + rb")|interface\s++(?P<interface>" + _NAME + rb")|input\s++(?P<input>" + _NAME + rb")"
-        rb"|enum\s++(?P<enum>" + _NAME + rb")|union\s++(?P<union>" + _NAME + rb")|scalar\s++(?P<scalar>" + _NAME + rb")"
-        rb"|directive\s++@(?P<directive>" + _NAME + rb")|fragment\s++(?P<fragment>" + _NAME + rb")"
-        rb"|(?:query|mutation|subscription)\s++(?P<operation>" + _NAME + rb")",
-        {"type": _FIELDS, "interface": _FIELDS, "input": _FIELDS, "enum": _CASES, "fragment": _CODE, "operation": _CODE},
-        members={_FIELDS: rb"(?P<field>" + _NAME + rb")(?=\s*+[(:])", _CASES: rb"(?P<constant>" + _NAME + rb")"},
+        rb"(?:extend\h++)?",
+        rb"type\s++(?P<type>NAME)|interface\s++(?P<interface>NAME)|input\s++(?P<input>NAME)|enum\s++(?P<enum>NAME)"
+        rb"|union\s++(?P<union>NAME)|scalar\s++(?P<scalar>NAME)|directive\s++@(?P<directive>NAME)"
+        rb"|fragment\s++(?P<fragment>NAME)|(?:query|mutation|subscription)\s++(?P<operation>NAME)",
+        {
+            **dict.fromkeys(("type", "interface", "input"), _FIELDS),
+            **dict.fromkeys(("fragment", "operation"), _CODE),
+            "enum": _CASES,
+        },
+        members={_FIELDS: rb"(?P<field>NAME)(?=\s*+[(:])", _CASES: rb"(?P<constant>NAME)"},
         separators=b",\n}",
     )
 
@@ -1638,33 +1696,28 @@ _KEYWORDS: dict[str, Callable[[], _Keywords]] = {
     "graphql": _graphql,
 }
 _ANONYMOUS = {"php": b"class", "kotlin": b"object"}  # the word before the body of a class without a name
-_LABELS = {"const": "constant", "static": "constant", "define": "constant", "actor": "class", "case": "variant", "init": "method",
-           "message": "class", "oneof": "field", "operation": "function", "fragment": "function"}  # fmt: skip
+_LABELS = {
+    "const": "constant", "static": "constant", "define": "constant", "actor": "class", "case": "variant",
+    "init": "method", "message": "class", "oneof": "field", "operation": "function", "fragment": "function",
+}  # fmt: skip
 
 
 @cache
 def _events(language: str) -> re.Pattern[bytes]:
     """Braces, and declarations at the beginning of a line or behind a brace."""
     table = _keywords(language)
-    return re.compile(rb"[\n;{}](?:[ \t]*+" + table.modifiers + rb"(?:" + table.declarations + rb")|(?<=[{}]))", re.DOTALL)
+    return _compiled(rb"[\n;{}](?:\h*+" + table.modifiers + rb"(?:" + table.declarations + rb")|(?<=[{}]))")
 
 
 @cache
 def _nested(language: str) -> re.Pattern[bytes]:
-    """Declarations that count inside of functions."""
     table = _keywords(language)
-    declarations = re.sub(rb"\?P<\w+>", b"?:", table.modifiers + rb"(?:" + table.declarations + rb")")
-    if language == "php":
-        words = rb"(?:(?:public|protected|private|static|abstract|final|readonly)\s++)*+"
-        declarations = words + rb"(?:function\s|class\s|interface\s|trait\s|\\?define\s*+\()"
-    elif language in ("kotlin", "swift", "scala", "zig"):
-        declarations = table.modifiers + rb"(?:fun|func|def|fn|class|struct|enum|interface|object|trait|protocol|actor|typealias|extension)\s"
-    return re.compile(rb"\n[ \t]*+" + declarations, re.DOTALL)
+    return _compiled(rb"\n\h*+" + table.modifiers + rb"(?:" + table.nested + rb")")
 
 
 @cache
 def _member(language: str, mode: str) -> re.Pattern[bytes]:
-    return re.compile(_keywords(language).members[mode], re.DOTALL)
+    return _compiled(_keywords(language).members[mode])
 
 
 def _walk_keywords(cleaned: bytes, language: str) -> _Walked:
@@ -1789,14 +1842,13 @@ class _Keyworded(_Braces):
                     has_fields = ()
             elif byte == _NEWLINE:
                 before = text[max(0, match.start() - 40) : match.start()].rstrip()[-1:]
-                if self.table.newline and before not in (b",", b":", b"(") and not _pattern("header goes on").match(text, at):
+                goes_on = before in (b",", b":", b"(") or _pattern("header goes on").match(text, at) is not None
+                if self.table.newline and not goes_on:
                     return -1
             elif byte == _EQUALS:
                 is_operator = text[match.start() - 1] in b"=<>!" or text[at] in b"=>"
                 if not is_operator and self.language not in ("rust", "zig"):
                     return -1
-            elif byte == _CLOSING:
-                return -1
             else:
                 return -1
         return -1
@@ -1853,7 +1905,7 @@ def _impl_type(header: bytes) -> bytes:
         if not count:
             break
     target = re.split(rb"\bfor\b", re.split(rb"\bwhere\b", header)[0])[-1]
-    words = [word for word in re.findall(_NAME, target) if word not in (b"dyn", b"mut", b"const")]
+    words = [word for word in _pattern("name").findall(target) if word not in (b"dyn", b"mut", b"const")]
     return words[-1] if words else b""
 
 
@@ -1862,26 +1914,26 @@ _PATTERNS |= {
     "header goes on": rb"\s*+(?:\{|:|->|,|(?:@[\w.]++\s*+)*+(?:(?:internal|private|protected|public)\s++)?constructor\b"
     rb"|(?:where|throws|rethrows|async|extends|with|derives|implements)\b)",
     "attribute": rb"#!?(?=\[)|@[\w.:]++",
-    "more cases": rb"(?:\s*+=\s*+[^\s,]++)?\s*+,\s*+(" + _NAME + rb")",
+    "more cases": rb"(?:\s*+=\s*+[^\s,]++)?\s*+,\s*+(NAME)",
     "php": rb"\bnew\s++(?:readonly\s++)?class\b[^;{}]*+$",
-    "kotlin": rb"\bobject\b[ \t]*+(?::[^;{}]*+)?$",
-    "php parameter": rb"(?:(?:public|protected|private|readonly)\s++)++(?:[\w\\?|&]++\s++)*?\$(" + _NAME + rb")",
-    "kotlin parameter": rb"(?<!\w)va[lr]\s++(" + _NAME + rb")\s*+:",
+    "kotlin": rb"\bobject\b\h*+(?::[^;{}]*+)?$",
+    "php parameter": rb"(?:(?:public|protected|private|readonly)\s++)++(?:[\w\\?|&]++\s++)*?\$(NAME)",
+    "kotlin parameter": rb"(?<!\w)va[lr]\s++(NAME)\s*+:",
 }
 
 
-# --- Go ----------------------------------------------------------------------------------------------------------------
+# --- Go ---------------------------------------------------------------------------------------------------------------
 
-_GONAMES = _NAME + rb"(?:[ \t]*+,\s*+" + _NAME + rb")*+"
 _PATTERNS |= {
-    "go": rb"[\n{}](?:(?<=\n)(?:func[ \t]*+(?:\(\s*+(?:" + _NAME + rb"[ \t]++)?\*?[ \t]*+(?P<receiver>" + _NAME + rb")[^()]*+\)[ \t]*+)?(?P<function>" + _NAME + rb")(?=[ \t]*+[(\[])"
-    rb"|(?P<keyword>const|var)[ \t]++(?:(?P<list>\()|(?P<names>" + _GONAMES + rb"))"
-    rb"|[ \t]*+type[ \t]++(?:(?P<types>\()|(?P<type>" + _NAME + rb")(?=[ \t\[])))|(?<=[{}]))",
-    "go nested": rb"\n[ \t]*+type[ \t]",
-    "go shape": rb"[ \t]*+(?:\[[^\n]*?\][ \t]*+)?(?:=[ \t]*+)?(?P<shape>struct|interface)[ \t]*+\{",
-    "go field": rb"(?P<names>" + _GONAMES + rb")(?=[ \t]++[^\s;}\"]|\()",
-    "go inner": rb"[ \t]*+(?:\[[^\n\]]*+\]|\*|map\[[^\n\]]*+\])*+(?P<shape>struct|interface)[ \t]*+\{",
-    "go item": rb"[\s;]*+(?P<names>" + _GONAMES + rb")",
+    "go": rb"[\n{}](?:(?<=\n)(?:"
+    rb"func\h*+(?:\(\s*+(?:NAME\h++)?\*?\h*+(?P<receiver>NAME)[^()]*+\)\h*+)?(?P<function>NAME)(?=\h*+[(\[])"
+    rb"|(?P<keyword>const|var)\h++(?:(?P<list>\()|(?P<names>NAMES))"
+    rb"|\h*+type\h++(?:(?P<types>\()|(?P<type>NAME)(?=[ \t\[])))|(?<=[{}]))",
+    "go nested": rb"\n\h*+type\h",
+    "go shape": rb"\h*+(?:\[[^\n]*?\]\h*+)?(?:=\h*+)?(?P<shape>struct|interface)\h*+\{",
+    "go field": rb"(?P<names>NAMES)(?=\h++[^\s;}\"]|\()",
+    "go inner": rb"\h*+(?:\[[^\n\]]*+\]|\*|map\[[^\n\]]*+\])*+(?P<shape>struct|interface)\h*+\{",
+    "go item": rb"[\s;]*+(?P<names>NAMES)",
 }
 
 
@@ -1997,41 +2049,51 @@ class _Go(_Braces):
         return at
 
 
-# --- words before a bracket: Java, C#, Dart, C, C++ ---------------------------------------------------------------------
+# --- words before a bracket: Java, C#, Dart, C, C++ -------------------------------------------------------------------
 # These languages have no keyword before a function or a field. What is defined follows from the words that stand before
 # the bracket, the `=` or the `;` which comes first.
 
-_WORD = rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+"
-_TYPES = rb"@interface|enum(?:\s++(?:class|struct))?|class|struct|union|interface|record(?:\s++(?:class|struct))?|namespace"
+_TYPE_WORDS = (
+    rb"enum(?:\s++(?:class|struct))?|@interface|class|struct|union|interface|record(?:\s++(?:class|struct))?|namespace"
+    rb"|extension|mixin|trait|module"
+)
 _PATTERNS |= {
     "terminator": rb"::|[({}\[;=,:]",
-    "last word": rb"((?:" + _WORD + rb"(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)?\s*+::\s*+)*+)(~?" + _WORD + rb")$",
-    "operator": rb"\boperator\b\s*+(?:\(\s*+\)|\[\s*+\]|\"++\s*+\w*+|[^\s\w(]++|(?:new|delete)\b(?:\s*+\[\])?|[\w:<>\s*&]++)\s*+$",
-    "declarator": rb"[\s*&^]*+(?:const\s++)?(" + _WORD + rb")\s*+(?:\[[^\[\]]*+\]\s*+)*+(?::(?!:)[^,;]*+)?$",
-    "next declarator": rb"\s*+[\s*&^]*+" + _WORD + rb"\s*+(?:\[[^\[\]]*+\]\s*+)*+[=,;]",
-    "pointer": rb"\s*+(?:[\w:]++\s*+)*?[*^&]++\s*+(?:(?:const|volatile|_Nullable|_Nonnull)\s++)*+(" + _WORD + rb")",
-    "enclosed name": rb"\s*+(" + _WORD + rb")\s*+\)\s*+\(",
-    "type word": rb"(?<![\w.@$])(" + _TYPES + rb"|extension|mixin|trait|module)\b\s*+(?![,>=)])",
-    "type name": rb"(?:(?:final|alignas|__attribute__|__declspec|sealed)\b\s*+|\[\[[^\]]*+\]\]\s*+|[A-Z][A-Z0-9_]*+\s++(?=[A-Za-z_]))*+"
-    rb"((?:" + _WORD + rb"(?:\s*+(?:::|\.)\s*+)?)++)",
-    "enum item": rb"(?:[\s,]|@[\w.]++(?:\s*+\([^()]*+\))?|\[[^\[\]]*+\])*+(" + _WORD + rb")(?=\s*+(?:[,;}(={]|[A-Z_]++\b|__attribute__|\[\[))",
-    "component": rb"(" + _WORD + rb")\s*+(?:=[^,()]*+)?(?=[,)])",
+    "last word": rb"((?:WORD(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>)?\s*+::\s*+)*+)(~?WORD)$",
+    "operator": rb"\boperator\b\s*+"
+    rb"(?:\(\s*+\)|\[\s*+\]|\"++\s*+\w*+|[^\s\w(]++|(?:new|delete)\b(?:\s*+\[\])?|[\w:<>\s*&]++)\s*+$",
+    "declarator": rb"[\s*&^]*+(?:const\s++)?(WORD)\s*+(?:\[[^\[\]]*+\]\s*+)*+(?::(?!:)[^,;]*+)?$",
+    "next declarator": rb"\s*+[\s*&^]*+WORD\s*+(?:\[[^\[\]]*+\]\s*+)*+[=,;]",
+    "pointer": rb"\s*+(?:[\w:]++\s*+)*?[*^&]++\s*+(?:(?:const|volatile|_Nullable|_Nonnull)\s++)*+(WORD)",
+    "enclosed name": rb"\s*+(WORD)\s*+\)\s*+\(",
+    "type word": rb"(?<![\w.@$])(" + _TYPE_WORDS + rb")\b\s*+(?![,>=)])",
+    "type name": rb"(?:(?:final|alignas|__attribute__|__declspec|sealed)\b\s*+|\[\[[^\]]*+\]\]\s*+"
+    rb"|[A-Z][A-Z0-9_]*+\s++(?=[A-Za-z_]))*+"
+    rb"((?:WORD(?:\s*+(?:::|\.)\s*+)?)++)",
+    "enum item": rb"(?:[\s,]|@[\w.]++(?:\s*+\([^()]*+\))?|\[[^\[\]]*+\])*+(WORD)"
+    rb"(?=\s*+(?:[,;}(={]|[A-Z_]++\b|__attribute__|\[\[))",
+    "access": rb"(?:public|private|protected|signals|Q_SIGNALS)(?:\s++(?:slots|Q_SLOTS))?+",
+    "component": rb"(WORD)\s*+(?:=[^,()]*+)?(?=[,)])",
     "bit field": rb"(?<!:):(?!:)",
     "value": rb"\s*+=(?![=>])",
-    "call behind": rb"\s*+" + _WORD + rb"\s*+\(",
-    "local name": rb"[\s*&]*+(" + _WORD + rb")\s*+[;,=\[]",
-    "word behind": rb"\s*+(" + _WORD + rb")",
-    "directive": rb"\n[ \t]*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
-    "define": rb"\n[ \t]*+#[ \t]*+define[ \t]++([A-Za-z_]\w*+)",
-    "condition": rb"\n[ \t]*+#[ \t]*+(if|elif|else|endif)",
-    "java local": rb"[\n;{}](?:(?:\s*+(?:final|static|abstract|typedef|const)\b)*+\s*+(?P<type>(?:(?:class|enum|interface|struct|union)\b[^;{}=()]*+|record\s++" + _WORD + rb"[^;{}=()]*+\([^;{}]*+\)[^;{}=()]*+)\{)|(?<=[{}]))",
-    "java nested": rb"\n[ \t]*+(?:(?:final|static|abstract|typedef)[ \t]++)*+(?:@Override|@\w++|public|protected|private|class|enum|interface|record|struct|union)\b",
+    "call behind": rb"\s*+WORD\s*+\(",
+    "local name": rb"[\s*&]*+(WORD)\s*+[;,=\[]",
+    "word behind": rb"\s*+(WORD)",
+    "directive": rb"\n\h*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
+    "define": rb"\n\h*+#\h*+define\h++([A-Za-z_]\w*+)",
+    "condition": rb"\n\h*+#\h*+(if|elif|else|endif)",
+    "local type": rb"[\n;{}](?:(?:\s*+(?:final|static|abstract|typedef|const)\b)*+\s*+"
+    rb"(?P<type>(?:(?:class|enum|interface|struct|union)\b[^;{}=()]*+"
+    rb"|record\s++WORD[^;{}=()]*+\([^;{}]*+\)[^;{}=()]*+)\{)|(?<=[{}]))",
+    "nested type": rb"\n\h*+(?:(?:final|static|abstract|typedef)\h++)*+"
+    rb"(?:@\w|(?:public|protected|private|class|enum|interface|record|struct|union)\b)",
     "anonymous": rb"new\s++[\w.$]++\s*+(?:<[^;{}()]*>)?\s*+\([^;{}]*\)\s*+$",
 }
 _CALLS = frozenset(  # words before a parenthesis that are neither a name nor a part of a declaration
-    b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new case assert do else using"
-    b" try".split()
+    b"if for while switch return catch sizeof alignof asm __asm__ static_assert _Static_assert new case assert do else"
+    b" using try".split()
 )
+_BEFORE_CALLS = frozenset(b"return new throw else case await goto".split())
 _OWN_CALLS = {
     "java": frozenset(b"this super synchronized".split()),
     "csharp": frozenset(b"this base lock fixed checked unchecked foreach when await yield nameof typeof".split()),
@@ -2052,7 +2114,6 @@ _STATEMENTS = frozenset(  # words that begin what defines nothing
     b"import package using return goto friend export part library throw delete break continue yield await module if"
     b" else case default do while for requires exports opens provides uses".split()
 )
-_ACCESS = re.compile(rb"(?:public|private|protected|signals|Q_SIGNALS)(?:\s+(?:slots|Q_SLOTS))?")
 _TYPE = "type"
 _NATIVE = frozenset(("c", "cpp"))
 
@@ -2122,7 +2183,7 @@ class _Headed(_Braces):
     __slots__ = ("item", "language", "types")
 
     def __init__(self, text: bytes, language: str, macros: list[_Mark]) -> None:
-        super().__init__(text, _pattern("java nested"), _TYPE)
+        super().__init__(text, _pattern("nested type"), _TYPE)
         self.found = macros
         self.language = language
         self.item = _Item(0)
@@ -2162,7 +2223,7 @@ class _Headed(_Braces):
                 at = self.close(place)
                 if not text[self.item.head : place].strip():
                     self.item.head = at  # an attribute
-            elif at - place == 1 and _ACCESS.fullmatch(text[self.item.head : place].strip()):
+            elif at - place == 1 and _pattern("access").fullmatch(text[self.item.head : place].strip()):
                 self.item = _Item(at)
 
     def words(self, place: int, limit: int = 400) -> bytes:
@@ -2223,7 +2284,7 @@ class _Headed(_Braces):
             return end
         if b"typedef" in words and _pattern("word behind").match(text, end):
             return end  # a macro that stands for a type
-        if name in _CALLS or (words and words[-1] in (b"return", b"new", b"throw", b"else", b"case", b"await", b"goto")):
+        if name in _CALLS or (words and words[-1] in _BEFORE_CALLS):
             item.head = end
             return end
         if words and words[-1] in (b"record", b"class", b"struct") and self.language not in _NATIVE:
@@ -2342,7 +2403,7 @@ class _Headed(_Braces):
     def local(self, at: int) -> int:
         """Inside of a function only types count, those without a name too."""
         frame = self.stack[-1]
-        match = _pattern("java local").search(self.text, at)
+        match = _pattern("local type").search(self.text, at)
         if match is None:
             return len(self.text)
         place = match.start()
@@ -2438,20 +2499,20 @@ class _Headed(_Braces):
 
     def equals(self, place: int) -> int:
         """A value, or a body that is an expression."""
-        item, text = self.item, self.text
+        item = self.item
         header = self.words(place)
         if b"operator" in header and _pattern("operator head").search(header):
             return place + 1
         if item.name is not None:
-            mark = self.add_named()
+            function = self.add_named()
             end = self.hop(place + 1, b";}")
-            mark.stop = end + 1
+            function.stop = end + 1
             self.item = _Item(end + 1 if self.is_at(end, _SEMICOLON) else end)
             return self.item.start
         if _is_in_angles(header):
             return place + 1
         words = [word for word in header.split() if not word.startswith(b"@")]
-        mark = None
+        mark: _Mark | None = None
         if item.listed and (match := _pattern("declarator").match(header)):
             begin = place - len(header) + match.start(1)
             mark = self.add(begin, begin + len(match[1]), item.kind or self.variable_kind([b"", *words]), self.begin())
@@ -2521,6 +2582,7 @@ class _Headed(_Braces):
         """One constant of an enum."""
         text = self.text
         match = _pattern("enum item").match(text, at)
+        mark: _Mark | None = None
         if match is not None:
             mark = self.add(*match.span(1), "constant", match.start(1))
             at = self.skip(match.end())
@@ -2532,7 +2594,7 @@ class _Headed(_Braces):
                 self.item = _Item(at + 1)
                 return at + 1
         end = self.hop(at, b",;}")
-        if match is not None:
+        if mark is not None:
             mark.stop = end
         if end >= len(text):
             return end
@@ -2550,10 +2612,11 @@ class _Headed(_Braces):
         frame = self.stack[-1]
         scope = _join(frame.scope, _unqualified(qualifier)) if qualifier else frame.scope
         kind = self.item.kind
-        if kind == "function" and (qualifier or self.types[-1] or frame.mode == _TYPE and len(self.stack) > 1):
-            kind = "method" if qualifier or frame.mark is None or frame.mark.kind != "namespace" else "function"
-            if self.language in _NATIVE and not qualifier and not frame.scope:
-                kind = "function"
+        if kind == "function" and len(self.stack) > 1:
+            is_class = frame.mark is None or frame.mark.kind != "namespace"
+            kind = "method" if is_class and (self.language not in _NATIVE or frame.scope) else kind
+        if kind == "function" and qualifier:
+            kind = "method"
         return self.add(begin, end, kind, self.begin(), scope)
 
     def begin(self) -> int:
@@ -2620,7 +2683,7 @@ def _without_brackets(header: bytes) -> bytes:
     return header
 
 
-# --- lines: Ruby, shell, SQL ... ----------------------------------------------------------------------------------------
+# --- lines: Ruby, shell, SQL ... --------------------------------------------------------------------------------------
 
 
 class _Lines(NamedTuple):
@@ -2637,87 +2700,91 @@ class _Lines(NamedTuple):
 
 _LINES: dict[str, _Lines] = {
     "ruby": _Lines(
-        rb"\n([ \t]*+)(?:(?:private|protected|public|module_function|private_class_method|memoize|helper_method)[ \t]++)?+(?:"
-        rb"def[ \t]++(?:self\.|[\w:]++\.)?+(?P<function>[\w\x80-\xff]++[?!]?+(?:=(?=[ \t]*+[\w(]))?|[-+*/%=<>!~^&|\[\]]++@?)"
-        rb"|class[ \t]*+<<[ \t]*+(?P<singleton>self)\b|class[ \t]++(?P<class>[\w:]++)|module[ \t]++(?P<module>[\w:]++)"
+        rb"\n(\h*+)(?:(?:private|protected|public|module_function|private_class_method|memoize|helper_method)\h++)?+(?:"
+        rb"def\h++(?:self\.|[\w:]++\.)?+(?P<function>[\w\x80-\xff]++[?!]?+(?:=(?=\h*+[\w(]))?|[-+*/%=<>!~^&|\[\]]++@?)"
+        rb"|class\h*+<<\h*+(?P<singleton>self)\b|class\h++(?P<class>[\w:]++)|module\h++(?P<module>[\w:]++)"
         rb"|[cm]?attr_(?:accessor|reader|writer)\b[ \t(]*+(?P<fields>:\w[^\n]*+)"
-        rb"|(?:alias_method|define_method|scope|has_many|has_one|belongs_to|has_and_belongs_to_many|attribute)[ \t(]++:(?P<method>\w++[?!]?+)"
-        rb"|alias[ \t]++:?(?P<alias>\w++[?!]?+)"
-        rb"|(?P<constant>[A-Z]\w*+)[ \t]*+(?:\|\|)?=(?![=~>]))",
+        rb"|(?:alias_method|define_method|scope|has_many|has_one|belongs_to|has_and_belongs_to_many|attribute)[ \t(]++"
+        rb":(?P<method>\w++[?!]?+)"
+        rb"|alias\h++:?(?P<alias>\w++[?!]?+)"
+        rb"|(?P<constant>[A-Z]\w*+)\h*+(?:\|\|)?=(?![=~>]))",
         "end",
         ("class", "module"),
     ),
     "lua": _Lines(
-        rb"\n([ \t]*+)(?:local[ \t]++)?+(?:function[ \t]++(?P<function>[\w.:]++)"
-        rb"|(?P<assigned>[A-Za-z_][\w.]*+)[ \t]*+=[ \t]*+function\b"
-        rb"|(?<=\n)(?P<variable>[A-Za-z_][\w.]*+)[ \t]*+=(?!=)|(?<=\nlocal )(?P<local>[A-Za-z_]\w*+)[ \t]*+=(?!=)(?![ \t]*+require\b))",
+        rb"\n(\h*+)(?:local\h++)?+(?:function\h++(?P<function>[\w.:]++)"
+        rb"|(?P<assigned>[A-Za-z_][\w.]*+)\h*+=\h*+function\b"
+        rb"|(?<=\n)(?P<variable>[A-Za-z_][\w.]*+)\h*+=(?!=)"
+        rb"|(?<=\nlocal )(?P<local>[A-Za-z_]\w*+)\h*+=(?!=)(?!\h*+require\b))",
         "end",
     ),
     "elixir": _Lines(
-        rb"\n([ \t]*+)(?:(?:defp?|defmacrop?|defguardp?|defdelegate)[ \t]++(?P<function>[a-z_]\w*+[?!]?+)"
-        rb"|def(?:module|protocol)[ \t]++(?P<module>[\w.]++)|@(?:typep?|opaque|callback|macrocallback)[ \t]++(?P<type>\w++)"
-        rb"|@(?P<constant>(?!doc\b|moduledoc\b|spec\b|impl\b|typep?\b|opaque\b|callback\b|behaviour\b|typedoc\b|tag\b|describetag\b)"
-        rb"[a-z_]\w*+)[ \t]++[^\s|=,)])",
+        rb"\n(\h*+)(?:(?:defp?|defmacrop?|defguardp?|defdelegate)\h++(?P<function>[a-z_]\w*+[?!]?+)"
+        rb"|def(?:module|protocol)\h++(?P<module>[\w.]++)|@(?:typep?|opaque|callback|macrocallback)\h++(?P<type>\w++)"
+        rb"|@(?P<constant>(?!(?:doc|moduledoc|spec|impl|typep?|opaque|callback|behaviour|typedoc|tag|describetag)\b)"
+        rb"[a-z_]\w*+)\h++[^\s|=,)])",
         "end",
         ("module",),
     ),
     "perl": _Lines(
-        rb"\n([ \t]*+)(?:sub[ \t]++(?P<function>\w++)|package[ \t]++(?P<module>[\w:]++)|our[ \t]++[$@%](?P<variable>\w++)"
-        rb"|use[ \t]++constant[ \t]++(?P<constant>[A-Za-z_]\w*+)|(?<=\n)my[ \t]++[$@%](?P<local>\w++)[ \t]*+=(?![=~]))",
+        rb"\n(\h*+)(?:sub\h++(?P<function>\w++)|package\h++(?P<module>[\w:]++)|our\h++[$@%](?P<variable>\w++)"
+        rb"|use\h++constant\h++(?P<constant>[A-Za-z_]\w*+)|(?<=\n)my\h++[$@%](?P<local>\w++)\h*+=(?![=~]))",
         "brace",
     ),
     "shell": _Lines(
-        rb"\n([ \t]*+)(?:function[ \t]++(?P<function>[\w:.-]++)|(?P<plain>[\w:.-]++)[ \t]*+\([ \t]*+\)(?=[ \t\r]*+[\n{(])"
-        rb"|(?:(?:export|readonly|declare|typeset|local)[ \t]++(?:-\w++[ \t]++)*+)?+(?P<variable>[A-Za-z_]\w*+)(?:\[[^\]\n]*+\])?\+?=(?![=~])"
-        rb"|alias[ \t]++(?P<alias>[\w.-]++)=)",
+        rb"\n(\h*+)(?:function\h++(?P<function>[\w:.-]++)|(?P<plain>[\w:.-]++)\h*+\(\h*+\)(?=[ \t\r]*+[\n{(])"
+        rb"|(?:(?:export|readonly|declare|typeset)\h++(?:-\w++\h++)*+)?+(?P<variable>[A-Za-z_]\w*+)(?:\[[^\]\n]*+\])?"
+        rb"\+?=(?![=~])"
+        rb"|alias\h++(?P<alias>[\w.-]++)=)",
         "brace",
     ),
     "haskell": _Lines(
-        rb"\n()(?:(?:data|newtype|class|type)[ \t]++(?:(?:family|instance)[ \t]++)?(?:[^\n=]*?=>[ \t]*+)?(?P<type>[A-Z][\w']*+)"
-        rb"|(?P<function>[a-z_][\w']*+)(?=(?:[ \t]*+,[ \t]*+[\w']++)*+[ \t]*+(?:\n[ \t]++)?::)|module[ \t]++(?P<module>[\w.]++))",
+        rb"\n()(?:(?:data|newtype|class|type)\h++(?:(?:family|instance)\h++)?(?:[^\n=]*?=>\h*+)?(?P<type>[A-Z][\w']*+)"
+        rb"|(?P<function>[a-z_][\w']*+)(?=(?:\h*+,\h*+[\w']++)*+\h*+(?:\n\h++)?::)|module\h++(?P<module>[\w.]++))",
         "dedent",
     ),
     "ocaml": _Lines(
-        rb"\n([ \t]*+)(?:let[ \t]++(?:rec[ \t]++)?(?P<function>(?!_\b)[a-z_][\w']*+)"
-        rb"|type[ \t]++(?:nonrec[ \t]++)?(?:'\w++[ \t]++|\([^()\n]*+\)[ \t]++)?(?P<type>[a-z_][\w']*+)"
-        rb"|module[ \t]++(?:type[ \t]++)?(?P<module>[A-Z]\w*+)|(?:val|external)[ \t]++(?P<value>[a-z_][\w']*+)"
-        rb"|exception[ \t]++(?P<exception>[A-Z]\w*+))",
+        rb"\n(\h*+)(?:let\h++(?:rec\h++)?(?P<function>(?!_\b)[a-z_][\w']*+)"
+        rb"|type\h++(?:nonrec\h++)?(?:'\w++\h++|\([^()\n]*+\)\h++)?(?P<type>[a-z_][\w']*+)"
+        rb"|module\h++(?:type\h++)?(?P<module>[A-Z]\w*+)|(?:val|external)\h++(?P<value>[a-z_][\w']*+)"
+        rb"|exception\h++(?P<exception>[A-Z]\w*+))",
         "dedent",
     ),
     "nim": _Lines(
-        rb"\n([ \t]*+)(?:(?:proc|func|method|iterator|template|macro|converter)[ \t]++`?(?P<function>\w++)"
-        rb"|(?<=\n)(?:const|let|var)[ \t]++(?P<variable>\w++)|type[ \t]++(?P<type>\w++)"
-        rb"|(?P<inner>[A-Z]\w*+)\*?[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+=[ \t]*+(?:ref|object|enum|distinct|tuple|ptr)\b)",
+        rb"\n(\h*+)(?:(?:proc|func|method|iterator|template|macro|converter)\h++`?(?P<function>\w++)"
+        rb"|(?<=\n)(?:const|let|var)\h++(?P<variable>\w++)|type\h++(?P<type>\w++)"
+        rb"|(?P<inner>[A-Z]\w*+)\*?\h*+(?:\[[^\]\n]*+\])?\h*+=\h*+(?:ref|object|enum|distinct|tuple|ptr)\b)",
         "dedent",
     ),
     "sql": _Lines(
-        rb"(?i)\n([ \t]*+)create[ \t]++(?:or[ \t]++replace[ \t]++)?(?:(?:global|local|temp|temporary|unique|materialized|unlogged"
-        rb"|external|recursive|virtual)[ \t]++)*+(?P<what>table|view|function|procedure|index|trigger|type|schema|sequence"
-        rb"|database|extension|role|policy|domain)[ \t]++(?:concurrently[ \t]++)?(?:if[ \t]++not[ \t]++exists[ \t]++)?"
+        rb"(?i)\n(\h*+)create\h++(?:or\h++replace\h++)?(?:(?:global|local|temp|temporary|unique|materialized|unlogged"
+        rb"|external|recursive|virtual)\h++)*+(?P<what>table|view|function|procedure|index|trigger|type|schema|sequence"
+        rb"|database|extension|role|policy|domain)\h++(?:concurrently\h++)?(?:if\h++not\h++exists\h++)?"
         rb"(?:[\w\"`\[\]]++\.)*+[\"`\[]?(?P<created>\w++)",
         "semicolon",
         opaque=False,
     ),
     "make": _Lines(
-        rb"\n()(?:(?:(?:export|override)[ \t]++)*+(?P<variable>[A-Za-z_][\w.-]*+)[ \t]*+(?:\?|\+|!|:{1,3}+)?=|define[ \t]++(?P<local>[\w.-]++)"
-        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#\t]*+)[ \t]*+::?+(?!=)(?![^\n=#]*+=))",
+        rb"\n()(?:(?:(?:export|override)\h++)*+(?P<variable>[A-Za-z_][\w.-]*+)\h*+(?:\?|\+|!|:{1,3}+)?="
+        rb"|define\h++(?P<local>[\w.-]++)"
+        rb"|(?P<targets>[A-Za-z0-9_%./$(){}-][^\n:=#\t]*+)\h*+::?+(?!=)(?![^\n=#]*+=))",
         "recipe",
     ),
     "dockerfile": _Lines(
-        rb"(?i)\n([ \t]*+)(?:(?:env|arg)[ \t]++(?P<settings>[A-Za-z_]\w*+[^\n]*+(?:(?<=\\)\n[^\n]*+)*+)"
-        rb"|from[ \t]++[^\n]*?[ \t]as[ \t]++(?P<stage>[\w.-]++))",
+        rb"(?i)\n(\h*+)(?:(?:env|arg)\h++(?P<settings>[A-Za-z_]\w*+[^\n]*+(?:(?<=\\)\n[^\n]*+)*+)"
+        rb"|from\h++[^\n]*?\has\h++(?P<stage>[\w.-]++))",
         "line",
         opaque=False,
     ),
     "terraform": _Lines(
-        rb"\n([ \t]*+)(?:(?:resource|data)[ \t]++\"[\w.-]++\"[ \t]++\"(?P<resource>[\w.-]++)\""
-        rb"|(?:variable|output|module|provider)[ \t]++\"(?P<variable>[\w.-]++)\"|(?P<locals>locals)[ \t]*+\{"
-        rb"|(?P<setting>[A-Za-z_][\w-]*+)[ \t]*+=(?![=>]))",
+        rb"\n(\h*+)(?:(?:resource|data)\h++\"[\w.-]++\"\h++\"(?P<resource>[\w.-]++)\""
+        rb"|(?:variable|output|module|provider)\h++\"(?P<variable>[\w.-]++)\"|(?P<locals>locals)\h*+\{"
+        rb"|(?P<setting>[A-Za-z_][\w-]*+)\h*+=(?![=>]))",
         "brace",
         opaque=False,
     ),
     "css": _Lines(
-        rb"\n([ \t]*+)(?:(?P<variable>--[\w-]++|\$[\w-]++|@[\w-]++)[ \t]*+:|@mixin[ \t]++(?P<function>[\w-]++)"
+        rb"\n(\h*+)(?:(?P<variable>--[\w-]++|\$[\w-]++|@[\w-]++)\h*+:|@mixin\h++(?P<function>[\w-]++)"
         rb"|\.(?P<rule>[A-Za-z_][\w-]*+)(?=[^\n;:{}]*+(?:::?[\w-]++[^\n;:{}]*+)*+[,{\n]))",
         "brace",
     ),
@@ -2727,14 +2794,14 @@ _LINE_LABELS = {"assigned": "function", "plain": "function", "local": "variable"
 _LINE_LISTS = {  # the names in what lists several
     "fields": ("field", rb":(\w++[?!]?+)"),
     "targets": ("target", rb"([^\s$(){}]++)(?=\s|$)"),
-    "settings": ("variable", rb"(?:^|(?<=\s))([A-Za-z_]\w*+)(?:=(?:\"[^\"]*+\"|'[^']*+')?|(?=[ \t]|$))"),
+    "settings": ("variable", rb"(?:^|(?<=\s))([A-Za-z_]\w*+)(?:=(?:\"[^\"]*+\"|'[^']*+')?|(?=\h|$))"),
 }
 _PATTERNS |= {kind: pattern for kind, (_, pattern) in _LINE_LISTS.items()}
 
 
 @cache
 def _line_pattern(language: str) -> re.Pattern[bytes]:
-    return re.compile(_LINES[language].pattern)
+    return _compiled(_LINES[language].pattern)
 
 
 def _walk_lines(cleaned: bytes, language: str) -> _Walked:
@@ -2816,27 +2883,27 @@ def _column(text: bytes, at: int) -> int:
 
 @cache
 def _closing_word(indent: int) -> re.Pattern[bytes]:
-    return re.compile(rb"\n[ \t]{%d}end\b" % min(indent, 1000))
+    return _compiled(rb"\n\h{%d}end\b" % min(indent, 1000))
 
 
 _PATTERNS |= {
-    "body": rb"[^\n{};=]*?\s*+\{|[ \t]*+=[ \t]*+\{",
-    "one line": rb";[^\n]*\bend\b|\bend[ \t]*+$|\)[ \t]*+=[ \t]|^[ \t]*+=[ \t]|,[ \t]*+do:",
-    "recipe": rb"(?:\n(?:\t[^\n]*+|[ \t]*+(?=\n\t)))*+",
+    "body": rb"[^\n{};=]*?\s*+\{|\h*+=\h*+\{",
+    "one line": rb";[^\n]*\bend\b|\bend\h*+$|\)\h*+=\h|^\h*+=\h|,\h*+do:",
+    "recipe": rb"(?:\n(?:\t[^\n]*+|\h*+(?=\n\t)))*+",
 }
 
 
-# --- keys: YAML, TOML, JSON ... -----------------------------------------------------------------------------------------
+# --- keys: YAML, TOML, JSON ... ---------------------------------------------------------------------------------------
 
 _PATTERNS |= {
-    "yaml": rb"\n((?:[ \t]|-[ \t])*+)(?P<key>[\w.$/@*<~+-][^\s:#\"'{}\[\],&!|>%]*+(?:[ ][\w./()-]++)*+|\"[^\"\n]++\"|'[^'\n]++')"
-    rb"[ \t]*+:(?=\s)",
-    "yaml block": rb"(\n([ \t]*+(?:-[ \t]++)*+)[^\n]*?(?:(?<=:)|(?<=-))[ \t]++(?:[&!]\S++[ \t]++)?[|>][-+0-9]*+[ \t\r]*+(?=\n))",
-    "toml": rb"\n([ \t]*+)(?:\[\[?[ \t]*+(?P<table>[^\]\n]++)\]|(?P<key>(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
-    rb"(?:[ \t]*+\.[ \t]*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)[ \t]*+=)",
-    "ini": rb"\n([ \t]*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:/-]*+(?:[ ][\w.-]++)*+)[ \t]*+[=:])",
-    "env": rb"\n([ \t]*+)(?:export[ \t]++)?(?P<key>[A-Za-z_][\w.-]*+)[ \t]*+=",
-    "properties": rb"\n([ \t]*+)(?P<key>(?:[^\s=:\\#!]|\\[^\n])++)[ \t]*+[=:]",
+    "yaml": rb"\n((?:\h|-\h)*+)(?P<key>[\w.$/@*<~+-][^\s:#\"'{}\[\],&!|>%]*+(?:[ ][\w./()-]++)*+|\"[^\"\n]++\""
+    rb"|'[^'\n]++')\h*+:(?=\s)",
+    "yaml block": rb"(\n(\h*+(?:-\h++)*+)[^\n]*?(?:(?<=:)|(?<=-))\h++(?:[&!]\S++\h++)?[|>][-+0-9]*+[ \t\r]*+(?=\n))",
+    "toml": rb"\n(\h*+)(?:\[\[?\h*+(?P<table>[^\]\n]++)\]|(?P<key>(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+    rb"(?:\h*+\.\h*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)\h*+=)",
+    "ini": rb"\n(\h*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:/-]*+(?:[ ][\w.-]++)*+)\h*+[=:])",
+    "env": rb"\n(\h*+)(?:export\h++)?(?P<key>[A-Za-z_][\w.-]*+)\h*+=",
+    "properties": rb"\n(\h*+)(?P<key>(?:[^\s=:\\#!]|\\[^\n])++)\h*+[=:]",
     "dotted": rb"\"([^\"\n]++)\"|'([^'\n]++)'|([\w-]++)",
     "json": rb"\"([^\"\\\n]{1,200}+)\"(?=\s*+:)|\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\"?|[{}\[\]]",
 }

@@ -112,26 +112,26 @@ class Store:
         self._db = memory
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return list(self._db.execute(sql, tuple(values)))
+        return list(self._db.execute(sql, _plain(values)))
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        for row in self._db.execute(sql, tuple(values)):
+        for row in self._db.execute(sql, _plain(values)):
             return tuple(row)
         return None
 
     def iter(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        yield from self._db.execute(sql, tuple(values))
+        yield from self._db.execute(sql, _plain(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Write one thing; outside of a transaction it is left out when the file is busy or cannot be written."""
         try:
-            self._db.execute(sql, tuple(values))
+            self._db.execute(sql, _plain(values))
         except _UNWRITABLE:
             if self._db.in_transaction:
                 raise
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        self._db.executemany(sql, values)
+        self._db.executemany(sql, map(_plain, values))
 
     # Facts.
 
@@ -171,6 +171,14 @@ class Store:
 
     def remember(self, key: str, value: str) -> None:
         self.run("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
+
+
+def _plain(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values that a database takes: a file's name may hold bytes that are no text."""
+    return tuple(
+        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
+        for value in values
+    )
 
 
 class StoreLost(Exception):

@@ -26,8 +26,8 @@ _LOOKED_AT = 8  # files that are opened to find one definition
 _TREES = 12  # old commits that one run looks into
 _CONFIG = frozenset(("key",))
 _HEADER_WORDS = frozenset(
-    "class struct interface trait enum object record public private protected internal abstract final sealed static export "
-    "default extends implements with pub type data open case metaclass".split()
+    "class struct interface trait enum object record public private protected internal abstract final sealed static "
+    "export default extends implements with pub type data open case metaclass".split()
 )
 _TYPES = frozenset(("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record"))
 
@@ -463,6 +463,8 @@ class Symbols:
         claim = question.claim
         spot = next((spot for spot in then.spots if is_code(spot.path)), then.spots[0] if then.spots else None)
         where = spot.path if spot else then.users[0]
+        if unread := next((path for path in _places(then) if self._is_unread(path)), ""):
+            return unverifiable(question, "unreadable", f"{unread} had it, and cannot be read as text now")
         commit = None
         if self.world.options.deleting:
             commit = self.world.past.deleting(claim.name, where, then.commit.at)
@@ -474,6 +476,12 @@ class Symbols:
             question, "only-mentioned" if mention else "removed", f"{said}{had}{out}{mention}", place=where,
             commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
         )  # fmt: skip
+
+    def _is_unread(self, path: str) -> bool:
+        """Whether a file is there and nothing is known of what is in it."""
+        now = self.world.now
+        through_link = any(path.startswith(f"{other}/") for other in now.names_only)
+        return through_link or (now.has(path) and not now.blob_of(path) and kind_of(path) is not Kind.OPAQUE)
 
     def _mention(self, name: str) -> str:
         """Where a word is still named although no code has it."""

@@ -89,6 +89,8 @@ def check_package(world: World, question: Question) -> Verdict | None:
             question, "listed", f"{package.name} {package.version or package.spec}".rstrip(), f"{path}:{package.line}"
         )
     before = _then(world, question, _lists(claim.name))
+    if before is not None and _is_unread(world, before[0]):
+        return unverifiable(question, "unreadable", f"{before[0]} listed it, and cannot be read now")
     if before is not None:
         path, commit, day = before
         return gone(
@@ -182,6 +184,8 @@ def check_script(world: World, question: Question) -> Verdict | None:
     before = _then(
         world, question, lambda manifest: any((item.tool, item.name) == (tool, claim.name) for item in manifest.scripts)
     )
+    if before is not None and _is_unread(world, before[0]):
+        return unverifiable(question, "unreadable", f"{before[0]} had it, and cannot be read now")
     if before is not None:
         path, commit, day = before
         return gone(
@@ -196,9 +200,22 @@ def check_script(world: World, question: Question) -> Verdict | None:
         return None  # `yarn thing` may run any program
     if not has_tool:
         return unverifiable(question, "no-manifest", f"nothing here says what {claim.owner} can run")
-    if tool == "make" and not claim.is_weak and world.is_newer_than(question.written_at) and _plain_makefiles(world):
+    whole = world.now.state.is_whole and not world.past.problem and world.is_complete
+    if (
+        tool == "make"
+        and whole
+        and not claim.is_weak
+        and world.is_newer_than(question.written_at)
+        and _plain_makefiles(world)
+    ):
         return gone(question, "never-seen", "no makefile has this target, now or when this was written", rank=CODE)
     return unverifiable(question, "not-listed", "no target or script of this name")
+
+
+def _is_unread(world: World, path: str) -> bool:
+    """Whether a manifest is there and could not be read, or not whole."""
+    manifest = world.manifests.get(path)
+    return world.now.has(path) and (manifest is None or bool(manifest.problem))
 
 
 def _plain_makefiles(world: World) -> bool:
@@ -502,6 +519,8 @@ def check_decision(world: World, question: Question) -> Verdict:
                 place=f"{path}:{package.line}",
             )
         before = _then(world, question, _lists(name))
+        if before is not None and _is_unread(world, before[0]):
+            return unverifiable(question, "unreadable", f"{before[0]} cannot be read now")
         if before is not None and not listed:
             path, commit, day = before
             return gone(

@@ -225,6 +225,16 @@ class Checkout(Tree):
         self._listing = listing
         self.is_partial = listing.is_partial
 
+    @cached_property
+    def _sparse(self) -> dict[str, str]:
+        """Files that a sparse checkout leaves out, by their blob's id: git still has them."""
+        oids = self._listing.staged
+        return {
+            path: oids[at * 20 : at * 20 + 20].hex()
+            for at, path in enumerate(self.paths)
+            if self.ids[at] and not self._listing.stats[at * 4 + 2]
+        }
+
     def is_dirty(self, path: str) -> bool:
         """Whether a file is not as the index has it: edited, new, or deleted."""
         at = self.position.get(path)
@@ -243,13 +253,21 @@ class Checkout(Tree):
             found.setdefault(bytes(oids[at * 20 : at * 20 + 20]), []).append(path)
         return found
 
+    @cached_property
+    def names_only(self) -> list[str]:
+        """Submodules and links: what is below them is not read."""
+        return [path for at, path in enumerate(self.paths) if not self._listing.stats[at * 4 + 2] and not self.ids[at]]
+
     @property
     def large(self) -> tuple[str, ...]:
         return self._listing.large
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         for path in paths:
-            yield path, read_plain(self.root, path, LARGEST)
+            data = read_plain(self.root, path, LARGEST)
+            if data is None and path in self._sparse:
+                data = next(iter(list(Git(self.root).blobs([self._sparse[path]], limit=LARGEST))))[1]
+            yield path, None if data is not None and is_opaque(data) else data
 
     def stamp(self, path: str) -> str:
         """A file's identity, to see later whether it is still the same."""
@@ -508,7 +526,7 @@ def _read_share(
             oids[at * 20 : at * 20 + 20] = oid or bytes(20)
             continue
         data = read_plain(root, path, LARGEST)
-        if data is None:
+        if data is None or is_opaque(data):
             oids[at * 20 : at * 20 + 20] = oid or bytes(20)
             continue
         found = blob_id(data)
@@ -516,6 +534,11 @@ def _read_share(
             found = oid  # checked out with the other line ends
         oids[at * 20 : at * 20 + 20] = found
         ids[at] = _blob(store, found, language, data, path)
+
+
+def is_opaque(data: bytes) -> bool:
+    """Whether nothing can be read of a file: no text, or a pointer to a file that is kept elsewhere."""
+    return b"\0" in data[:8192] or data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
 def _blob(store: Store, oid: bytes, language: str, data: bytes, path: str) -> int:
