@@ -239,9 +239,7 @@ def _verify(value: Any, problems: list[str]) -> Verify:
     return Verify(**_settings(_table(value, "verify", problems), "verify", Verify()._asdict(), problems))
 
 
-def _settings(
-    table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]
-) -> dict[str, Any]:
+def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """The settings of a table, each of the type that its default has."""
     _unknown(table, tuple(defaults), f"{name}.", problems)
     chosen: dict[str, Any] = {}

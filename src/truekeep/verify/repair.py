@@ -51,7 +51,7 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
     return kept
 
 
-_PLAIN = re.compile(r"[\w./@+,=~()\[\]:#\\-]{1,300}\Z")
+_PLAIN = re.compile(r"[\w.–/@+,=~()\[\]:#\\-]{1,300}\Z")
 
 
 def _is_plain(new: str, old: str) -> bool:

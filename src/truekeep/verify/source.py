@@ -340,6 +340,7 @@ _TOKENS = {
     "<<~EOF": _heredoc(rb"<<(?<![<\w]<<)(?!<)[-~]?", rb"[A-Z_][A-Z0-9_]*+"),
     "<<<EOF": _heredoc(rb"<<<\h*+", rb"[A-Za-z_]\w*+"),
     "?>": _Token(rb"\?>(?s:.*?)(?:<\?|\Z)"),
+    "<?": _Token(rb"\n(?<!.\n)[^<]*+(?:<(?!\?)[^<]*+)*+<\?"),
     "\\\\": _Token(rb"\\\\[^\n]*+"),
     "\\.": _Token(rb"\\[^\n]"),
     "?c": _Token(rb"\?[#\"'](?=[\s,)\]])"),
@@ -360,7 +361,7 @@ _LEXES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "c": (("/* */", "//"), ('"', "'")),
     "cpp": (("/* */", "//"), ('R"(', '"', "' no digit")),
     "ruby": (("=begin", "__END__", "# word"), ("<<~EOF", '"', "'", "/re/", "%r{}", "?c")),
-    "php": (("/* */", "// php", "# php"), ("<<<EOF", "?>", '" lines', "' lines")),
+    "php": (("/* */", "// php", "# php"), ("<?", "<<<EOF", "?>", '" lines', "' lines")),
     "shell": (("# word",), ("\\.", "<<EOF", '" lines', "' shell")),
     "lua": (("--[[ ]]", "--"), ("[[ ]]", '"', "'")),
     "perl": (("=pod", "__END__", "# word"), ("\\.", "<<~EOF", '"', "' no word")),
@@ -369,7 +370,7 @@ _LEXES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ocaml": (("(* *)",), ('" lines', "' char")),
     "zig": (("//",), ("\\\\", '"', "' char")),
     "nim": (("#[ ]#", "#"), ('""" raw', '"', "' char")),
-    "sql": (("/* */", "--"), ("' sql", '" closed')),
+    "sql": (("/* */", "--"), ("' sql",)),
     "make": (("# escape",), ()),
     "dockerfile": (("# line",), ()),
     "protobuf": (("/* */", "//"), ('"', "'")),
@@ -894,13 +895,14 @@ class _Braces:
     Looking for a closing bracket costs fuel. Without fuel all are taken for missing, so that no text takes long.
     """
 
-    __slots__ = ("found", "fuel", "nested", "stack", "text")
+    __slots__ = ("entered", "found", "fuel", "nested", "stack", "text")
 
     def __init__(self, text: bytes, nested: re.Pattern[bytes], mode: str = _OPEN) -> None:
         self.text = text
         self.nested = nested
         self.found: list[_Mark] = []
         self.stack = [_Frame(mode, b"", None, 0)]
+        self.entered = -1  # a brace that is on the stack and is read again for what stands behind it
         self.fuel = len(text) // 4 + 2000
 
     def add(self, begin: int, end: int, kind: str, start: int = -1, scope: bytes | None = None) -> _Mark:
@@ -925,7 +927,8 @@ class _Braces:
         end = self.leaf(opened)
         if end < 0:
             self.push(_CODE, mark, scope)
-            return opened + 1
+            self.entered = opened
+            return opened
         if mark is not None:
             mark.stop = end
         return end
@@ -1014,7 +1017,7 @@ def _stops(stops: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"[(\[{" + re.escape(stops) + rb"]")
 
 
-_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf", "groovy"))
+_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf"))
 
 
 def _finish_braces(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
@@ -1206,7 +1209,9 @@ class _Script(_Braces):
         kind = match.lastgroup
         if byte == _CLOSING:
             self.pop(start + 1)
-        elif byte == _BRACE:
+            if self.stack[-1].mode not in (_CODE, _OPEN):
+                return start + 1
+        elif byte == _BRACE and start != self.entered:
             if kind is None and (end := self.leaf(start)) >= 0:
                 return end
             self.push(_OPEN if self.stack[-1].mode == _OPEN and self.is_bare(start) else _CODE)
@@ -1294,7 +1299,8 @@ class _Script(_Braces):
             byte = self.text[match.start()]
             if byte == _BRACE:
                 self.push(mode, mark, scope)
-                return match.end()
+                self.entered = match.start()
+                return match.start() if mode == _OPEN else match.end()
             if byte == _ANGLE:
                 at = self.angles(match.start())
             elif byte == _PAREN:
@@ -1624,6 +1630,22 @@ def _scala() -> _Keywords:
     )
 
 
+def _groovy() -> _Keywords:
+    return _Keywords(
+        rb"(?:@\w++(?:\([^()\n]*+\))?\h++)*+(?:(?:public|private|protected|static|final|abstract|synchronized)\h++)*+",
+        rb"class\s++(?P<class>NAME)|interface\s++(?P<interface>NAME)|trait\s++(?P<trait>NAME)|enum\s++(?P<enum>NAME)"
+        rb"|def\s++(?:(?P<function>NAME)(?=\h*+\()|(?P<property>NAME)(?=\h*+=))"
+        rb"|(?!return\b|new\b|else\b|throw\b|def\b)[A-Z\w][\w.<>\[\]]*+\h++(?P<method>NAME)(?=\h*+JSPARENS\h*+\{)",
+        {
+            **dict.fromkeys(("class", "interface", "trait", "enum"), _OPEN),
+            **dict.fromkeys(("function", "method"), _CODE),
+        },
+        nested=rb"(?:class|def)\s",
+        local=frozenset(("property",)),
+        newline=True,
+    )
+
+
 def _php() -> _Keywords:
     return _Keywords(
         rb"(?:#\[[^\n]*?\]\h*+)*+"
@@ -1690,6 +1712,7 @@ _KEYWORDS: dict[str, Callable[[], _Keywords]] = {
     "kotlin": _kotlin,
     "swift": _swift,
     "scala": _scala,
+    "groovy": _groovy,
     "php": _php,
     "zig": _zig,
     "protobuf": _protobuf,
@@ -1754,7 +1777,10 @@ class _Keyworded(_Braces):
             byte = text[start]
             if byte == _CLOSING:
                 self.pop(start + 1)
-            elif byte == _BRACE:
+                if self.stack[-1].mode in (_FIELDS, _CASES):
+                    at = start + 1
+                    continue
+            elif byte == _BRACE and start != self.entered:
                 at = self.brace(start, at, is_plain=kind is None)
             if kind is not None and (self.stack[-1].mode != _CODE or kind not in self.table.local):
                 at = self.declare(match, kind)
@@ -1801,7 +1827,8 @@ class _Keyworded(_Braces):
         if mode == _CODE:
             return self.enter(opened, mark, scope)
         self.push(mode, mark, scope)
-        return opened + 1
+        self.entered = opened
+        return opened if mode in (_OPEN, _ENUM) else opened + 1
 
     def counts(self, match: re.Match[bytes], kind: str) -> bool:
         if kind == "case" and self.language != "php":
@@ -1889,8 +1916,10 @@ class _Keyworded(_Braces):
             opened = self.skip(self.close(opened))
         if mode == _CASES and self.is_at(opened, _BRACE):
             self.push(_OPEN if self.language == "kotlin" else _FIELDS, mark)
-            return opened + 1
-        at = self.hop(at, b",;}" if self.language == "kotlin" else self.table.separators)
+            self.entered = opened
+            return opened if self.language == "kotlin" else opened + 1
+        if self.language != "graphql" or mode == _FIELDS:
+            at = self.hop(at, b",;}" if self.language == "kotlin" else self.table.separators)
         mark.stop = at
         if self.language == "kotlin" and self.is_at(at, _SEMICOLON):
             self.stack[-1].mode = _OPEN
@@ -1965,7 +1994,7 @@ class _Go(_Braces):
             if text[start] == _CLOSING:
                 self.pop(at)
             elif text[start] == _BRACE:
-                at = self.enter(start)
+                at = self.enter(start) if start != self.entered else at
             elif kind == "function":
                 receiver = match["receiver"]
                 label = "method" if receiver else "function"
@@ -2165,7 +2194,7 @@ def _without_directives(text: bytes, macros: list[_Mark]) -> bytes:
 class _Item:
     """What has been read of one declaration."""
 
-    __slots__ = ("anonymous", "head", "is_type", "kind", "listed", "name", "start")
+    __slots__ = ("anonymous", "head", "is_type", "kind", "listed", "name", "record", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -2174,6 +2203,7 @@ class _Item:
         self.kind = ""
         self.listed = False  # whether what follows is a further name
         self.is_type = False  # whether it is the header of a type
+        self.record = -1  # where the fields of a record begin, which may have no body
         self.anonymous: tuple[int, int] | None = None  # the members of a type that gets its name behind its body
 
 
@@ -2265,7 +2295,8 @@ class _Headed(_Braces):
                 inner = _pattern("enclosed name").match(text, place + 1, end + 40)
             if inner is not None and text[end : end + 80].lstrip().startswith(b"("):
                 is_function = inner.end() > end
-                item.kind = "type" if b"typedef" in header.split() else "function" if is_function else "variable"
+                variable = "field" if self.stack[-1].scope else "variable"
+                item.kind = "type" if b"typedef" in header.split() else "function" if is_function else variable
                 item.name = (*inner.span(1), b"")
                 return self.close(text.index(b"(", end))
         if found is None:
@@ -2309,7 +2340,7 @@ class _Headed(_Braces):
             return True
         if goes_on or name.isupper():
             return False
-        return follows == b"{" or (self.language in ("dart", "groovy") and follows == b"=")
+        return follows == b"{" or (self.language == "dart" and follows == b"=")
 
     def components(self, place: int, end: int, name: bytes) -> int:
         """The fields of a record."""
@@ -2317,6 +2348,7 @@ class _Headed(_Braces):
         if end - place < 5000:
             for match in _pattern("component").finditer(self.text, place, end):
                 self.add(*match.span(1), "field", scope=scope)
+        self.item.record = place
         return end
 
     def brace(self, place: int) -> int:
@@ -2415,8 +2447,8 @@ class _Headed(_Braces):
             self.pop(place + 1)
             if self.stack[-1].mode != _CODE:
                 self.item = _Item(place + 1)
-        elif byte == _BRACE:
-            if self.language in ("java", "groovy") and self.is_anonymous(place):
+        elif byte == _BRACE and place != self.entered:
+            if self.language == "java" and self.is_anonymous(place):
                 self.push(_TYPE)
                 self.types.append(b"")
                 self.item = _Item(place + 1)
@@ -2450,6 +2482,9 @@ class _Headed(_Braces):
         item = self.item
         if item.name is not None:
             self.add_named().stop = place + 1
+            return
+        if item.record >= 0 and (found := self.last_name(self.words(item.record), item.record)):
+            self.add(*found[:2], "record", self.begin()).stop = place + 1
             return
         header = self.words(place)
         if item.listed:
@@ -2705,7 +2740,7 @@ _LINES: dict[str, _Lines] = {
         rb"|class\h*+<<\h*+(?P<singleton>self)\b|class\h++(?P<class>[\w:]++)|module\h++(?P<module>[\w:]++)"
         rb"|[cm]?attr_(?:accessor|reader|writer)\b[ \t(]*+(?P<fields>:\w[^\n]*+)"
         rb"|(?:alias_method|define_method|scope|has_many|has_one|belongs_to|has_and_belongs_to_many|attribute)[ \t(]++"
-        rb":(?P<method>\w++[?!]?+)"
+        rb":(?P<generated>\w++[?!]?+)"
         rb"|alias\h++:?(?P<alias>\w++[?!]?+)"
         rb"|(?P<constant>[A-Z]\w*+)\h*+(?:\|\|)?=(?![=~>]))",
         "end",
@@ -2762,7 +2797,6 @@ _LINES: dict[str, _Lines] = {
         rb"|database|extension|role|policy|domain)\h++(?:concurrently\h++)?(?:if\h++not\h++exists\h++)?"
         rb"(?:[\w\"`\[\]]++\.)*+[\"`\[]?(?P<created>\w++)",
         "semicolon",
-        opaque=False,
     ),
     "make": _Lines(
         rb"\n()(?:(?:(?:export|override)\h++)*+(?P<variable>[A-Za-z_][\w.-]*+)\h*+(?:\?|\+|!|:{1,3}+)?="
@@ -2790,10 +2824,10 @@ _LINES: dict[str, _Lines] = {
     ),
 }
 _LINE_LABELS = {"assigned": "function", "plain": "function", "local": "variable", "inner": "type", "value": "function",
-                "alias": "function", "rule": "class", "setting": "variable"}  # fmt: skip
+                "generated": "alias", "rule": "class", "setting": "variable"}  # fmt: skip
 _LINE_LISTS = {  # the names in what lists several
     "fields": ("field", rb":(\w++[?!]?+)"),
-    "targets": ("target", rb"([^\s$(){}]++)(?=\s|$)"),
+    "targets": ("target", rb"(?:^|(?<=\s))(?!\.[A-Z])([^\s$(){}]++)(?=\s|$)"),
     "settings": ("variable", rb"(?:^|(?<=\s))([A-Za-z_]\w*+)(?:=(?:\"[^\"]*+\"|'[^']*+')?|(?=\h|$))"),
 }
 _PATTERNS |= {kind: pattern for kind, (_, pattern) in _LINE_LISTS.items()}
@@ -2840,6 +2874,8 @@ def _walk_lines(cleaned: bytes, language: str) -> _Walked:
                 found.append(_Mark(begin, end, label, scope, start))
                 if kind in table.scopes:
                     scopes.append((indent, _join(scope, text[begin:end])))
+                elif language == "perl" and kind == "module":
+                    scopes = [(-1, _join(scope, text[begin:end]))]
     return _Walked(found, text, _finish_lines)
 
 
@@ -2854,7 +2890,9 @@ def _finish_lines(cleaned: bytes, text: bytes, marks: list[_Mark], language: str
     fuel = 20 * len(text)
     for mark in marks:
         stop = line = text.find(b"\n", mark.end)
-        is_plain = mark.kind in ("field", "constant", "variable")
+        is_plain = mark.kind in ("field", "constant", "variable", "alias", "type")
+        while is_plain and text[line - 1] == _BACKSLASH:
+            stop = line = text.find(b"\n", line + 1) if line + 1 < len(text) else len(text)
         close: re.Match[bytes] | None = None
         if fuel < 0:
             pass
@@ -2901,7 +2939,7 @@ _PATTERNS |= {
     "yaml block": rb"(\n(\h*+(?:-\h++)*+)[^\n]*?(?:(?<=:)|(?<=-))\h++(?:[&!]\S++\h++)?[|>][-+0-9]*+[ \t\r]*+(?=\n))",
     "toml": rb"\n(\h*+)(?:\[\[?\h*+(?P<table>[^\]\n]++)\]|(?P<key>(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
     rb"(?:\h*+\.\h*+(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+'))*+)\h*+=)",
-    "ini": rb"\n(\h*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w.:/-]*+(?:[ ][\w.-]++)*+)\h*+[=:])",
+    "ini": rb"\n(\h*+)(?:\[(?P<table>[^\]\n]++)\]|(?P<key>[A-Za-z0-9_][\w./-]*+(?:[ ][\w.-]++)*+)\h*+[=:])",
     "env": rb"\n(\h*+)(?:export\h++)?(?P<key>[A-Za-z_][\w.-]*+)\h*+=",
     "properties": rb"\n(\h*+)(?P<key>(?:[^\s=:\\#!]|\\[^\n])++)\h*+[=:]",
     "dotted": rb"\"([^\"\n]++)\"|'([^'\n]++)'|([\w-]++)",
@@ -3006,7 +3044,7 @@ _WALKS: dict[str, Callable[[bytes, str], _Walked]] = {
     "json": _walk_json,
     **dict.fromkeys(("javascript", "typescript", *_MARKUP), _walk_javascript),
     **dict.fromkeys(_KEYWORDS, _walk_keywords),
-    **dict.fromkeys(("java", "groovy", "csharp", "dart", "c", "cpp"), _walk_headers),
+    **dict.fromkeys(("java", "csharp", "dart", "c", "cpp"), _walk_headers),
     **dict.fromkeys(_LINES, _walk_lines),
     **dict.fromkeys(("yaml", "toml", "ini", "env", "properties"), _walk_keys),
 }
