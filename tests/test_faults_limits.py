@@ -163,7 +163,7 @@ def fill_inodes(point: Path, room: int) -> None:
 
 
 def no_bytes(point: Path) -> None:
-    try_without_room(point, list(range(0, 160_000, 8192)), fill_bytes)
+    try_without_room(point, list(range(0, 260_000, 12288)), fill_bytes)
 
 
 def no_inodes(point: Path) -> None:

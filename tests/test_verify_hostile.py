@@ -56,6 +56,8 @@ from truekeep.claims import MAX_CLAIMS, extract_claims
 from truekeep.repo import Git, GitFailed
 from truekeep.workspace import Workspace
 
+PATIENT = "[verify]\nbudget_ms = 30000\n"
+
 
 class Endless(Exception):
     """Something did not end."""
@@ -495,6 +497,7 @@ def test_m9_nothing_of_what_is_outside_is_shown_or_kept(outside: Place) -> None:
     said = ""
     for arguments in (("verify", "--all"), ("verify", "--json"), ("verify", "--fix"), ("verify", "--changed")):
         said += truekeep(place, *arguments).out
+    place.configure(PATIENT)
     with place.open() as workspace:
         said += repr(workspace.get(NOTES).verdicts)
     assert PRIVATE not in said
@@ -1120,6 +1123,7 @@ def assert_unseen(place: Place, *secrets: str) -> None:
         told = truekeep(place, *arguments)
         assert told.code == 0
         said += told.out + told.err
+    place.configure(PATIENT)
     with place.open() as workspace:
         said += repr(workspace.get(NOTES))
     for secret in secrets:
@@ -1310,8 +1314,9 @@ def test_damaged_facts_keep_no_handoff_from_being_filed(place: Place, damage: Ca
     place.leave(a_handoff(content=a_card(body="Staging is set up in `src/app.py` by `load_config()`.")))
     place.ingest()
     assert set(place.outcomes().values()) == {"promoted"}
+    place.configure(PATIENT)
     with place.open() as workspace:
-        workspace.get(NOTES)
+        assert workspace.get(NOTES).verdicts
 
 
 def test_facts_of_another_version_are_begun_anew(place: Place) -> None:

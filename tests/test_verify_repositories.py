@@ -91,7 +91,7 @@ THERE = frozenset({"src/app.py", "src/core/modern.py", "src/core", "docs/guide.m
 
 def not_yet(reason: str) -> pytest.MarkDecorator:
     """A defect that is known: the test passes when it is mended, and says so by failing until the mark is taken off."""
-    return pytest.mark.xfail(strict=False, reason=reason)
+    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 class Said(NamedTuple):
@@ -514,8 +514,22 @@ def test_m2_a_shallow_clone_that_is_deepened_is_asked_again(place: Place) -> Non
     assert words(checked(place)) == sound(first)
 
 
-@not_yet("repo.Git._ask: cat-file dies of a missing promised blob, and GitFailed escapes from _seen_then")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def apart(place: Place, *arguments: str) -> Said:
+    """Run a command in a process of its own, one that tells what it leaves open."""
+    done = subprocess.run(
+        [sys.executable, "-W", "default::ResourceWarning", "-m", "truekeep", *arguments, "-w", str(place.workspace)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+PROMISED = "repo.Git._ask: cat-file dies of a promised blob that is missing, and GitFailed escapes from _seen_then"
+
+
+@not_yet(PROMISED)
 @pytest.mark.parametrize("filtered", ["blob:none", "tree:0"])
 def test_m2_a_partial_clone_calls_nothing_gone_and_fetches_nothing(place: Place, filtered: str) -> None:
     rotten(place)
@@ -523,26 +537,32 @@ def test_m2_a_partial_clone_calls_nothing_gone_and_fetches_nothing(place: Place,
     git(place.repo, "remote", "set-url", "origin", f"file://{place.base}/remote")
     a_memory(place, BODY.format(first="1234567"), repository="app")
     before = tree(place.repo / ".git")
-    assert_sober(place, checked(place))
+    told = apart(place, "verify", "--json").claims
+    assert "gone" not in told.values()
     assert tree(place.repo / ".git") == before, "something was fetched"
     shutil.rmtree(place.base / "remote")
     forget(place)
-    found = checked(place)
-    assert_sober(place, found)
-    assert words(found)["load_config"] == "confirmed"
+    assert apart(place, "verify", "--json").claims == told
+    assert told["load_config"] == told["src/app.py"] == "confirmed"
+    assert told["src/dead.py"] == told["old_helper"] == "unverifiable"
 
 
-@not_yet("repo.Git._ask: cat-file dies of a missing promised blob, and GitFailed escapes from _seen_then")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_m2_a_partial_and_sparse_clone_calls_nothing_gone(place: Place) -> None:
     """Neither on disk nor in git: what such a file holds, nobody here knows."""
     rotten(place)
     clone(place, "--filter=blob:none", "--sparse")
     for _ in range(2):
-        found = checked(place)
-        assert_sober(place, found)
-        assert words(found)["src/app.py"] == "confirmed"
-        assert words(found)["load_config"] == "unverifiable"
+        told = apart(place, "verify", "--json").claims
+        assert "gone" not in told.values()
+        assert told["src/app.py"] == "confirmed"
+        assert told["load_config"] == "unverifiable"
+
+
+@not_yet("repo.Git._ask: the pipes of a cat-file that died stay open")
+def test_m2_a_git_that_dies_leaves_nothing_open(place: Place) -> None:
+    rotten(place)
+    clone(place, "--filter=blob:none", "--sparse")
+    assert "ResourceWarning" not in apart(place, "verify", "--json").err
 
 
 def test_m2_a_missing_blob_costs_only_what_it_would_have_said(place: Place) -> None:
@@ -557,7 +577,6 @@ def test_m2_a_missing_blob_costs_only_what_it_would_have_said(place: Place) -> N
     assert told["src/legacy.py"] == "moved"
 
 
-@not_yet("past._append: without the blob a rename is read as a deletion, and called gone")
 def test_m2_a_blob_that_is_missing_for_a_rename_does_not_make_a_deletion_of_it(place: Place) -> None:
     begin(place.repo)
     many = "".join(f"def function_{number}():\n    return {number}\n\n\n" for number in range(20))
@@ -621,7 +640,6 @@ def test_m2_a_damaged_history_is_not_called_an_empty_one(place: Place, revision:
         assert "nothing was committed" not in verdict.why
 
 
-@not_yet("things.check_script: gone, now or when this was written, although the past could not be read")
 @pytest.mark.parametrize("options", [("--depth", "1"), ("--filter=blob:none",)], ids=["shallow", "partial"])
 def test_m2_a_target_of_make_is_not_gone_where_the_past_cannot_be_read(place: Place, options: tuple[str, ...]) -> None:
     rotten(place)
@@ -842,8 +860,9 @@ def test_m6_paths_that_a_sparse_checkout_leaves_out_are_known(place: Place, cone
     assert told["src/legacy.py"].place == "src/core/modern.py"
 
 
-@not_yet("tree.Checkout.read: reads files that a sparse checkout leaves out from disk, so their symbols are gone")
-@pytest.mark.parametrize("cone", [True, False])
+@pytest.mark.parametrize(
+    "cone", [True, pytest.param(False, marks=not_yet("world.manifests: one that is left out is not read from git"))]
+)
 def test_m6_a_sparse_checkout_says_what_a_whole_one_says(place: Place, cone: bool) -> None:
     first = rotten(place)
     whole = checked(place)
@@ -854,7 +873,6 @@ def test_m6_a_sparse_checkout_says_what_a_whole_one_says(place: Place, cone: boo
         assert words(checked(place)) == words(whole)
 
 
-@not_yet("tree.Checkout.read: reads files that a sparse checkout leaves out from disk, so their symbols are gone")
 def test_m6_a_file_that_a_person_hides_from_git_is_read_from_git(place: Place) -> None:
     first = rotten(place)
     git(place.repo, "update-index", "--skip-worktree", "src/app.py")
@@ -969,7 +987,6 @@ def test_m6_a_pointer_of_lfs_is_a_name(place: Place) -> None:
     assert words(checked(place)) == {"data/model.bin": "confirmed"}
 
 
-@not_yet("lines.check_line: the lines of a pointer are counted as the file's")
 def test_m6_what_only_a_pointer_of_lfs_stands_for_is_not_gone(place: Place) -> None:
     begin(place.repo)
     write(place.repo, ".gitattributes", "src/model.py filter=lfs\n")
@@ -1082,6 +1099,21 @@ def test_m8_a_recall_without_time_says_unchecked_and_never_gone(place: Place) ->
     assert after.checked_at
 
 
+@not_yet("check._compare: OutOfTime escapes from _seen_then, and search and get break")
+def test_m8_a_recall_whose_time_runs_out_anywhere_still_answers(place: Place) -> None:
+    """Wherever the clock stops it: what was found is told or nothing is, and nothing breaks."""
+    first = rotten(place)
+    wanted = sound(first)
+    for budget in (1, 3, 6, 10, 15, 21, 28, 36, 45, 60, 80, 110, 150):
+        place.configure(f"[verify]\nbudget_ms = {budget}\n")
+        with place.open() as workspace:
+            told = workspace.get(NOTES)
+        assert told.unchecked or told.verdicts
+        for verdict in told.verdicts:
+            assert verdict.verdict in (wanted[verdict.claim.text], "unverifiable"), verdict
+        forget(place)
+
+
 # --- M13 and odd names -----------------------------------------------------------------------------------------------
 
 TERMINAL = (
@@ -1187,7 +1219,6 @@ def renamed_to(place: Place, target: str) -> None:
     commit(place.repo)
 
 
-@not_yet("repair.plan_repairs: a file's name goes into memory as it is, line breaks, markup and all")
 @pytest.mark.parametrize("name", list(INJECTIONS))
 def test_m13_a_file_name_writes_nothing_into_memory_that_is_no_plain_path(place: Place, name: str) -> None:
     """Whoever can name a file must not be able to write a card: a repair takes over paths, not text."""
@@ -1200,7 +1231,6 @@ def test_m13_a_file_name_writes_nothing_into_memory_that_is_no_plain_path(place:
     assert "src/app.py" in "".join(path.read_text() for path in (place.workspace / "memory").rglob("*.md"))
 
 
-@not_yet("truth.Holder: a file's name goes into a handoff after that was checked")
 @pytest.mark.parametrize("name", list(INJECTIONS))
 def test_m13_a_file_name_writes_nothing_into_a_handoff_that_is_filed(place: Place, name: str) -> None:
     renamed_to(place, INJECTIONS[name])
@@ -1257,16 +1287,18 @@ def test_a_file_of_a_gigabyte_is_not_read(place: Place) -> None:
         "Run `npm run build`. It depends on `left-pad==1.0.0`.\n"
     )
     a_memory(place, body, day=AFTER)
-    program = [sys.executable, "-m", "truekeep", "verify", "--json", "-w", str(place.workspace)]
+    # The peak is asked of the process itself: what a parent is told also counts the parent's own memory, before exec.
+    code = (
+        "import sys; from truekeep.cli import main\n"
+        "try: main()\n"
+        "finally: print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)\n"
+    )
+    program = [sys.executable, "-c", code, "verify", "--json", "-w", str(place.workspace)]
     for _ in range(2):
-        with subprocess.Popen(program, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            said = process.stdout.read()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        assert usage.ru_maxrss < 700_000, "kilobytes: the file was read"
-        told = {claim["text"]: claim["verdict"] for claim in json.loads(said)["files"][0]["claims"]}
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stderr.split()[-1]) < 700_000, "kilobytes: the file was read"
+        told = {claim["text"]: claim["verdict"] for claim in json.loads(done.stdout)["files"][0]["claims"]}
         assert told["src/huge.py"] == told["src/untracked.py"] == "confirmed"
         assert told["src/huge.py:1"] == told["huge_function"] == "unverifiable"
         assert "gone" not in told.values()
@@ -1380,7 +1412,6 @@ def make_utf_16(root: Path) -> None:
     write(root, "src/app.py", APP.encode("utf-16"))
 
 
-@not_yet("tree, symbols: a file that is there and was not read (large, no plain file, a pointer) has no symbols")
 @pytest.mark.parametrize(
     "change",
     [make_large, make_pipe, make_link, make_linked_folder, make_pointer, make_utf_16],
@@ -1431,7 +1462,6 @@ def manifest_link(path: Path) -> None:
     path.symlink_to(path.parent.parent.parent / "manifest")
 
 
-@not_yet("things._then: a manifest that is there and could not be read lists nothing, so everything in it is gone")
 @pytest.mark.parametrize("manifest", list(MANIFESTS))
 @pytest.mark.parametrize(
     "change", [manifest_large, manifest_pipe, manifest_link], ids=lambda change: change.__name__.partition("_")[2]

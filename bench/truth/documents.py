@@ -141,10 +141,11 @@ def iter_spans(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def iter_paths(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """All that looks like a path, in fences as well."""
+    """All that looks like a path and stands alone, in fences as well; in quotes it is a part of somebody's program."""
     for number, line in enumerate(lines, start=1):
         for match in PATH.finditer(line):
-            if "://" not in line[max(0, match.start() - 8) : match.end()]:
+            before, after = line[: match.start()], line[match.end() :]
+            if (not before or before[-1].isspace()) and (not after or after[0].isspace()) and "://" not in before[-8:]:
                 yield number, match[0].rstrip(".")
 
 

@@ -108,6 +108,11 @@ def overlaps(mark: Mark, claim: Claim) -> bool:
     return wanted == said or holds(wanted, said) or holds(said, wanted)
 
 
+def names(mark: Mark, claim: Claim) -> bool:
+    """Whether a claim is about this, or about more than this."""
+    return plain(mark.text) == plain(claim.text) or holds(plain(claim.text), plain(mark.text))
+
+
 def answer(labels: Iterable[Label], reports: Mapping[str, Sequence[Claim]]) -> Outcome:
     by_line: dict[tuple[str, int], list[Label]] = defaultdict(list)
     for label in labels:
@@ -124,7 +129,8 @@ def answer(labels: Iterable[Label], reports: Mapping[str, Sequence[Claim]]) -> O
             if mark.label == LOOK_ALIKE:
                 outcome.look_alikes.append((label, left))
             elif mark.label in (HISTORY, FOREIGN):
-                alarms = [one for one in left if one.verdict in ROT and overlaps(mark, one)]
+                reach = overlaps if mark.label == HISTORY else names
+                alarms = [one for one in left if one.verdict in ROT and reach(mark, one)]
                 (outcome.history if mark.label == HISTORY else outcome.foreign).append((label, alarms))
             elif mark.label != SKIP:
                 best = max(left, key=lambda claim: fit(mark, claim), default=None)

@@ -61,8 +61,6 @@ def clean(data: bytes, language: str) -> bytes:
 
     Other strings stay: they hold flags, names of settings and environment variables.
     """
-    if data.startswith(b"\xef\xbb\xbf"):
-        data = b"   " + data[3:]
     if language in _MARKUP:
         return _clean_markup(data)
     if language not in _LEXES:
@@ -215,6 +213,7 @@ _MARKUP = frozenset(("vue", "svelte", "html"))
 
 _QUOTE, _BACKSLASH, _HASH, _COLON, _EQUALS, _NEWLINE, _COMMA, _SEMICOLON = b'"\\#:=\n,;'
 _PAREN, _BRACKET, _BRACE, _CLOSING, _ANGLE = b"([{}<"
+_BYTE_ORDER = b"\xef\xbb\xbf"
 _BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 
 
@@ -418,26 +417,37 @@ def _lexis(language: str) -> _Lexis:
 def _paint(data: bytes, language: str, painter: _Painter) -> bytes:
     """The text with its comments and strings as a painter returns them, all of the same length."""
     lexis = _lexis(language)
-    text = b"\n" + data + b"\n"  # a pattern may begin with the break before a line; what is closed ends before the last
+    text = _framed(data)  # a pattern may begin with the break before a line; what is closed ends before the last
     odd: _Odd = []
     painted = lexis.tokens.sub(painter(text, odd), text)
-    if odd and any(match.lastgroup == "nested" for match in odd):
-        painted = _paint_templates(text, lexis, painter(text, []))
-    elif odd and odd[-1].end() == len(text):
-        at = odd[-1].start()
+    at = odd[-1].start() if odd and odd[-1].end() == len(text) else -1
+    if any(match.lastgroup == "nested" for match in odd):
+        painted, at = _paint_templates(text, lexis, painter(text, []))
+    if at >= 0:
         painted = painted[:at] + lexis.single.sub(painter(text[at:], []), text[at:])
-    return painted[1:-1]
+    return _BYTE_ORDER + painted[4:-1] if data.startswith(_BYTE_ORDER) else painted[1:-1]
 
 
-def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> bytes:
-    """As `sub` does, for a text with code inside of template literals that is not plain: this needs a stack."""
+def _framed(text: bytes) -> bytes:
+    """A text between line breaks: every line begins behind one. A byte order mark is no part of its line either."""
+    if text.startswith(_BYTE_ORDER):
+        text = b"\n" * len(_BYTE_ORDER) + text[len(_BYTE_ORDER) :]
+    return b"\n" + text + b"\n"
+
+
+def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> tuple[bytes, int]:
+    """As `sub` does, for a text with code inside of template literals that is not plain: this needs a stack.
+
+    Also where something begins that is not closed, or -1.
+    """
     braces = _braced_tokens(lexis)
     depths: list[int] = []
     parts: list[bytes] = []
-    at = 0
+    at = begin = 0
     while match := (braces if depths else lexis.tokens).search(text, at):
         parts.append(text[at : match.start()])
         at = match.end()
+        begin = begin if depths else match.start()
         token = match[0]
         opens = match.lastgroup == "nested"
         if token == b"{":
@@ -456,7 +466,7 @@ def _paint_templates(text: bytes, lexis: _Lexis, paint: _Paint) -> bytes:
         if opens:
             depths.append(0)
     parts.append(text[at:])
-    return b"".join(parts)
+    return b"".join(parts), begin if depths or at == len(text) else -1
 
 
 @cache
@@ -469,10 +479,9 @@ def _without_comments(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001 - a pai
         group = match.lastgroup
         if group is None:
             return match[0]
-        if group == "comment":
-            return match[0].translate(_BLANK)
-        odd.append(match)
-        return match[0]
+        if group != "comment":
+            odd.append(match)
+        return match[0].translate(_BLANK) if match["comment"] is not None else match[0]
 
     return paint
 
@@ -537,9 +546,9 @@ def _clean_markup(data: bytes) -> bytes:
 
 
 def _opaque(cleaned: bytes, language: str) -> bytes:
-    """The text with every string painted over, between line breaks: a line begins behind one."""
+    """The text with every string painted over, framed."""
     if language not in _MARKUP:
-        return b"\n" + _paint(cleaned, language, _without_strings) + b"\n"
+        return _framed(_paint(cleaned, language, _without_strings))
     parts = [b"\n"]
     at = 0
     for match in _pattern("script").finditer(cleaned):
@@ -683,9 +692,9 @@ _DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS, _TARGETS = 3, 4, 5, 6, 7, 8  # 
 
 
 def _walk_python(cleaned: bytes, language: str) -> _Walked:
-    text = b"\n" + cleaned + b"\n"
+    text = _framed(cleaned)
     if b'"""' in text or b"'''" in text or (b"\\" in text and _pattern("continued line").search(text)):
-        text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
+        text = _framed(_paint(cleaned, language, _without_text_blocks))
     tabs = b"\t" in text
     found: list[_Mark] = []
     top = outer = _Block(-1, "module", b"", None, 0)
@@ -821,8 +830,8 @@ def _without_tokens(text: bytes, odd: _Odd) -> _Paint:  # noqa: ARG001
 
 def _finish_python(cleaned: bytes, text: bytes, marks: list[_Mark], language: str) -> None:
     """Bodies end where a line is indented less. Lines inside of brackets and strings do not count."""
-    layout = _without_continuations(b"\n" + _paint(cleaned, language, _without_tokens) + b"\n")
-    text = b"\n" + cleaned + b"\n"
+    layout = _without_continuations(_framed(_paint(cleaned, language, _without_tokens)))
+    text = _framed(cleaned)
     around: list[tuple[int, _Mark]] = []  # the bodies that this one stands in
     for mark in marks:
         limit = end = layout.find(b"\n", mark.end)
@@ -2805,7 +2814,7 @@ _LINES: dict[str, _Lines] = {
         "recipe",
     ),
     "dockerfile": _Lines(
-        rb"(?i)\n(\h*+)(?:(?:env|arg)\h++(?P<settings>[A-Za-z_]\w*+[^\n]*+(?:(?<=\\)\n[^\n]*+)*+)"
+        rb"(?i)\n(\h*+)(?:(?:env|arg)\h++(?P<settings>[A-Za-z_]\w*+[^\n]*+(?:(?:(?<=\\)|(?<=\\\r))\n[^\n]*+)*+)"
         rb"|from\h++[^\n]*?\has\h++(?P<stage>[\w.-]++))",
         "line",
         opaque=False,
@@ -2840,7 +2849,7 @@ def _line_pattern(language: str) -> re.Pattern[bytes]:
 
 def _walk_lines(cleaned: bytes, language: str) -> _Walked:
     table = _LINES[language]
-    text = _opaque(cleaned, language) if table.opaque else b"\n" + cleaned + b"\n"
+    text = _opaque(cleaned, language) if table.opaque else _framed(cleaned)
     found: list[_Mark] = []
     scopes: list[tuple[int, bytes]] = []
     local_block = False
@@ -2891,7 +2900,7 @@ def _finish_lines(cleaned: bytes, text: bytes, marks: list[_Mark], language: str
     for mark in marks:
         stop = line = text.find(b"\n", mark.end)
         is_plain = mark.kind in ("field", "constant", "variable", "alias", "type")
-        while is_plain and text[line - 1] == _BACKSLASH:
+        while is_plain and text[line - 2 : line].rstrip(b"\r").endswith(b"\\"):
             stop = line = text.find(b"\n", line + 1) if line + 1 < len(text) else len(text)
         close: re.Match[bytes] | None = None
         if fuel < 0:
@@ -2926,7 +2935,7 @@ def _closing_word(indent: int) -> re.Pattern[bytes]:
 
 _PATTERNS |= {
     "body": rb"[^\n{};=]*?\s*+\{|\h*+=\h*+\{",
-    "one line": rb";[^\n]*\bend\b|\bend\h*+$|\)\h*+=\h|^\h*+=\h|,\h*+do:",
+    "one line": rb";[^\n]*\bend\b|\bend[ \t\r]*+$|\)\h*+=\h|^\h*+=\h|,\h*+do:",
     "recipe": rb"(?:\n(?:\t[^\n]*+|\h*+(?=\n\t)))*+",
 }
 
@@ -2948,9 +2957,9 @@ _PATTERNS |= {
 
 
 def _walk_keys(cleaned: bytes, language: str) -> _Walked:
-    text = b"\n" + cleaned + b"\n"
+    text = _framed(cleaned)
     if language == "toml" and (b'"""' in text or b"'''" in text):
-        text = b"\n" + _paint(cleaned, language, _without_text_blocks) + b"\n"
+        text = _framed(_paint(cleaned, language, _without_text_blocks))
     elif language == "yaml" and (b"|" in text or b">" in text):
         text = _without_scalars(text)
     found: list[_Mark] = []
@@ -3003,7 +3012,7 @@ def _add_dotted(text: bytes, begin: int, end: int, scope: bytes, found: list[_Ma
 
 
 def _walk_json(cleaned: bytes, language: str) -> _Walked:  # noqa: ARG001
-    text = b"\n" + cleaned + b"\n"
+    text = _framed(cleaned)
     found: list[_Mark] = []
     stack: list[tuple[bytes, _Mark | None]] = [(b"", None)]
     mark: _Mark | None = None
