@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 1  # of the extraction: what was kept under another one is found anew
+VERSION = 2  # of the extraction: what was kept under another one is found anew
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",

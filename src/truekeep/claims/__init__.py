@@ -18,7 +18,7 @@ from truekeep.claim import Claim
 from truekeep.claims.code import in_code, in_fence
 from truekeep.claims.prose import DECISION, decisions, in_prose, in_words
 from truekeep.claims.sentence import placed
-from truekeep.claims.shapes import LONGEST, PATH, PATTERN, URL, Raw, bare_path, code_spans, is_file, is_path
+from truekeep.claims.shapes import LONGEST, PATH, PATTERN, URL, Raw, bare_path, code_spans, is_file, is_path, url_token
 
 MAX_CLAIMS = 5_000
 _LONGEST_LINE = 20_000
@@ -126,7 +126,7 @@ def _in_line(line: str, *, decided: bool) -> list[Raw]:
 
 def _in_link(target: str, start: int) -> list[Raw]:
     if URL.match(target):
-        return [Raw(start, start + len(target), "url", target, "a link")]
+        return [url_token(target, start, "a link")]
     bare, _, fragment = target.partition("#")
     if not bare or ":" in bare.split("/")[0] or len(bare) > LONGEST:
         return []

@@ -145,7 +145,7 @@ def _command(code: str, start: int) -> Iterator[Raw]:
     for position, word in words[at:]:
         clean = word.rstrip(",;:|&")
         if clean.startswith("--"):
-            if not is_tool and (match := FLAG.match(clean)) is not None:
+            if (match := FLAG.match(clean)) is not None:
                 first = start + position
                 yield Raw(
                     first, first + len(match[1]), "flag", match[1], "a command", owner=program, is_weak=not is_own

@@ -19,6 +19,7 @@ from truekeep.claims.shapes import (
     is_port,
     symbol_token,
     token,
+    url_token,
 )
 
 # In prose, where nothing marks a word as code.
@@ -51,6 +52,10 @@ _VERSIONED = re.compile(
     r"(?<![\w./@-])([A-Za-z][\w.+-]{1,40}?)(?:`)?(?: version"
     r"| release)? v?(\d{1,4}(?:\.\d{1,4}){1,3})(?:\.x)?(?![\w%]|\.\d)"
 )
+_OR_NEWER = re.compile(r"`?(?:\+|,? (?:or|and) (?:newer|later|above|higher|greater|up|upwards?|more recent)\b)")
+_UP_TO = re.compile(
+    r"`?(?: ?(?:-|–|—|to|through|until|and|or|,|/) ?v?\d|,? (?:or|and) (?:older|earlier|below|lower)\b)"
+)  # one end of a range, one of several
 _CONTAINER = re.compile(
     r"\bcontainers? (?:named |called )?[`\"']([A-Za-z0-9][\w.-]{1,62})[`\"']"
     r"|`([A-Za-z0-9][\w.-]{1,62})` container\b"
@@ -73,8 +78,8 @@ _TARGET_WORD = re.compile(
     r"|`(?P<after>[\w:.-]{1,60})` (?P<other>make|npm|just|yarn|pnpm) (?:target|script|recipe|task)"
 )
 DECISION = re.compile(
-    r"\b(?:we|they|the team|I) (?:have |had )?(?:decided|chose|agreed|settled|picked|opted|switched"
-    r"|standardi[sz]ed|moved)\b"
+    r"\b(?:we|they|the team|I) (?:have |had )?(?:decided|chose|chosen|agreed (?:to|on|that|not)|settled (?:on|for)"
+    r"|picked|opted (?:for|to)|switched (?:\w+ ){0,3}(?:to|from)|standardi[sz]ed on|moved (?:\w+ )?(?:to|from|away))\b"
     r"|\b(?:it was|was) (?:decided|agreed)\b|^\W{0,6}(?:\*\*)?(?:Decision|Decided|Agreed)\b:?"
     r"|\bwe(?:'re| are)? (?:use|using|go with|going with)\b[^.;]{0,60}\b(?:over|instead of|rather than|not)\b",
     re.IGNORECASE,
@@ -99,10 +104,10 @@ def in_words(line: str, raws: list[Raw]) -> list[Raw]:
         for match in _COMMIT_WORD.finditer(line):
             found.append(Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
         for match in _VERSIONED.finditer(line):
-            if match[1].lower() not in _NOT_VERSIONED:
-                found.append(
-                    Raw(*match.span(2), "version", match[2], "a name and a number", owner=match[1], is_weak=True)
-                )
+            if match[1].lower() not in _NOT_VERSIONED and not _UP_TO.match(line, match.end()):
+                least = ">=" if _OR_NEWER.match(line, match.end()) else ""
+                why = "a name and the least number" if least else "a name and a number"
+                found.append(Raw(*match.span(2), "version", least + match[2], why, owner=match[1], is_weak=True))
     if "container" in lowered or "docker" in lowered:
         for match in _CONTAINER.finditer(line):
             group = match.lastindex or 1
@@ -174,7 +179,7 @@ def in_prose(prose: str) -> list[Raw]:
         word = match[kind or 0].rstrip(".,;:!?-")
         end = start + len(word)
         if kind == "url":
-            found.append(Raw(start, end, "url", word, "a link"))
+            found.append(url_token(word, start, "a link"))
         elif kind in ("path", "file"):
             found += _prose_path(word, start) or _prose_method(word, start)
         elif kind == "flag":

@@ -10,29 +10,47 @@ from truekeep.claim import Claim
 from truekeep.claims.shapes import Raw, code_spans, is_file
 
 # A sentence about the past.
+_LOST = (  # what happened to a thing: "was ..." behind it
+    "removed", "deleted", "dropped", "renamed", "replaced", "superseded", "retired", "gone", "scrapped", "ripped",
+    "folded", "merged into", "split (?:up )?into", "moved (?:to|into|out|over)", "migrated to", "inlined", "killed",
+    "axed", "ditched", "abandoned", "eliminated", "purged", "thrown (?:out|away)", "taken out", "obsolete", "history",
+    "no more", "defunct", "discontinued", "not a thing", "dead(?= *(?:[.,;!)]|$|since|now))",
+)  # fmt: skip
 _PAST_AFTER = re.compile(
-    r"[^.;]{0,30}?\b(?:(?:was|were|is|are|got|has been|have been|had been|being|been)\s+(?:since\s+|later\s+"
-    r"|now\s+|finally\s+|recently\s+"
-    r"|completely\s+|entirely\s+)?(?:removed|deleted|dropped|renamed|replaced|superseded|retired|gone|scrapped"
-    r"|ripped|folded|merged into"
-    r"|split (?:up )?into|moved (?:to|into|out|over)|migrated to|inlined|killed|obsolete)"
-    r"|no longer|used to|does(?: not|n't) exist|do(?: not|n't) exist|never existed|did not exist|is absent|went away"
+    r"[^.;]{0,30}?\b(?:(?:was|were|is|are|got|has been|have been|had been|being|been)\s+"
+    rf"(?:(?:since|later|now|finally|recently|completely|entirely)\s+)?(?:{'|'.join(_LOST)})"
+    # "used to live there", but neither "is used to read" nor "used to be slow"
+    r"|(?<!is )(?<!are )(?<!be )(?<!get )used to (?!be (?:\w+ly |so |too |very |more |much )*"
+    r"(?!(?:in|at|an?|the|our|part|there|here|called|named|under|known|done)\b)\w+)"
+    r"|no longer|do(?:es)?(?: not|n't) exist|never existed|did(?: not|n't) (?:exist|survive)|is absent"
+    r"|went away|died\b|disappeared|vanished|ceased to"
+    r"|(?:is|are|was|were)(?: not|n't)\b[^.;`]{0,30} any ?(?:more|longer)"
+    r"|did (?:\w+ ){0,3}(?:is|are) now (?:done|handled|covered)"
     r"|(?:was|were) (?:formerly|previously|originally|once)|(?:became|becomes|turned into|moved to|renamed to)\b)"
 )
+_LOSING = (  # what somebody did to a thing, or where something was: in front of it
+    "formerly", "previously", "originally", "once",
+    "used to (?:be|live|sit|call|use|have|read|run)(?: in| at| called)?",
+    "(?:was|were)(?: formerly| previously)? (?:called|named|in|at|known as)",
+    "(?:lived|sat|stood|resided) (?:in|at|under|inside)",
+    r"renamed(?: \w+){0,2} from", "renam(?:es?|ing|ed)", r"moved(?: \w+){0,3} from", r"migrat\w+(?: \w+){0,3} from",
+    "away from",
+    "instead of", "rather than", "in place of", "replac(?:es|ed|ing)", "supersed(?:es|ed|ing)",
+    "remov(?:es?|ed|al of|ing)", "delet(?:es?|ed|ion of|ing)", "dropp?(?:s|ed|ing)?", "retir(?:es?|ed|ing)",
+    "killed", "axed", "ditched", "scrapped", "purged", "nuked", "abandoned", "eliminated", "sunset",
+    "(?:got|getting|get) rid of", "threw (?:out|away)", "ripped out", "took out", "said goodbye to",
+    r"no longer(?: \w+){0,2}", "no more", "anymore in", "not", "never", "without", "no",
+    "there(?: is|'s| was| are) no", "there used to be", "there (?:once (?:was|were)|(?:was|were) once)",
+    r"until(?: [^.;`]{1,40})? (?:was|were)(?: \w+){0,3}", "until",
+    r"(?:earlier|older|previous|former|past|old) (?:versions?|releases?|code|notes?|docs?)(?: \w+){0,3}",
+    "old", "former", "ex-", "legacy", "the late",
+    "does(?: not|n't) (?:have|use|exist in|contain)", "did(?: not|n't) (?:have|use)",
+)  # fmt: skip
 _PAST_BEFORE = re.compile(
-    r"(?:\b(?:formerly|previously|originally|once|used to (?:be|live|sit|call|use|have|read|run)(?: in| at"
-    r"| called)?|(?:was|were)(?: formerly| previously)? (?:called|named|in|at|known as)"
-    r"|renamed(?: \w+){0,2} from|renam(?:es?|ing|ed)|moved(?: \w+){0,3} from|migrat\w+(?: \w+){0,3} from"
-    r"|instead of|rather than|in place of"
-    r"|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|remov(?:es?|ed|al of|ing)|delet(?:es?|ed|ion of|ing)"
-    r"|dropp?(?:s|ed|ing)?|retir(?:es?|ed|ing)|no longer(?: \w+){0,2}"
-    r"|there(?: is|'s| was| are) no|not|never|without|no|there used to be|until(?: [^.;`]{1,40})? (?:was"
-    r"|were)(?: \w+){0,3}|(?:earlier|older|previous|former|past|old) (?:versions?|releases?|code|notes?"
-    r"|docs?)(?: \w+){0,3}|until|old|former|ex-|legacy|the late|away from|no more"
-    r"|anymore in|does(?: not|n't) (?:have|use|exist in|contain)|did(?: not|n't) (?:have|use))"
+    rf"(?:\b(?:{'|'.join(_LOSING)})"
     r"(?: (?:the|a|an|our|its|any|old|former|deprecated|file|folder|directory|module|function|class|method|flag"
     r"|option|setting|script|command|called|named|from|use|using|separate|such))*)"
-    r"[ \"'(*_`]*\Z",
+    r":?[ \"'(*_`]*\Z",
     re.IGNORECASE,
 )
 _PAST_SENTENCE = re.compile(
@@ -46,7 +64,15 @@ _PAST_OPENING = re.compile(
     r"|were))\b[^.;`]{0,12}[`\"'(*_ ]*\Z",
     re.IGNORECASE,
 )
-_IN_BRACKETS = re.compile(r"\((?:now\b|removed|deleted|gone|dropped|renamed|obsolete|retired|replaced)", re.IGNORECASE)
+_HABIT = re.compile(
+    r"[^.;,]{0,30}?\b(?:at (?:build|run|start|startup|compile|load|deploy|install|import|test)\b|on (?:each|every|start"
+    r"|startup|load|reload|save|exit|shutdown|deploy|install|release)\b|when(?:ever)?\b|while\b|during\b|every\b"
+    r"|each\b|by default\b|automatically\b|again\b|if\b|unless\b|before\b|after\b|once\b)",
+    re.IGNORECASE,
+)
+_IN_BRACKETS = re.compile(
+    r"[(\[](?:now\b|removed|deleted|gone|dropped|renamed|obsolete|retired|replaced)", re.IGNORECASE
+)
 _NEIGHBOURS = 12
 _LOOSE_BEFORE = re.compile(r"\b(?:not|never|without|no|until|once)\b", re.IGNORECASE)
 _DEFINES = re.compile(
@@ -76,7 +102,7 @@ def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) 
     for at, raw in enumerate(raws):
         place, near, quote, definite = raw.place, "", "", False
         about = raws[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]  # the next ones count, or a long line is slow
-        if raw.kind in ("symbol", "method", "env", "flag") and not place:
+        if raw.kind in ("symbol", "method", "env", "flag") and not place and not (raw.kind == "flag" and raw.owner):
             place, definite = _named_place(raw, [other for other in about if _is_place(other)], line)
         if raw.kind == "line":
             near = _held_symbol(raw, about, line)
@@ -170,11 +196,16 @@ def _is_past(raw: Raw, line: str) -> bool:
     if before.endswith(("~~`", "~~")) or _PAST_OPENING.search(before):
         return True  # struck out, or a sentence that begins in the past
     after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + 90])
-    if _PAST_SENTENCE.match(after) or _IN_BRACKETS.match(line[raw.end : raw.end + 60].lstrip("`*_ ")):
+    if _PAST_SENTENCE.match(after) or _IN_BRACKETS.match(after):
         return True
     match = _PAST_AFTER.match(after)
     # Another name between the claim and the verb is what the verb speaks of.
-    return match is not None and "`" not in match[0]
+    return match is not None and "`" not in match[0] and not _is_habit(match[0], after[match.end() :])
+
+
+def _is_habit(said: str, after: str) -> bool:
+    """Whether a present tense tells of what happens again and again: "is replaced at build time"."""
+    return re.search(r"\b(?:is|are|gets?)\b", said) is not None and _HABIT.match(after) is not None
 
 
 _PLANNED = re.compile(

@@ -108,6 +108,7 @@ _UPPER = re.compile(r"\$\{?([A-Z][A-Z0-9]{2,})\}?\Z")
 FLAG = re.compile(r"(--[A-Za-z][\w-]*[A-Za-z0-9])(?:[= ].*)?\Z", re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
 URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'`]+")
+_LOCAL_URL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(\d{2,5})(?![\w.])")
 _HOST_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\*)?:(\d{2,5})\Z")
 _BUNDLE = re.compile(
     r"(?:[\w./@-]*/)?[A-Za-z][\w.]*(?:-[a-z][\w.]*)*[-.]([A-Za-z0-9_]{8,20})\.(?:m?js|cjs|css|wasm|map)\Z"
@@ -148,7 +149,7 @@ def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[
     """What one word of code names; nothing when it may be anything."""
     end = start + len(word)
     if URL.match(word):
-        return [Raw(start, end, "url", word, why)]
+        return [url_token(word, start, why)]
     if (match := FLAG.match(word)) is not None:
         return [Raw(start, start + len(match[1]), "flag", match[1], why)]
     if (match := _PATH_LINE.match(word)) is not None and is_path(match[1]):
@@ -193,6 +194,14 @@ def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[
     return symbol_token(word, start, why)
 
 
+def url_token(word: str, start: int, why: str) -> Raw:
+    """A link; one to this machine is its port."""
+    match = _LOCAL_URL.match(word)
+    if match is not None and is_port(match[1]):
+        return Raw(start + match.start(1), start + match.end(1), "port", match[1], why)
+    return Raw(start, start + len(word), "url", word, why)
+
+
 def _path_token(word: str, start: int, why: str) -> list[Raw]:
     end = start + len(word)
     path = word.replace("\\", "/") if re.match(r"(?:[A-Za-z]:)?[\w.-]*\\[\w.\\-]+\Z", word) else word
@@ -235,8 +244,7 @@ def symbol_token(word: str, start: int, why: str) -> list[Raw]:
     body = body.removesuffix("()")
     while body[:1] in ("@", "#", ".", "$"):
         start, body, is_call = start + 1, body[1:], True
-    body = body.rstrip("!?") if len(body) > 1 else body
-    parts = [part for part in re.split(r"\.|::|->|#", body) if part]
+    parts = [part for part in re.split(r"\.|::|->|#", body) if part.strip("!?")]
     end = start + len(body)
     if not parts:
         return []

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from truekeep.claim import Claim
+from truekeep.claims.shapes import TOOLS
 from truekeep.repo import GitFailed
 from truekeep.verify.lines import check_line
 from truekeep.verify.paths import check_path, find_place
@@ -30,6 +32,7 @@ from truekeep.verify.verdict import Question, Verdict, unverifiable
 from truekeep.verify.world import World
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
+_ODD_NAMES = (".rb", ".ex", ".exs", ".cr", ".clj", ".cljs", ".cljc")  # where names may end in a mark
 _ONE_BY_ONE = {
     "path": check_path,
     "directory": check_path,
@@ -45,6 +48,7 @@ _ONE_BY_ONE = {
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     """A verdict for each question, in order; None where a weak claim turned out to be none."""
     by_kind: dict[str, list[Question]] = defaultdict(list)
+    questions = _spelt(world, questions)
     for question in questions:
         by_kind[question.claim.kind].append(question)
     found: dict[int, Verdict | None] = {}
@@ -66,6 +70,23 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         for question in by_kind[kind]:
             found[id(question)] = _guarded(check, world, question)
     return [found.get(id(question)) for question in questions]
+
+
+def _spelt(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+    """`valid?` is a name in Ruby, `vec!` is `vec` in Rust, and `width?` is `width` that may be missing."""
+    odd = {question.claim.name for question in questions if question.claim.name.endswith(("?", "!"))}
+    if not odd:
+        return questions
+    known = world.now.find("names", {*odd, *(name.rstrip("?!") for name in odd)})
+    is_kept = any(path.endswith(_ODD_NAMES) for path in world.now.paths)
+
+    def spell(question: Question) -> Question:
+        name, bare = question.claim.name, question.claim.name.rstrip("?!")
+        if name not in odd or known[name] or (is_kept and not known[bare]):
+            return question
+        return question._replace(claim=question.claim._replace(name=bare))
+
+    return [spell(question) for question in questions]
 
 
 def _load_history(world: World, questions: Sequence[Question]) -> None:
@@ -99,6 +120,7 @@ def _prime_paths(world: World, questions: Sequence[Question]) -> None:
 
 
 def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
+    questions = [question for question in questions if not _is_of_another(world, question.claim)]
     if not questions:
         return {}
     symbols = Symbols(world, questions)
@@ -126,6 +148,12 @@ def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | Non
         except GitFailed as error:
             found[id(question)] = unverifiable(question, "git-failed", error.why)
     return found
+
+
+def _is_of_another(world: World, claim: Claim) -> bool:
+    """Whether a flag is one of a common tool that is not made here."""
+    tool = claim.owner.lower()
+    return claim.kind == "flag" and tool in TOOLS and tool not in world.products
 
 
 def _guarded(check: object, world: World, question: Question) -> Verdict | None:

@@ -80,6 +80,12 @@ class World:
         return data.count(b"\n", 0, match.start()) + 1 if match else 0
 
     @cached_property
+    def products(self) -> frozenset[str]:
+        """The names of what is made here: the repository's own, and its packages'."""
+        names = (manifest.name.rpartition("/")[2] for manifest in self.manifests.values() if manifest.name)
+        return frozenset(name.lower() for name in (self.name, *names))
+
+    @cached_property
     def manifests(self) -> dict[str, Manifest]:
         return dict(read_manifests(self.now, self.root))
 
