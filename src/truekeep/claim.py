@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 2  # of the extraction: what was kept under another one is found anew
+VERSION = 3  # of the extraction: what was kept under another one is found anew
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
@@ -32,3 +32,9 @@ class Claim(NamedTuple):
     is_past: bool = False  # said to be gone, or never there: nothing to check
     is_definite: bool = False  # "defined in", not only "in"
     why: str = ""
+
+    @property
+    def shown(self) -> str:
+        """How it is called away from its sentence: a bare number of a line needs its file."""
+        is_bare = self.kind == "line" and ":" not in self.text and "#" not in self.text
+        return f"{self.place or self.name}:{self.text}" if is_bare else self.text

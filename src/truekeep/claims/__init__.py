@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.claim import Claim
@@ -63,7 +63,10 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
     in_front = text.startswith("---\n") and ("\n---\n" in text[3:] or text.endswith("\n---"))
     past_level = 0  # the level of the heading that opened a section about the past; 0: none
     decided = False
-    for number, line in enumerate(text.split("\n"), start=1):
+    lines = text.split("\n")
+    ends = _fence_ends(lines)
+    is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
+    for number, line in enumerate(lines, start=1):
         start, offset = offset, offset + len(line) + 1
         if in_front:
             in_front = number == 1 or line.rstrip() not in ("---", "...")
@@ -72,13 +75,14 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             line = line[:_LONGEST_LINE]
         if fence:
             bare = line.strip(" \t>")
-            if len(bare) >= len(fence) and not bare.strip(fence[0]):
+            if (is_open and not bare) or (len(bare) >= len(fence) and not bare.strip(fence[0])):
                 fence = ""
             elif not is_changelog and not past_level:
                 yield from placed(in_fence(line, info), line, number, start, past=False)
             continue
         if ("`" in line or "~" in line) and (opened := _FENCE.match(line)) and "`" not in opened[3]:
             fence, info = opened[1], opened[2].lower()
+            is_open = not _is_closed(ends, fence, number)
             continue
         if (heading := _HEADING.match(line)) is not None:
             level, title = len(heading[1]), heading[2]
@@ -89,6 +93,23 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             continue
         past = is_changelog or bool(past_level) or _CHANGE_LINE.match(line) is not None
         yield from placed(_in_line(line, decided=decided and heading is None), line, number, start, past=past)
+
+
+def _fence_ends(lines: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """For ` and for ~, the lines that can end a fence, each with the longest fence that it or a later one can end."""
+    ends: dict[str, list[tuple[int, int]]] = {"`": [], "~": []}
+    for number in range(len(lines), 0, -1):
+        bare = lines[number - 1].strip(" \t>")
+        if bare.startswith(("```", "~~~")) and not bare.strip(bare[0]):
+            below = ends[bare[0]]
+            below.append((number, max(len(bare), below[-1][1] if below else 0)))
+    return {mark: found[::-1] for mark, found in ends.items()}
+
+
+def _is_closed(ends: dict[str, list[tuple[int, int]]], fence: str, number: int) -> bool:
+    below = ends[fence[0]]
+    at = bisect_left(below, (number + 1, 0))
+    return at < len(below) and below[at][1] >= len(fence)
 
 
 def _in_line(line: str, *, decided: bool) -> list[Raw]:
