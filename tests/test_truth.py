@@ -168,6 +168,13 @@ class TestIngest:
         assert filing.outcome == "review"
         assert [finding.code for finding in filing.blocking] == ["refuted"]
 
+    def test_what_is_refuted_is_said_once(self, app: Place) -> None:
+        """A summary and a fact may name the same file."""
+        said = ("--summary", "Counting is done in `src/dead.py`, for all.", "--fact", "`src/dead.py` counts them")
+        done = run_cli("handoff", "new", "--title", "Counting", *said, "-w", str(app.workspace), cwd=app.repo)
+        assert done.returncode != 0
+        assert done.stderr.count("refuted") == 1
+
     def test_a_broken_repository_stops_nothing(self, app: Place) -> None:
         (app.repo / ".git" / "HEAD").write_text("nonsense\n")
         file = leave(app, "The dead one is `src/dead.py`.", day="2026-11-05")

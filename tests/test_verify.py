@@ -23,11 +23,6 @@ from truekeep.verify.verdict import CODE, GIT, Verdict
 BEFORE, AFTER = "2026-01-10", "2026-06-20"  # a memory of the first commit, and one that is newer than the last
 
 
-def defect(reason: str) -> pytest.MarkDecorator:
-    """Known to be wrong; the mark goes when it is mended."""
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
 def word(verdict: Verdict) -> tuple[str, str]:
     return verdict.verdict, verdict.reason
 
@@ -1404,15 +1399,44 @@ class TestKept:
         edit(app, "src/api.py", FETCH_SINCE)
         assert one(app) == one(app) == {"fetch": ("changed", "body-changed")}
 
-    @defect(
-        "verify/check.py _compare: what was seen earlier on the same day outlives a memory that was written anew since"
-    )
     def test_a_memory_that_was_written_anew_is_not_changed(self, app: Place) -> None:
         note(app, "`fetch()` gets it.")
         verify(app)
         edit(app, "src/api.py", FETCH_SINCE)
         note(app, "`fetch()` gets it, stripped.", updated=datetime.now().astimezone().date().isoformat())
         assert one(app) == {"fetch": ("confirmed", "defined")}
+
+    @pytest.mark.parametrize("updated", ["", "2026-02-01"])
+    def test_words_elsewhere_in_the_memory_take_nothing_back(self, app: Place, updated: str) -> None:
+        note(app, "`fetch()` gets it.", updated=updated)
+        verify(app)
+        edit(app, "src/api.py", FETCH_SINCE)
+        note(app, "`fetch()` gets it.\n\nAnd all is well.", updated=updated)
+        assert one(app) == {"fetch": ("changed", "body-changed")}
+
+    def test_words_written_anew_without_a_day_count_as_seen(self, app: Place) -> None:
+        note(app, "`fetch()` gets it.", updated="")
+        verify(app)
+        edit(app, "src/api.py", FETCH_SINCE)
+        note(app, "`fetch()` gets it, stripped.", updated="")
+        assert one(app) == {"fetch": ("confirmed", "defined")}
+
+    def test_what_is_said_twice_is_changed_twice(self, app: Place) -> None:
+        note(app, "`fetch()` gets it.\n\nOnce more: `fetch()` gets it.", updated="")
+        verify(app)
+        edit(app, "src/api.py", FETCH_SINCE)
+        (checked,) = verify(app)
+        assert [word(verdict) for verdict in checked.verdicts] == [("changed", "body-changed")] * 2
+
+    def test_changed_since_the_day_of_the_memory_whoever_looks(self, app: Place) -> None:
+        """What an earlier check saw and what git tells are the same words."""
+        note(app, "`fetch()` gets it.")
+        verify(app)
+        edit(app, "src/api.py", FETCH_SINCE)
+        warm = verify(app)
+        for file in (app.workspace / ".truekeep").glob("facts.sqlite*"):
+            file.unlink()
+        assert [item.verdicts for item in verify(app)] == [item.verdicts for item in warm]
 
     def test_another_function_of_the_file_may_change(self, app: Place) -> None:
         note(app, "`store()` keeps it.", updated="")
@@ -1481,12 +1505,19 @@ class TestKept:
         (app.repo / "src" / "api.py").write_text(FETCH_SINCE)
         assert [item.path for item in verify(app, changed=True)] == ["memory/cards/a.md"]
 
-    @defect("verify/kept.py recall: only files that a verdict names are looked at, so a new untracked file goes unseen")
     def test_changed_sees_a_new_file_that_defines_what_was_missing(self, app: Place) -> None:
         note(app, "`brand_new()` is nice.")
         assert one(app) == {"brand_new": ("unverifiable", "never-seen")}
         (app.repo / "src" / "fresh.py").write_text("def brand_new():\n    return 1\n")
         assert [item.path for item in verify(app, changed=True)] == ["memory/cards/note.md"]
+
+    def test_changed_sees_an_edit_that_defines_what_was_missing(self, app: Place) -> None:
+        note(app, "`brand_new()` is nice.")
+        verify(app)
+        assert verify(app, changed=True) == []
+        (app.repo / "src" / "api.py").write_text(FETCH_THEN + "\n\ndef brand_new():\n    return 1\n")
+        assert [item.path for item in verify(app, changed=True)] == ["memory/cards/note.md"]
+        assert verify(app, changed=True) == []
 
     def test_changed_sees_a_new_commit(self, app: Place) -> None:
         note(app, "See `src/api.py`.")
@@ -1510,6 +1541,23 @@ class TestCommand:
         assert "on 2026-03-05" in done.stdout
         assert "2 memories: 1 gone, 1 moved, 2 confirmed" in done.stdout
         assert "truekeep verify --fix" in done.stdout
+
+    def test_each_reason_names_a_place(self, app: Place) -> None:
+        note(app, "All is well.\n\n`brand_new()` is nice.\n\n`brand_newer()` is nicer.")
+        note(app, "See `src/none.py`.", "none.md", repository="")
+        said = run_cli("verify", "-w", str(app.workspace)).stdout
+        reasons = [line.split("unverifiable: ")[1] for line in said.splitlines() if "unverifiable: " in line]
+        assert sorted(line.rpartition("(")[2] for line in reasons) == [
+            "memory/cards/none.md:9)",
+            "memory/cards/note.md:11, …)",
+        ]
+
+    def test_more_reasons_than_are_told_are_counted(self, app: Place) -> None:
+        for number in range(7):
+            note(app, "See `src/none.py`.", f"{number}.md", repository=f"github.com/me/none{number}")
+        said = run_cli("verify", "-w", str(app.workspace)).stdout
+        assert said.count(" unverifiable: ") == 4
+        assert "… and 3 more reasons" in said
 
     def test_exit_codes_for_scripts(self, app: Place) -> None:
         note(app, "See `src/api.py`.")

@@ -8,6 +8,7 @@ and one that is no text is not copied at all; in both cases the draft says where
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Literal
 
 from truekeep.frontmatter import InvalidFrontmatter, quote, split_frontmatter
@@ -17,6 +18,7 @@ from truekeep.model import REVIEW, Finding
 from truekeep.secrets import find_secrets, mask_secrets
 
 Kept = Literal["whole", "masked", "elsewhere"]
+_MARK = "card sha256 "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,16 @@ class Draft:
     @property
     def path(self) -> str:
         return f"{REVIEW}/{self.id}.md"
+
+    @property
+    def is_proposal(self) -> bool:
+        """Whether verification made it, of a card; nobody handed it in."""
+        return self.original.startswith(_MARK)
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a person changed what it proposes."""
+        return self.kept == "whole" and sha256(self.body).hexdigest() != self.digest
 
 
 def draft_id(name: str, digest: bytes) -> str:
@@ -139,16 +151,11 @@ def reasons_of(findings: tuple[Finding, ...]) -> tuple[tuple[str, str], ...]:
     )
 
 
-_MARK = "card sha256 "
-
-
 def card_mark(path: str, data: bytes) -> str:
     """How a draft that verification made says which state of a card it was made from."""
-    from hashlib import sha256
-
     return f"{_MARK}{sha256(data).hexdigest()} {path}"
 
 
 def is_overtaken(draft: Draft, data: bytes | None) -> bool:
     """Whether a card is not the one any more that a proposal was made from."""
-    return draft.original.startswith(_MARK) and (data is None or draft.original != card_mark(draft.target, data))
+    return draft.is_proposal and (data is None or draft.original != card_mark(draft.target, data))

@@ -479,7 +479,7 @@ def _shown_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def _told_verdict(verdict: Verdict) -> str:
-    return f"{verdict.verdict}: {_line(verdict.claim.text, 120)}: {_line(verdict.why, 250)}"
+    return f"{verdict.verdict}: {_line(verdict.claim.shown, 120)}: {_line(verdict.why, 250)}"
 
 
 def _told_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> str:

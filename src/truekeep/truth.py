@@ -26,13 +26,14 @@ from truekeep.index.passages import describe
 from truekeep.index.sources import store_of, sweep
 from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.verify.kept import Checked, Memory, Origin, recall
-from truekeep.verify.store import Store
+from truekeep.verify.store import Store, begun_anew
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
 
 if TYPE_CHECKING:
     from truekeep.books import Books
     from truekeep.draft import Draft
     from truekeep.index.search import Hit
+    from truekeep.vault import Staging, Vault
     from truekeep.verify.check import Verifier
     from truekeep.verify.options import Options
     from truekeep.verify.repair import Edit
@@ -47,12 +48,17 @@ _CHANGELOGS = ("changelog", "history", "release-notes", "changes")
 class Repair(NamedTuple):
     """What is to be done to one memory file."""
 
-    path: str
+    memory: Memory
     old: bytes
     new: bytes  # the same as old: nothing can be repaired without asking
     edits: tuple[Edit, ...]
     draft: Draft | None  # what is proposed for removal
     left: tuple[str, ...]  # what only a person can mend
+    waiting: Draft | None = None  # an earlier proposal for the same card; without a new one, it stands
+
+    @property
+    def path(self) -> str:
+        return self.memory.path
 
 
 class Truth:
@@ -76,7 +82,7 @@ class Truth:
     @cached_property
     def checkouts(self) -> list[Checkout]:
         """The checkouts on this machine; looked for when the first memory names a repository."""
-        return find_checkouts(self._folders(), self.store)
+        return begun_anew(lambda: find_checkouts(self._folders(), self.store))
 
     def verifier(self, options: Options | None = None, *, reuse: bool = False) -> Verifier:
         """The inspection. It is loaded here, so that recall of what is known does without it."""
@@ -112,15 +118,20 @@ class Truth:
                 raise BadInput(f"{path} is no readable text", hint="name a Markdown file")
             yield memory
 
-    def belongs(self, memory: Memory, root: str) -> bool:
-        """Whether a memory is about the repository of this checkout, or names none."""
-        if not memory.origin.repository:
-            return not memory.lines or any(self._is_in(origin.repository, root) for origin in memory.lines)
-        return self._is_in(memory.origin.repository, root)
+    def about(self, memories: Sequence[Memory], root: str) -> list[Memory]:
+        """The memories about the repository of this checkout, and those that name none."""
+        here = begun_anew(lambda: find_checkouts([Path(root)], self.store))
 
-    def _is_in(self, repository: str, root: str) -> bool:
-        here = find_checkouts([Path(root)], self.store)
-        return bool(repository) and choose_checkout(repository, here) is not None
+        def belongs(memory: Memory) -> bool:
+            own = memory.origin.repository
+            names = {own} if own else {origin.repository for origin in memory.lines}
+            return not any(names) or any(choose_checkout(name, here) is not None for name in names)
+
+        found = [memory for memory in memories if belongs(memory)]
+        problem = next((item.problem for item in here), "")
+        if problem and not found:
+            raise BadInput(f"{root} cannot be read: {problem}", hint="name another checkout with --repo")
+        return found
 
     def _locate(self, path: str) -> str:
         for candidate in (
@@ -138,7 +149,7 @@ class Truth:
     def verdicts(self, hits: Sequence[Hit], *, budget: float) -> list[Hit]:
         """The hits with the verdicts on the claims inside them, as far as the time goes; refuted ones come last."""
         paths = [hit.path for hit in hits if hit.store != "transcripts"]
-        known = self._checked(paths, budget)
+        known = self.checked(paths, budget)
         told = []
         for hit in hits:
             verdicts, checked_at, unchecked = _within(known.get(hit.path), hit.first, hit.last)
@@ -147,9 +158,9 @@ class Truth:
 
     def told(self, path: str, first: int, last: int, *, budget: float) -> tuple[tuple[Verdict, ...], str, str]:
         """The verdicts on some lines of a memory file, when they were found, or why there are none."""
-        return _within(self._checked([path], budget).get(path), first, last)
+        return _within(self.checked([path], budget).get(path), first, last)
 
-    def _checked(self, paths: Sequence[str], budget: float) -> dict[str, Checked | str]:
+    def checked(self, paths: Sequence[str], budget: float) -> dict[str, Checked | str]:
         """What is known of these memories, or can be found in time; a text for what could not."""
         found: dict[str, Checked | str] = {}
         missing = []
@@ -191,8 +202,8 @@ class Truth:
 
     # Repair.
 
-    def plan(self, memory: Memory, checked: Checked, data: bytes) -> Repair:
-        """What can be written at once, and what is proposed."""
+    def plan(self, memory: Memory, checked: Checked, data: bytes, *, waiting: Draft | None = None) -> Repair:
+        """What can be written at once, and what is proposed. `waiting`: the proposal that waits for this card."""
         from truekeep.secrets import withhold
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
@@ -200,16 +211,19 @@ class Truth:
         repaired = apply_repairs(memory.text, edits)
         new = _spelled_like(data, _bumped(memory.path, repaired, self.now.date())) if edits else data
         gone = [item for item in checked.verdicts if item.verdict == GONE]
-        is_card = memory.path.startswith(CARDS + "/")
-        draft = self._removal(memory, repaired, new, checked, edits) if gone and is_card else None
-        left = (
-            [] if draft else [f"{memory.path}:{item.claim.line} names {item.claim.text}: {item.why}" for item in gone]
-        )
-        return Repair(memory.path, data, new, tuple(edits), draft, tuple(left))
+        if not gone:
+            return Repair(memory, data, new, tuple(edits), None, ())
+        if not memory.path.startswith(CARDS + "/"):
+            left = (f"{memory.path}:{item.claim.line} names {item.claim.shown}: {item.why}" for item in gone)
+            return Repair(memory, data, new, tuple(edits), None, tuple(left))
+        draft = self._removal(memory, repaired, new, checked, edits)
+        if waiting is not None and (waiting.id == draft.id or waiting.is_edited):
+            return Repair(memory, data, new, tuple(edits), None, (), waiting)
+        return Repair(memory, data, new, tuple(edits), draft, (), waiting)
 
     def _removal(
         self, memory: Memory, repaired: str, repaired_bytes: bytes, checked: Checked, edits: Sequence[Edit]
-    ) -> Draft | None:
+    ) -> Draft:
         """A draft that proposes the card without what is gone."""
         from truekeep.draft import Draft, card_mark, draft_id
         from truekeep.handoff import compose_handoff
@@ -220,9 +234,10 @@ class Truth:
         card = parse_card(memory.path.rpartition("/")[2], without_gone(repaired, shifted))
         body = card.body.strip("\n")
         own = tuple(field for field in card.front.fields if field.key.casefold() not in OWNED_KEYS)
-        facts = [f"`{item.claim.text}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
+        facts = [f"`{item.claim.shown}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
+        facts += [f"… and {len(gone) - 20} more"] if len(gone) > 20 else []
         replaced = [
-            f"`{item.claim.text}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates
+            f"`{item.claim.shown}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates
         ]
         if not body.strip():
             body = "Nothing that this card said holds any more."
@@ -230,19 +245,21 @@ class Truth:
             title=f"{card.topic}: what code refutes",
             kind="project-context",
             summary="Proposes this card without what is gone; edit the draft to say what holds instead.",
-            facts=[*facts, *replaced],
+            facts=[printable(fact) for fact in (*facts, *replaced)],  # whoever names a file writes no card
             evidence=[f"truekeep verify, at {checked.head[:10] or 'no commit'}"],
             card=card.name,
             update=True,
             content=Frontmatter(own).render() + f"\n{body}\n",
         )
+        reasons = [("refuted", printable(f"{item.claim.shown}: {item.why}")[:300]) for item in gone[:10]]
+        more = [("refuted", f"… and {len(gone) - 10} more")] if len(gone) > 10 else []
         raw = text.encode()
         digest = hashlib.sha256(raw).digest()
         name = f"{self.now:%Y-%m-%d-%H%M}-verify-{card.name.removesuffix('.md')}.md"
         stable = hashlib.sha256(f"{memory.path}\0{body}".encode()).digest()
         return Draft(
             id=draft_id(name, stable),
-            received_at=self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            received_at=self._at,
             name=name,
             writer=card.writer or "verify",
             machine="",
@@ -250,18 +267,30 @@ class Truth:
             original=card_mark(memory.path, repaired_bytes),
             digest=digest.hex(),
             kept="whole",
-            reasons=tuple(("refuted", f"{item.claim.text}: {item.why}"[:300]) for item in gone[:10]),
+            reasons=(*reasons, *more),
             target=memory.path,
             body=raw,
         )
 
+    def waiting(self, vault: Vault) -> dict[str, Draft]:
+        """The drafts that verification made earlier and nobody has decided on, by their card."""
+        from truekeep.draft import parse_draft
+
+        found = {}
+        for item in vault.names(REVIEW):
+            try:
+                stored = vault.read(f"{REVIEW}/{item.name}")
+            except (UnsafePath, ChangedSince, OSError):
+                continue
+            draft = parse_draft(item.name, stored.data) if stored is not None else None
+            if draft is not None and draft.is_proposal:
+                found[draft.target] = draft
+        return found
+
     def apply(self, repairs: Sequence[Repair], books: Books, *, actor: str) -> list[str]:
         """Write repairs and drafts, one ledger entry for each file. Gives what happened, for people."""
-        from truekeep.draft import render_draft
-        from truekeep.ledger import Entry
         from truekeep.vault import Staging
 
-        at = self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         told = []
         for repair in repairs:
             if repair.new != repair.old:
@@ -274,21 +303,42 @@ class Truth:
                 if found != repair.old:
                     told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
                     continue
-                staging.put(repair.path, repair.new, 0)
-                what = "; ".join(f"{edit.verdict.claim.text} → {edit.new}" for edit in repair.edits[:4])
-                books.act(staging, Entry(at=at, verb="repaired", actor=actor, note=what[:200]))
-                told.append(f"{repair.path}: {what}")
+                told.append(f"{repair.path}: {self._write(repair, staging, books, actor)}")
             if repair.draft is not None:
-                staging = Staging(books.vault)
-                if staging.read(repair.draft.path) is None:
-                    stem = repair.draft.id.rpartition("-")[0]
-                    for item in books.vault.names(REVIEW):
-                        if item.name.startswith(f"{stem}-") and len(item.name) == len(f"{repair.draft.id}.md"):
-                            staging.put(f"{REVIEW}/{item.name}", None, 0)  # an older proposal for the same card
-                    staging.put(repair.draft.path, render_draft(repair.draft), 0)
-                    books.act(staging, Entry(at=at, verb="proposed", actor=actor, note=repair.draft.id))
-                    told.append(f"{repair.path}: to drop what is gone is proposed as draft {repair.draft.id}")
+                told += self._propose(repair, repair.draft, books, actor)
         return told
+
+    def _write(self, repair: Repair, staging: Staging, books: Books, actor: str) -> str:
+        from truekeep.ledger import Entry
+        from truekeep.verify.check import carry_prints
+        from truekeep.verify.repair import shown_edits
+
+        staging.put(repair.path, repair.new, 0)
+        what = shown_edits(repair.edits)
+        books.act(staging, Entry(at=self._at, verb="repaired", actor=actor, note=what))
+        new = self.read(os.path.join(self.root, repair.path), repair.path)
+        if new is not None:
+            begun_anew(lambda: carry_prints(self.store, repair.memory, new))
+        return what
+
+    def _propose(self, repair: Repair, draft: Draft, books: Books, actor: str) -> Iterator[str]:
+        from truekeep.draft import render_draft
+        from truekeep.ledger import Entry
+        from truekeep.vault import Staging
+
+        staging = Staging(books.vault)
+        if staging.read(draft.path) is not None:
+            return
+        if repair.waiting is not None:
+            staging.put(repair.waiting.path, None, 0)
+        staging.put(draft.path, render_draft(draft), 0)
+        books.act(staging, Entry(at=self._at, verb="proposed", actor=actor, note=draft.id))
+        instead = f", in place of {repair.waiting.id}" if repair.waiting is not None else ""
+        yield f"{repair.path}: to drop what is gone is proposed as draft {draft.id}{instead}"
+
+    @property
+    def _at(self) -> str:
+        return self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_refuted(hit: Hit) -> bool:
@@ -322,10 +372,11 @@ class Holder:
         memory = Memory("", content, Origin(name, end_of_day(day)))
         (checked,) = self._verifier.check([memory], root=place, keep=False)
         edits = [edit for edit in plan_repairs(content, checked.verdicts) if withhold(edit.new) == edit.new]
-        found = [("moved-since", f"{edit.verdict.claim.text} is now {edit.new}: {edit.verdict.why}") for edit in edits]
+        found = [("moved-since", f"{edit.shown}: {edit.verdict.why}") for edit in edits]
         refuted = [verdict for verdict in checked.verdicts if verdict.verdict == GONE]
-        found += [("refuted", f"{verdict.claim.text}: {verdict.why}") for verdict in refuted]
-        return apply_repairs(content, edits) if edits else content, [(code, printable(what)) for code, what in found]
+        found += [("refuted", f"{verdict.claim.shown}: {verdict.why}") for verdict in refuted]
+        told = dict.fromkeys((code, printable(what)) for code, what in found)  # what is said twice is found once
+        return apply_repairs(content, edits) if edits else content, list(told)
 
     def _root(self, root: Path | None, name: str) -> str:
         if root is not None:

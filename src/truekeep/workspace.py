@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
-from truekeep.disk import UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotFound, StorageFailed
 from truekeep.host import this_machine
 from truekeep.model import Filed, Report
@@ -667,6 +667,8 @@ class Workspace:
         tell: Callable[[str, int, int], None] = lambda *_: None,
     ) -> list[Checked]:
         """Hold memories against current code: the named files, else every card and document."""
+        from functools import cache
+
         from truekeep.verify.kept import recall
         from truekeep.verify.options import Options
 
@@ -674,18 +676,20 @@ class Workspace:
         memories = list(truth.files(files) if files else truth.memories())
         root = str(repository) if repository is not None else ""
         if root and not files:
-            memories = [memory for memory in memories if truth.belongs(memory, root)]
+            memories = truth.about(memories, root)
         # A checkout that was named by hand says nothing lasting about memory that belongs to another one.
         keep = not root or all(memory.path.startswith(("/", "..")) for memory in memories)
         recalled = ((memory.path, recall(truth.store, memory, root) if keep else None) for memory in memories)
         known = {path: item for path, item in recalled if item is not None}
+        verifier = cache(lambda: truth.verifier(reuse=True))  # not loaded while all is settled
         if changed:
-            memories = [memory for memory in memories if memory.path not in known]
+            same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
+            memories = [memory for memory in memories if memory.path not in same]
             known = {}
         # What rests on evidence that is still the same holds without asking again; what was not found is looked for.
         settled = {path: item for path, item in known.items() if item.is_settled}
         asked = [memory for memory in memories if memory.path not in settled]
-        fresh = truth.verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
+        fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
 
@@ -701,19 +705,23 @@ class Workspace:
 
     def repair(self, checked: Sequence[Checked], *, dry_run: bool = False) -> tuple[list[Repair], list[str]]:
         """Write what moved into the memories, and propose to drop what is gone. Gives the plan and what was done."""
-        truth = self._truth()
         with self._writing("repair memory"):
-            vault = self._the_vault()
+            truth, vault = self._truth(), self._the_vault()
+            waiting = truth.waiting(vault)
             repairs, left = [], list[str]()
             for item in checked:
                 if not any(verdict.is_rot for verdict in item.verdicts):
                     continue
                 if not item.path or item.path.startswith(("/", "..")):
                     continue
-                stored = vault.read(item.path)
+                try:
+                    stored = vault.read(item.path)
+                except (UnsafePath, ChangedSince, OSError) as error:
+                    left.append(f"{item.path}: left alone ({error})")
+                    continue
                 memory = truth.read(str(self.path / item.path), item.path)
                 if stored is not None and memory is not None and _text_digest(memory.text) == item.digest:
-                    repairs.append(truth.plan(memory, item, stored.data))
+                    repairs.append(truth.plan(memory, item, stored.data, waiting=waiting.get(item.path)))
                 else:
                     left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
             done = [] if dry_run else truth.apply(repairs, self._books(), actor=_person())

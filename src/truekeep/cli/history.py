@@ -74,7 +74,8 @@ def history(
             f"{record.origin.writer}@{record.origin.machine}" if record and entry.actor == "ingest" else entry.actor
         )
         undone = f" (undone by {entry.undone_by})" if entry.undone_by else ""
-        files = ", ".join(entry.paths[:2]) + (", …" if len(entry.paths) > 2 else "")
+        more = f", … and {len(entry.paths) - 2} more" if len(entry.paths) > 2 else ""
+        files = ", ".join(entry.paths[:2]) + more
         rows.append([str(entry.id), entry.at[:16].replace("T", " "), entry.verb, origin, files, entry.note + undone])
     if rows:
         print_table(["entry", "when (UTC)", "what", "who", "files", "note"], rows, colour=2)

@@ -61,7 +61,7 @@ def shown_resolution(resolution: Resolution) -> dict[str, Any]:
 
 def _show(resolution: Resolution) -> None:
     for verdict in resolution.code:
-        said = f"{printable(verdict.claim.text)}: {verdict.verdict}, {printable(verdict.why)}"
+        said = f"{printable(verdict.claim.shown)}: {verdict.verdict}, {printable(verdict.why)}"
         click.echo(f"{click.style('code', fg='green', bold=True)}  {said}")
     if not resolution.statements:
         click.echo("nothing in memory speaks of it")
@@ -77,7 +77,7 @@ def _show(resolution: Resolution) -> None:
             click.echo(f"      {clip(printable(line), 140)}")
         for verdict in item.verdicts:
             if verdict.verdict in ("gone", "moved", "changed"):
-                what = f"{verdict.verdict}: {printable(verdict.claim.text)}: {printable(verdict.why)}"
+                what = f"{verdict.verdict}: {printable(verdict.claim.shown)}: {printable(verdict.why)}"
                 click.echo(click.style(f"      {what}", fg="yellow"))
     winner = printable(resolution.winner or "none of them")
     click.echo(f"{click.style('believe', bold=True)} {winner}: {printable(resolution.why)}")

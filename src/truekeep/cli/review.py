@@ -72,6 +72,19 @@ def _draft_json(draft: Draft) -> dict[str, Any]:
     }
 
 
+def _origin(draft: Draft) -> str:
+    """Where a draft came from, as far as it says."""
+    age = _age_of(draft)
+    day = f" {draft.received_at} ({shown_age(age)} ago)" if age is not None else " on an unknown day"
+    if draft.is_proposal:
+        code = f" against {draft.repository}" if draft.repository else ""
+        return f"truekeep verify, which held {draft.target}{code}, proposed{day}"
+    machine = f" on {draft.machine}" if draft.machine else ""
+    return (
+        f"{draft.writer or 'unknown writer'} in {draft.repository or 'an unknown repository'}{machine}, received{day}"
+    )
+
+
 @review.command("list")
 @json_option
 @workspace_option
@@ -120,11 +133,8 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
         print_json("review-show", data)
         return
     click.echo(click.style(found.id, bold=True))
-    origin = (
-        f"{found.writer or 'unknown writer'} in {found.repository or 'an unknown repository'} on {found.machine or '?'}"
-    )
-    click.echo(f"from {origin}, received {found.received_at} ({shown_age(_age_of(found))} ago)")
-    if found.original:
+    click.echo(f"from {printable(_origin(found))}")
+    if found.original and not found.is_proposal:
         click.echo(f"original: {found.original}")
     click.echo(click.style("why it waits", bold=True))
     for code, sentence in found.reasons:

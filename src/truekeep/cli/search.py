@@ -213,7 +213,7 @@ def _show_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> None:
         if verdict.verdict in ("gone", "moved", "changed"):
             colour = {"gone": "red", "moved": "yellow", "changed": "cyan"}[verdict.verdict]
             what = click.style(verdict.verdict, fg=colour)
-            click.echo(f"   {what} {printable(clip(verdict.claim.text, 60))}: {printable(verdict.why)}")
+            click.echo(f"   {what} {printable(clip(verdict.claim.shown, 60))}: {printable(verdict.why)}")
     if holds := sum(verdict.verdict == "confirmed" for verdict in verdicts):
         what = f"{holds} of {len(verdicts)} claims confirmed against current code"
         click.echo(click.style(f"   {what}", fg="green", dim=True))
@@ -258,7 +258,7 @@ def get(
         click.echo(printable(line))
     for verdict in excerpt.verdicts:
         if verdict.verdict in ("gone", "moved", "changed"):
-            what = f"line {verdict.claim.line}: {printable(clip(verdict.claim.text, 60))}: {printable(verdict.why)}"
+            what = f"line {verdict.claim.line}: {printable(clip(verdict.claim.shown, 60))}: {printable(verdict.why)}"
             click.echo(click.style(f"{verdict.verdict} {what}", fg="yellow"), err=True)
     tail = f"{printable(excerpt.path)} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:

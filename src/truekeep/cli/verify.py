@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXIT_ROT = 12
 _COLOURS = {"confirmed": "green", "moved": "yellow", "changed": "cyan", "gone": "red", "unverifiable": "bright_black"}
 _ORDER = ("gone", "moved", "changed", "unverifiable", "confirmed")
+_REASONS = 4  # that the summary tells
 _MOST = 1_000_000  # characters of a text from standard input
 
 
@@ -175,11 +176,9 @@ def shown_checked(
         "repairs": [
             {
                 "path": repair.path,
-                "edits": [
-                    {"line": edit.verdict.claim.line, "old": edit.verdict.claim.text, "new": edit.new}
-                    for edit in repair.edits
-                ],
+                "edits": [{"line": edit.verdict.claim.line, "old": edit.old, "new": edit.new} for edit in repair.edits],
                 "draft": repair.draft.id if repair.draft else "",
+                "waiting": repair.waiting.id if repair.waiting and not repair.draft else "",
                 "left": list(repair.left),
             }
             for repair in repairs
@@ -194,6 +193,7 @@ def shown_verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "kind": claim.kind,
         "text": claim.text,
+        "shown": claim.shown,
         "line": claim.line,
         "column": claim.column,
         "verdict": verdict.verdict,
@@ -249,7 +249,7 @@ def _show_verdict(verdict: Verdict) -> None:
     claim = verdict.claim
     word = click.style(verdict.verdict.ljust(12), fg=_COLOURS[verdict.verdict])
     dirty = click.style(" (not committed)", fg="yellow") if verdict.is_dirty else ""
-    click.echo(f"  {claim.line:>4}  {word} {printable(clip(claim.text, 70))}")
+    click.echo(f"  {claim.line:>4}  {word} {printable(clip(claim.shown, 70))}")
     click.echo(f"        {click.style('↳ ' + printable(verdict.why), dim=verdict.verdict == 'confirmed')}{dirty}")
     for candidate in verdict.candidates:
         click.echo(f"          {printable(candidate)}")
@@ -259,27 +259,33 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
     """Why things could not be checked, each reason once."""
     if show_all:
         return
-    reasons: dict[str, int] = {}
+    reasons: dict[str, list[str]] = {}
     for item in checked:
         for verdict in item.verdicts:
             if verdict.verdict == "unverifiable":
-                reasons[verdict.why] = reasons.get(verdict.why, 0) + 1
-    for why, count in sorted(reasons.items(), key=lambda pair: -pair[1])[:4]:
-        click.echo(click.style(f"  {count} unverifiable: {printable(clip(why, 110))}", dim=True))
+                reasons.setdefault(verdict.why, []).append(f"{item.path}:{verdict.claim.line}")
+    ordered = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
+    for why, places in ordered[:_REASONS]:
+        where = f"{places[0]}, …" if len(places) > 1 else places[0]
+        what = f"  {len(places)} unverifiable: {printable(clip(why, 400))} ({printable(where)})"
+        click.echo(click.style(what, dim=True))
+    if len(ordered) > _REASONS:
+        click.echo(click.style(f"  … and {len(ordered) - _REASONS} more reasons (--all shows each claim)", dim=True))
 
 
 def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bool) -> None:
     for repair in repairs if dry_run else ():
         for edit in repair.edits:
-            click.echo(
-                f"would write {printable(repair.path)}:{edit.verdict.claim.line}  "
-                f"{printable(edit.verdict.claim.text)} → {printable(edit.new)}"
-            )
+            place = f"{printable(repair.path)}:{edit.verdict.claim.line}"
+            click.echo(f"would write {place}  {printable(edit.shown)}")
         if repair.draft is not None:
             click.echo(f"would propose to drop from {printable(repair.path)}: draft {repair.draft.id}")
     for line in done:
         click.echo(click.style("done     ", fg="green") + printable(line))
     for repair in repairs:
+        if repair.waiting is not None and repair.draft is None:
+            known = f"{repair.path}: what is gone is proposed already; truekeep review show {repair.waiting.id}"
+            click.echo(click.style("waits    ", fg="yellow") + printable(known))
         for line in repair.left:
             click.echo(click.style("by hand  ", fg="yellow") + printable(line))
 

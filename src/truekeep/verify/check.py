@@ -2,7 +2,11 @@
 
 Each memory's claims go to the repository that the memory belongs to; there they are judged together. What was found is
 kept with the identity of its evidence, so that recall can show it without asking again, as long as nothing changed.
-Only a check renews what is kept here; reading never does.
+
+Whether code changed is told by a print: what the code of a claim was when the memory was written. It belongs to the
+memory's day and to the words around the claim, so that one who writes them anew has seen the code as it is; a repair,
+which looks at places only, takes the prints along. A print comes from git at the memory's day, else from the first
+check. Only a check keeps prints; reading never does.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
 
 from truekeep.checkouts import Checkout, choose_checkout
@@ -23,13 +28,12 @@ from truekeep.verify.judge import judge
 from truekeep.verify.kept import Checked, Memory, digest_text
 from truekeep.verify.paths import outside
 from truekeep.verify.source import clean
-from truekeep.verify.store import Store
-from truekeep.verify.tree import LARGEST, Outline, OutOfTime, digest_in, outline_of
+from truekeep.verify.store import Store, StoreDamaged
+from truekeep.verify.tree import LARGEST, OutOfTime, Tree, digest_in, outline_of
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 from truekeep.verify.world import Options, World
 
 _WITH_BODY = ("symbol", "method", "env")
-_DAY = 86_400
 
 
 class _Asked(NamedTuple):
@@ -39,6 +43,14 @@ class _Asked(NamedTuple):
     root: str
     question: Question
     problem: str
+    said: str  # the memory's day and the words around the claim, as a digest
+
+
+class _Print(NamedTuple):
+    """What the code of a claim was when the memory was written."""
+
+    seen: str  # the digests of the bodies that had its name
+    day: str = ""  # of the commit that has them; empty: they were seen at a check
 
 
 class Verifier:
@@ -56,6 +68,7 @@ class Verifier:
         self.store, self.checkouts, self.workspace = store, checkouts, workspace
         self.options = options or Options()
         self._worlds: dict[str, World] | None = {} if reuse else None  # a run of many small checks looks once
+        self._trees: dict[str, str] = {}
 
     def check(
         self,
@@ -66,6 +79,28 @@ class Verifier:
         tell: Callable[[str, int, int], None] = lambda *_: None,
     ) -> list[Checked]:
         """Verdicts for every claim of every memory, in their order. `root`: the checkout to use for all of them."""
+        try:
+            return self._check(memories, root=root, keep=keep, tell=tell)
+        except StoreDamaged:
+            self._worlds = {} if self._worlds is not None else None  # they speak of facts that are no more
+            return self._check(memories, root=root, keep=keep, tell=tell)
+
+    def still_holds(self, item: Checked) -> bool:
+        """Whether nothing turned up, in the checkouts of a memory, that was looked for in vain."""
+        try:
+            return all(self._tree(root) == tree for root, tree in zip(item.roots, item.trees, strict=True))
+        except StoreDamaged:
+            return False
+
+    def _tree(self, root: str) -> str:
+        if root not in self._trees:
+            world = self._open(root, {})
+            self._trees[root] = _tree_digest(world.now) if world is not None else ""
+        return self._trees[root]
+
+    def _check(
+        self, memories: Sequence[Memory], *, root: str, keep: bool, tell: Callable[[str, int, int], None]
+    ) -> list[Checked]:
         left_out = [0] * len(memories)
         asked: list[_Asked] = []
         for at, memory in enumerate(memories):
@@ -81,13 +116,13 @@ class Verifier:
         for done, (chosen, members) in enumerate(by_root.items()):
             tell("verify", done, len(by_root))
             world = self._open(chosen, problems)
-            questions = [asked[number].question for number in members]
+            some = [asked[number] for number in members]
             if world is None:
                 why = problems.get(chosen, "")
-                answers = [self._without(asked[number], why) for number in members]
+                answers = [self._without(item, why) for item in some]
             else:
                 worlds[chosen] = world
-                answers = self._compare(world, questions, judge(world, questions), keep=keep)
+                answers = self._compare(world, some, judge(world, [item.question for item in some]), keep=keep)
             for number, verdict in zip(members, answers, strict=True):
                 verdicts[number] = verdict
         tell("verify", len(by_root), len(by_root))
@@ -98,6 +133,7 @@ class Verifier:
 
     def _ask(self, at: int, memory: Memory, claims: Sequence[Claim], root: str) -> Iterable[_Asked]:
         chosen: dict[str, tuple[str, str]] = {}
+        lines = memory.text.split("\n")
         for claim in claims:
             if claim.is_past:
                 continue
@@ -108,7 +144,8 @@ class Verifier:
                 if origin.repository not in chosen:
                     chosen[origin.repository] = self._root_for(origin.repository)
                 where, problem = chosen[origin.repository]
-            yield _Asked(at, where, Question(claim, memory.path, origin.written_at), problem)
+            said = _said(origin.written_at, lines[claim.line - 1])
+            yield _Asked(at, where, Question(claim, memory.path, origin.written_at), problem, said)
 
     def _root_for(self, repository: str) -> tuple[str, str]:
         if not repository:
@@ -131,7 +168,7 @@ class Verifier:
                 self._worlds[root] = world
             return world
         except GitFailed as error:
-            problems[root] = error.why + (f" ({error.hint})" if error.hint else "")
+            problems[root] = str(error)
         except OutOfTime:
             problems[root] = "the checkout could not be read in the time that was given"
         return None
@@ -159,6 +196,7 @@ class Verifier:
         left_out: Sequence[int],
     ) -> list[Checked]:
         now = time.time()
+        trees = {root: _tree_digest(world.now) for root, world in worlds.items()}
         grouped: dict[int, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             grouped[item.memory].append(number)
@@ -181,6 +219,7 @@ class Verifier:
                     left_out=left_out[at],
                     problems=tuple(dict.fromkeys(why for why in said if why)),
                     digest=digest_text(memory.text),
+                    trees=tuple(trees[root] for root in roots),
                 )
             )
         return results
@@ -188,63 +227,119 @@ class Verifier:
     # What was seen before.
 
     def _compare(
-        self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None], *, keep: bool
+        self, world: World, asked: Sequence[_Asked], verdicts: Sequence[Verdict | None], *, keep: bool
     ) -> list[Verdict | None]:
-        """Tell `changed` from confirmed: by what the last check saw, else by the commit of the memory."""
+        """Tell `changed` from confirmed, by what the code was when the memory was written."""
         result = [_with_body(world, verdict) for verdict in verdicts]
-        verdicts = tuple(result)
-        prints = self._prints({_print_key(world, question) for question in questions if question.memory})
-        ask: list[tuple[int, Question, Verdict]] = []
-        for at, verdict in enumerate(verdicts):
-            if (
-                verdict is None
-                or verdict.verdict != CONFIRMED
-                or not verdict.seen
-                or verdict.claim.kind not in _WITH_BODY
-            ):
-                continue
-            question = questions[at]
-            seen, since = prints.get((_print_key(world, question), _claim_key(verdict.claim)), ("", 0))
-            if seen and (question.written_at is None or since >= question.written_at - _DAY):
-                if seen != verdict.seen:
-                    result[at] = _as_changed(question, verdict, "since the last check")
-            elif question.written_at is not None:
-                ask.append((at, question, verdict))
-        for at, day in _seen_then(world, ask):
-            before = verdicts[at]
-            assert before is not None
-            result[at] = _as_changed(questions[at], before, f"since {day}")
+        bodies = {
+            at: verdict
+            for at, verdict in enumerate(result)
+            if verdict is not None
+            and verdict.claim.kind in _WITH_BODY
+            and verdict.verdict == CONFIRMED
+            and verdict.seen
+        }
+        known = self._prints(world, asked)
+        missing = {at: verdict for at, verdict in bodies.items() if _print_key(asked[at]) not in known}
+        fresh: dict[int, _Print] = {}
+        try:
+            then = _seen_then(world, asked, missing)
+            fresh = {at: then.get(at, _Print(verdict.seen)) for at, verdict in missing.items()}
+        except OutOfTime:
+            for at in missing:
+                why = "whether its code changed was not found in the time that was given"
+                result[at] = unverifiable(asked[at].question, "out-of-time", why)
+        except GitFailed:
+            pass  # it is there; what it was then is asked again next time
+        for at, verdict in bodies.items():
+            before = fresh.get(at) or known.get(_print_key(asked[at]))
+            if before is not None and verdict.seen not in before.seen.split():
+                result[at] = _as_changed(asked[at].question, verdict, before)
         if keep:
-            self._remember(world, questions, result)
+            self._remember(world, asked, known, fresh)
         return result
 
-    def _prints(self, memories: set[str]) -> dict[tuple[str, str], tuple[str, int]]:
-        found: dict[tuple[str, str], tuple[str, int]] = {}
-        for memory in memories:
-            for claim, seen, at in self.store.rows("SELECT claim, seen, at FROM print WHERE memory = ?", (memory,)):
-                found[memory, claim] = (seen, int(at))
+    def _prints(self, world: World, asked: Sequence[_Asked]) -> dict[tuple[str, str, str], _Print]:
+        found: dict[tuple[str, str, str], _Print] = {}
+        for memory in {item.question.memory for item in asked} - {""}:
+            for claim, said, seen, day in self.store.rows(
+                "SELECT claim, said, seen, day FROM print WHERE memory = ? AND repository = ?", (memory, world.past.key)
+            ):
+                found[memory, claim, said] = _Print(seen, day)
         return found
 
-    def _remember(self, world: World, questions: Sequence[Question], verdicts: Sequence[Verdict | None]) -> None:
-        now = int(time.time())
+    def _remember(
+        self,
+        world: World,
+        asked: Sequence[_Asked],
+        known: Mapping[tuple[str, str, str], _Print],
+        fresh: Mapping[int, _Print],
+    ) -> None:
+        """Keep the new prints, and forget those of words that stand there no more."""
+        key = world.past.key
+        lost = set(known) - {_print_key(item) for item in asked}
         rows = [
-            (_print_key(world, question), _claim_key(verdict.claim), verdict.seen, now)
-            for question, verdict in zip(questions, verdicts, strict=True)
-            if verdict is not None and verdict.verdict == CONFIRMED and verdict.seen and question.memory
+            (memory, key, claim, said, *fresh[at])
+            for at in fresh
+            for memory, claim, said in (_print_key(asked[at]),)
+            if memory
         ]
-        if rows:
+        if rows or lost:
             with self.store.transaction():
-                self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?)", rows)
+                self.store.many(
+                    "DELETE FROM print WHERE memory = ? AND repository = ? AND claim = ? AND said = ?",
+                    [(memory, key, claim, said) for memory, claim, said in lost],
+                )
+                self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
-def _print_key(world: World, question: Question) -> str:
-    """What a memory was seen to say is said of one repository, whichever checkout was asked."""
-    return f"{question.memory}\0{world.past.key}"
+def carry_prints(store: Store, old: Memory, new: Memory) -> None:
+    """Take along what is known of a memory's claims when a repair changes its words and its day."""
+    heirs = _sayings(new)
+    rows = [(*heirs[place], old.path, *saying) for place, saying in _sayings(old).items() if place in heirs]
+    with store.transaction():
+        store.many(
+            "INSERT OR IGNORE INTO print SELECT memory, repository, ?, ?, seen, day FROM print"
+            " WHERE memory = ? AND claim = ? AND said = ?",
+            rows,
+        )
+
+
+def _sayings(memory: Memory) -> dict[tuple[str, str, str, int], tuple[str, str]]:
+    """The keys of a memory's prints: by what a repair leaves alone, and how often that stood there before."""
+    found: dict[tuple[str, str, str, int], tuple[str, str]] = {}
+    lines = memory.text.split("\n")
+    seen: dict[tuple[str, str, str], int] = defaultdict(int)
+    for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
+        if claim.kind in _WITH_BODY:
+            name = (claim.kind, claim.owner, claim.name)
+            said = _said(memory.origin_of(claim.line).written_at, lines[claim.line - 1])
+            found[*name, seen[name]] = _claim_key(claim), said
+            seen[name] += 1
+    return found
+
+
+def _print_key(asked: _Asked) -> tuple[str, str, str]:
+    return asked.question.memory, _claim_key(asked.question.claim), asked.said
 
 
 def _claim_key(claim: Claim) -> str:
     """What makes a claim the same one after an edit elsewhere in the memory."""
     return "\0".join((claim.kind, claim.owner, claim.name, claim.place))
+
+
+def _said(written_at: int | None, line: str) -> str:
+    return blake2b(f"{written_at} {line.strip()}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _tree_digest(tree: Tree) -> str:
+    """All files of a checkout: the same as long as none came, went, or says something else."""
+    names = "\0".join(tree.paths).encode("utf-8", "surrogateescape")
+    return blake2b(names + repr(list(tree.ids)).encode(), digest_size=8).hexdigest()
+
+
+def _has_body(verdict: Verdict) -> bool:
+    return verdict.verdict == CONFIRMED and verdict.claim.kind in _WITH_BODY and bool(verdict.seen)
 
 
 def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
@@ -258,37 +353,57 @@ def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
     return verdict
 
 
-def _as_changed(question: Question, verdict: Verdict, since: str) -> Verdict:
+def _as_changed(question: Question, verdict: Verdict, before: _Print) -> Verdict:
+    since = before.day or "the last check"
     return changed(
-        question, "body-changed", f"still in {verdict.place}, but its code changed {since}", verdict.place,
+        question, "body-changed", f"still in {verdict.place}, but its code changed since {since}", verdict.place,
         seen=verdict.seen,
         dirty=verdict.is_dirty,
     )  # fmt: skip
 
 
-def _seen_then(world: World, asked: Sequence[tuple[int, Question, Verdict]]) -> Iterable[tuple[int, str]]:
-    """The confirmed symbols whose code was another one at the commit of their memory, and the day of that commit."""
+def _seen_then(world: World, asked: Sequence[_Asked], wanted: Mapping[int, Verdict]) -> dict[int, _Print]:
+    """What the code of confirmed symbols was at the commit of their memory, as far as git has it."""
     past, now = world.past, world.now
-    names: dict[int, tuple[str, str, str]] = {}
-    for at, question, verdict in asked:
-        commit = past.commit_at(question.written_at or 0)
+    found: dict[int, _Print] = {}
+    names: dict[int, tuple[str, str]] = {}  # commit:path, and the day of the commit
+    for at, verdict in wanted.items():
+        written_at = asked[at].question.written_at
+        commit = past.commit_at(written_at) if written_at is not None else None
         path = verdict.place.rpartition(":")[0]
-        if commit is not None and commit.id != now.state.head and path:
-            names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", path, commit.day)
-    oids = past.oids([name for name, _, _ in names.values()])
-    wanted: dict[str, list[int]] = defaultdict(list)
-    for at, (name, path, _) in names.items():
-        oid = oids.get(name)
-        if oid is not None and path not in now.path_of_blob.get(oid, ()):
-            wanted[oid.hex()].append(at)
-    verdicts = {at: verdict for at, _, verdict in asked}
-    for oid_hex, data in world.git.blobs(list(wanted), limit=LARGEST) if wanted else ():
-        outlines: dict[str, tuple[Outline, ...]] = {}
-        for at in wanted[oid_hex] if data is not None else ():
-            _, path, day = names[at]
-            if path not in outlines:
-                outlines[path] = outline_of(data or b"", path)
-            code = clean(data or b"", language_for(path))
-            digests = [digest_in(code, item) for item in outlines[path] if item.name == verdicts[at].claim.name]
-            if digests and verdicts[at].seen not in digests:
-                yield at, day
+        if commit is None:
+            continue
+        if commit.id == now.state.head:  # the memory is as young as the code, committed or not
+            found[at] = _Print(_bodies_now(world, path, verdict.claim.name), commit.day)
+        else:
+            names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", commit.day)
+    oids = past.oids([name for name, _ in names.values()])
+    changed_files: dict[str, list[int]] = defaultdict(list)
+    for at, (name, day) in names.items():
+        path, oid = wanted[at].place.rpartition(":")[0], oids.get(name)
+        if oid is not None and path in now.path_of_blob.get(oid, ()):
+            found[at] = _Print(_bodies_now(world, path, wanted[at].claim.name), day)
+        elif oid is not None:
+            changed_files[oid.hex()].append(at)
+    for oid_hex, data in world.git.blobs(list(changed_files), limit=LARGEST) if changed_files else ():
+        bodies: dict[str, dict[str, list[str]]] = {}
+        for at in changed_files[oid_hex] if data is not None else ():
+            path = wanted[at].place.rpartition(":")[0]
+            if path not in bodies:
+                bodies[path] = _bodies_in(data or b"", path)
+            if wanted[at].claim.name in bodies[path]:
+                found[at] = _Print(" ".join(bodies[path][wanted[at].claim.name]), names[at][1])
+    return found
+
+
+def _bodies_now(world: World, path: str, name: str) -> str:
+    return " ".join(world.now.digest(path, item) for item in world.outline(path) if item.name == name)
+
+
+def _bodies_in(data: bytes, path: str) -> dict[str, list[str]]:
+    """The digest of every body in a file, by the name that it belongs to."""
+    code = clean(data, language_for(path))
+    found: dict[str, list[str]] = defaultdict(list)
+    for item in outline_of(data, path):
+        found[item.name].append(digest_in(code, item))
+    return found

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from truekeep.claim import VERSION, Claim
-from truekeep.verify.store import Store
+from truekeep.verify.store import Store, begun_anew
 from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
 
 LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
@@ -55,11 +55,12 @@ class Checked(NamedTuple):
     left_out: int = 0  # claims beyond the limit
     problems: tuple[str, ...] = ()
     digest: str = ""
+    trees: tuple[str, ...] = ()  # what all files of each checkout were, to see whether something turned up
 
     @property
     def is_settled(self) -> bool:
         """Whether every verdict rests on evidence that can be looked at: nothing was missed that could turn up."""
-        return all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts) and not self.left_out
+        return all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
 
     def count(self, verdict: str) -> int:
         return sum(item.verdict == verdict for item in self.verdicts)
@@ -80,21 +81,25 @@ def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], g
             "version": VERSION,
             "origins": _origins(memory),
             "head": checked.head,
+            "branch": checked.branch,
+            "doing": checked.doing,
+            "left_out": checked.left_out,
+            "trees": checked.trees,
             "roots": {
                 root: [quick[root], {place: stamp_of(root, place) for place in inside}] for root in checked.roots
             },
         }
-        body = [pack_verdict(item) for item in checked.verdicts]
-        digest = bytes.fromhex(checked.digest)
-        rows.append((memory.path, digest, checked.checked_at, json.dumps(stamp), json.dumps(body)))
+        texts = json.dumps(stamp), json.dumps([pack_verdict(item) for item in checked.verdicts])
+        rows.append((memory.path, _seal(checked.digest, *texts), checked.checked_at, *texts))
     with store.transaction():
         store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows)
 
 
 def recall(store: Store, memory: Memory, root: str = "") -> Checked | None:
     """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise."""
-    row = store.row("SELECT digest, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
-    if row is None or bytes(row[0]).hex() != digest_text(memory.text):
+    row = begun_anew(lambda: store.row("SELECT seal, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,)))
+    digest = digest_text(memory.text)
+    if row is None or row[0] != _seal(digest, row[2], row[3]):
         return None
     stamp = json.loads(row[2])
     if stamp["version"] != VERSION or stamp["origins"] != _origins(memory):
@@ -109,8 +114,23 @@ def recall(store: Store, memory: Memory, root: str = "") -> Checked | None:
     if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
         return None
     return Checked(
-        memory.path, memory.origin.repository, roots, verdicts, row[1], stamp["head"], digest=bytes(row[0]).hex()
+        path=memory.path,
+        repository=memory.origin.repository,
+        roots=roots,
+        verdicts=verdicts,
+        checked_at=row[1],
+        head=stamp["head"],
+        branch=stamp["branch"],
+        doing=stamp["doing"],
+        left_out=stamp["left_out"],
+        digest=digest,
+        trees=tuple(stamp["trees"]),
     )
+
+
+def _seal(digest: str, stamp: str, verdicts: str) -> bytes:
+    """Holds a memory's text and what was kept of it together: a database does not notice every bad page."""
+    return sha256("\0".join((digest, stamp, verdicts)).encode()).digest()
 
 
 def _origins(memory: Memory) -> str:

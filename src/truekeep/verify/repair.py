@@ -8,7 +8,7 @@ along. What is gone is proposed for removal, as a draft for a person. No "former
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.hidden import strip_hidden
@@ -22,6 +22,25 @@ class Edit(NamedTuple):
     end: int
     new: str
     verdict: Verdict
+    old: str
+
+    @property
+    def shown(self) -> str:
+        """The edit for people: a line's bare number with its file."""
+        claim = self.verdict.claim
+        return f"{claim.shown if claim.text == self.old else self.old} → {self.new}"
+
+
+def shown_edits(edits: Sequence[Edit], *, most: int = 4, size: int = 200) -> str:
+    """The first edits of a list, and how many more there are."""
+    told = list(dict.fromkeys(edit.shown for edit in edits))
+    text = ""
+    for count in range(min(most, len(told)), 0, -1):
+        more = f"; … and {len(told) - count} more" if count < len(told) else ""
+        text = "; ".join(told[:count]) + more
+        if len(text) <= size:
+            break
+    return text
 
 
 def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
@@ -32,13 +51,14 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
         if verdict.verdict != MOVED or not verdict.place or text[claim.start : claim.end] != claim.text:
             continue
         if claim.kind in ("path", "directory", "bundle"):
-            edit = Edit(claim.start, claim.end, respelled(claim.text, claim.name, verdict.place), verdict)
+            new = respelled(claim.text, claim.name, verdict.place)
         elif claim.kind == "line":
-            edit = Edit(claim.start, claim.end, _relined(claim.text, verdict), verdict)
+            new = _relined(claim.text, verdict)
         elif claim.kind == "port" and verdict.place.isdigit():
-            edit = Edit(claim.start, claim.end, verdict.place, verdict)
+            new = verdict.place
         else:
             continue
+        edit = Edit(claim.start, claim.end, new, verdict, claim.text)
         if edit.new != claim.text and _is_plain(edit.new, claim.text):
             edits[edit.start, edit.end] = edit
     for edit in _following(text, verdicts):
@@ -116,46 +136,110 @@ def _following(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
         left = [item for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"]
         heirs = {item.place.partition(":")[0] for item in left}
         if said and len(heirs) == 1 and all(item.verdict == MOVED for item in said):
-            edits.append(Edit(place.start, place.end, respelled(place.text, place.name, heirs.pop()), said[0]))
+            new = respelled(place.text, place.name, heirs.pop())
+            edits.append(Edit(place.start, place.end, new, said[0], place.text))
     return edits
 
 
 def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
-    """The text without the list items and sentences that name what is gone."""
+    """The text without the list items, rows and sentences that name what is gone, and without fences left empty."""
     lines = text.split("\n")
-    doomed: dict[int, list[Verdict]] = {}
-    for verdict in verdicts:
-        if verdict.verdict == GONE:
-            doomed.setdefault(verdict.claim.line, []).append(verdict)
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line) + 1)
-    kept = []
-    for number, line in enumerate(lines, start=1):
-        if number not in doomed:
-            kept.append(line)
+    doomed = [(item.claim.start, item.claim.end) for item in verdicts if item.verdict == GONE]
+    left: dict[int, str | None] = {}  # what becomes of a line; None: it goes
+    for first, last, is_whole in _stretches(lines):
+        inside = [(start, end) for start, end in doomed if offsets[first] <= start < offsets[last]]
+        if inside and is_whole:
+            left[first] = None
+        elif inside:
+            spans = [(start - offsets[first], end - offsets[first]) for start, end in inside]
+            left |= {first + at: line for at, line in _without_sentences(lines[first:last], spans).items()}
+    for first, last in _fences(lines):
+        within = range(first + 1, last)
+        if any(at in left for at in within) and not any((left.get(at, lines[at]) or "").strip() for at in within):
+            left |= dict.fromkeys(range(first, last + 1))
+    kept: list[str] = []
+    has_gap = False
+    for at, line in enumerate(lines):
+        rest = left.get(at, line)
+        if rest is None or (has_gap and not rest.strip() and kept and not kept[-1].strip()):
+            has_gap = True  # of the blank lines around what went, one side stays
             continue
-        begin = offsets[number - 1]
-        spans = [(item.claim.start - begin, item.claim.end - begin) for item in doomed[number]]
-        rest = _without_sentences(line, spans)
-        if rest:
-            kept.append(rest)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
+        kept.append(rest)
+        has_gap = False
+    return "\n".join(kept)
 
 
-def _without_sentences(line: str, spans: Sequence[tuple[int, int]]) -> str:
-    """A line without the sentences that hold these spans; nothing when it is a table row, a heading or one sentence."""
-    if line.lstrip().startswith(("|", "#")):
-        return ""
-    item = re.match(r"\s*(?:[-*+]|\d+[.)])\s+", line)
-    head = item[0] if item else ""
-    at = len(head)
-    kept = []
-    for match in re.finditer(r"[.!?](?=\s+\S)|\Z", line[at:]):
-        end = len(head) + match.end()
-        if end > at:
-            if not any(start < end and at < stop for start, stop in spans):
-                kept.append(line[at:end].strip())
-            at = end
-    rest = " ".join(part for part in kept if part)
-    return head + rest if rest else ""
+_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])\s+")
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})")
+_PREFIX = re.compile(r"[ \t>]*")
+_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s+\S)|\Z")
+_OPEN_END = re.compile(r"(?:,|\b(?:a|an|and|are|at|by|for|from|in|is|of|on|or|see|that|the|to|uses|via|with))\s*\Z")
+_WRAPPED = 60  # characters from which on a line that ends in mid-sentence goes on in the next one
+
+
+def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The first and the last line of each fence that is closed."""
+    opened, fence = 0, ""
+    for at, line in enumerate(lines):
+        if fence:
+            bare = line.strip(" \t>")
+            if len(bare) >= len(fence) and not bare.strip(fence[0]):
+                yield opened, at
+                fence = ""
+        elif (match := _FENCE.match(line)) is not None:
+            opened, fence = at, match[1]
+
+
+def _stretches(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
+    """Lines that are read together, first and end: and whether such a line stays or goes as a whole."""
+    code = {at for first, last in _fences(lines) for at in range(first, last + 1)}
+    at = 0
+    while at < len(lines):
+        first, at = at, at + 1
+        if first in code or lines[first].lstrip(" \t>").startswith(("|", "#")):
+            yield first, at, True
+            continue
+        while at < len(lines) and at not in code and _runs_on(lines[at - 1], lines[at]):
+            at += 1
+        yield first, at, False
+
+
+def _runs_on(line: str, following: str) -> bool:
+    """Whether a sentence goes on in the next line: people wrap, and people also write one thing on each line."""
+    start = following.lstrip(" \t>")
+    if not line.strip() or not start or start.startswith(("|", "#")) or _ITEM.match(following):
+        return False
+    if line.endswith(("  ", "\\")) or line.rstrip().endswith((".", "!", "?", ":", ";")):
+        return False
+    return start[0].islower() or len(line) >= _WRAPPED or _OPEN_END.search(line) is not None
+
+
+def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> dict[int, str | None]:
+    """What becomes of the lines that change when the sentences go that hold these spans; None: the line goes."""
+    text = "\n".join(lines)
+    item = _ITEM.match(lines[0])
+    heads = [_PREFIX.match(line)[0] for line in lines]  # type: ignore[index]  # it matches anything
+    heads[0] = item[0] if item else heads[0]
+    stay: list[tuple[int, int]] = []
+    lost: list[tuple[int, int]] = []
+    at = len(heads[0])
+    for match in _END.finditer(text, at):
+        is_lost = any(start < match.end() and at < end for start, end in spans)
+        (lost if is_lost else stay).append((at, match.end()))
+        at = match.end()
+    left: dict[int, str | None] = {}
+    offset = 0
+    for number, line in enumerate(lines):
+        first, last = offset + len(heads[number]), offset + len(line)
+        offset = last + 1
+        if any(text[max(first, start) : min(last, end)].strip() for start, end in lost):
+            rest = " ".join(part for start, end in stay if (part := text[max(first, start) : min(last, end)].strip()))
+            left[number] = heads[number] + rest if rest else None
+    if item and left.get(0, "") is None:  # what is left of the item begins where its mark was
+        heir = next((number for number in range(1, len(lines)) if left.get(number, lines[number]) is not None), 0)
+        if heir:
+            left[heir] = item[0] + (left.get(heir) or lines[heir])[len(heads[heir]) :]
+    return left

@@ -1,21 +1,22 @@
 """What verification has seen before: facts by blob, the last look at each checkout, history, answers. All derived.
 
 One SQLite file beside the index. Facts belong to a blob (its id and language), so worktrees, clones and old commits
-share them, and a second run reads only what changed. Deleting the file costs time and nothing else; a damaged one is
-thrown away, and one that cannot be written is replaced by memory.
+share them, and a second run reads only what changed. Deleting the file costs time; what a memory's code looked like is
+then read from git at the memory's day (see `check`). A damaged file is thrown away, whenever the damage is met, and
+one that cannot be written is replaced by memory.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
-VERSION = 1  # raise it when facts are read differently: the file is begun anew
+VERSION = 2  # raise it when facts are read differently: the file is begun anew
 
 _SCHEMA = """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
@@ -35,15 +36,20 @@ CREATE INDEX step_old ON step(repository, old);
 CREATE INDEX step_new ON step(repository, new);
 CREATE TABLE answer (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE verdict (
-  path TEXT PRIMARY KEY, digest BLOB NOT NULL, at REAL NOT NULL, stamp TEXT NOT NULL, verdicts TEXT NOT NULL
+  path TEXT PRIMARY KEY, seal BLOB NOT NULL, at REAL NOT NULL, stamp TEXT NOT NULL, verdicts TEXT NOT NULL
 );
-CREATE TABLE print (
-  memory TEXT NOT NULL, claim TEXT NOT NULL, seen TEXT NOT NULL, at TEXT NOT NULL, PRIMARY KEY (memory, claim)
+CREATE TABLE print (                                                  -- code as it was when a memory was written
+  memory TEXT NOT NULL, repository TEXT NOT NULL, claim TEXT NOT NULL,
+  said TEXT NOT NULL,                                                 -- the memory's day, the words around the claim
+  seen TEXT NOT NULL, day TEXT NOT NULL,                              -- bodies, and the day of their commit
+  PRIMARY KEY (memory, repository, claim, said)
 ) WITHOUT ROWID;
 CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NULL, what TEXT NOT NULL);
 """
 
 
+_Told = TypeVar("_Told")
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 _UNWRITABLE = (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError)
 
 
@@ -58,10 +64,8 @@ class Store:
         for _ in range(2):
             try:
                 return _connect(path)
-            except (apsw.CorruptError, apsw.NotADBError, _OtherVersion):
-                for tail in ("", "-journal", "-wal", "-shm"):
-                    with contextlib.suppress(OSError):
-                        os.unlink(path + tail)
+            except (*_DAMAGED, _NotOurs):
+                _remove(path)
             except (apsw.Error, OSError):
                 break
         return _connect(":memory:")
@@ -80,7 +84,8 @@ class Store:
             yield
             return
         try:
-            self._db.execute("BEGIN IMMEDIATE")
+            with self._sound():
+                self._db.execute("BEGIN IMMEDIATE")
         except _UNWRITABLE:
             self._retreat()
             self._db.execute("BEGIN")
@@ -91,7 +96,8 @@ class Store:
                 self._db.execute("ROLLBACK")
             raise
         try:
-            self._db.execute("COMMIT")
+            with self._sound():
+                self._db.execute("COMMIT")
         except apsw.Error as error:
             with contextlib.suppress(apsw.Error):
                 self._db.execute("ROLLBACK")
@@ -100,68 +106,89 @@ class Store:
                 raise StoreLost from error
 
     def _retreat(self) -> None:
-        """Carry what can be read into memory and leave the file alone."""
+        """Carry everything into memory and leave the file alone. What cannot be read is begun anew there."""
         memory = apsw.Connection(":memory:")
         try:
             with memory.backup("main", self._db, "main") as backup:
                 while not backup.done:
                     backup.step(10_000)
-        except apsw.Error:
+        except apsw.Error as error:
             memory.close()
-            memory = _connect(":memory:")
+            self._db = _connect(":memory:")
+            raise StoreDamaged from error
         self._db = memory
 
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """A question to the file. Damage shows when a page is read: then the file is begun anew, and StoreDamaged."""
+        try:
+            yield
+        except (*_DAMAGED, UnicodeDecodeError) as error:
+            with contextlib.suppress(apsw.Error):
+                self._db.close(True)
+            _remove(self.path)
+            self._db = self._open(self.path)
+            raise StoreDamaged from error
+
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return list(self._db.execute(sql, _plain(values)))
+        with self._sound():
+            return list(self._db.execute(sql, _plain(values)))
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        for row in self._db.execute(sql, _plain(values)):
-            return tuple(row)
+        with self._sound():
+            for row in self._db.execute(sql, _plain(values)):
+                return tuple(row)
         return None
 
     def iter(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        yield from self._db.execute(sql, _plain(values))
+        with self._sound():
+            yield from self._db.execute(sql, _plain(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Write one thing; outside of a transaction it is left out when the file is busy or cannot be written."""
         try:
-            self._db.execute(sql, _plain(values))
+            with self._sound():
+                self._db.execute(sql, _plain(values))
         except _UNWRITABLE:
             if self._db.in_transaction:
                 raise
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        self._db.executemany(sql, map(_plain, values))
+        with self._sound():
+            self._db.executemany(sql, map(_plain, values))
 
     # Facts.
 
     def blob_ids(self, wanted: Sequence[tuple[bytes, str]]) -> dict[tuple[bytes, str], int]:
         """The ids of the blobs that are known already."""
         found: dict[tuple[bytes, str], int] = {}
-        for oid, language in wanted:
-            for (number,) in self._db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
-                found[oid, language] = number
+        with self._sound():
+            for item in wanted:
+                for (number,) in self._db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", item):
+                    found[item] = number
         return found
 
     def add_blob(self, oid: bytes, language: str, names: bytes, words: bytes, mentions: bytes) -> int:
-        db = self._db
-        for (number,) in db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
-            return int(number)
-        db.execute("INSERT INTO blob (oid, language) VALUES (?, ?)", (oid, language))
-        number = db.last_insert_rowid()
-        if names:
-            db.execute("INSERT INTO names VALUES (?, ?)", (number, names))
-        if words:
-            db.execute("INSERT INTO words VALUES (?, ?)", (number, words))
-        if mentions:
-            db.execute("INSERT INTO mentions VALUES (?, ?)", (number, mentions))
-        return number
+        with self._sound():
+            db = self._db
+            for (number,) in db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
+                return int(number)
+            db.execute("INSERT INTO blob (oid, language) VALUES (?, ?)", (oid, language))
+            number = db.last_insert_rowid()
+            if names:
+                db.execute("INSERT INTO names VALUES (?, ?)", (number, names))
+            if words:
+                db.execute("INSERT INTO words VALUES (?, ?)", (number, words))
+            if mentions:
+                db.execute("INSERT INTO mentions VALUES (?, ?)", (number, mentions))
+            return number
 
     def keys(self, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
         """The keys of the blobs in these ranges, in the order of their ids."""
         assert table in ("names", "words", "mentions")
-        for first, last in ranges:
-            yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
+        with self._sound():
+            for first, last in ranges:
+                yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
 
     # Answers that git took long to find.
 
@@ -185,11 +212,31 @@ class StoreLost(Exception):
     """What was just written could not be kept. The store is in memory now; do it again."""
 
 
-class _OtherVersion(Exception):
-    pass
+class StoreDamaged(Exception):
+    """The file was broken. It is begun anew and empty: what was read from it before must be asked for again."""
+
+
+class _NotOurs(Exception):
+    """A file of another version, or a link."""
+
+
+def begun_anew(act: Callable[[], _Told]) -> _Told:
+    """Do what asks the store; a second time when the store turned out to be damaged on the way."""
+    try:
+        return act()
+    except StoreDamaged:
+        return act()
+
+
+def _remove(path: str) -> None:
+    for tail in ("", "-journal", "-wal", "-shm") if path != ":memory:" else ():
+        with contextlib.suppress(OSError):
+            os.unlink(path + tail)
 
 
 def _connect(path: str) -> apsw.Connection:
+    if path != ":memory:" and os.path.islink(path):
+        raise _NotOurs  # what it leads to may be anything
     db = apsw.Connection(path)
     db.set_busy_timeout(2_000)
     if path != ":memory:":
@@ -201,7 +248,7 @@ def _connect(path: str) -> apsw.Connection:
         return db
     if version or next(iter(db.execute("SELECT count(*) FROM sqlite_schema")))[0]:
         db.close()
-        raise _OtherVersion
+        raise _NotOurs
     with contextlib.suppress(apsw.Error):
         db.execute("PRAGMA page_size = 8192")
     db.execute("BEGIN IMMEDIATE")
