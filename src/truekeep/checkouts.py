@@ -57,28 +57,24 @@ def _look(root: str, git: str, answers: Answers) -> Checkout:
     is_linked = not os.path.isdir(git)
     known = answers.answer(key) if not is_linked else None
     if known is None:
+        asked = Git(root)
         try:
-            Git(root).run("rev-parse", "--git-dir")
+            asked.run("rev-parse", "--git-dir")
         except GitFailed as error:
-            return Checkout(
-                root, (os.path.basename(root),), is_linked, error.why + (f" ({error.hint})" if error.hint else "")
-            )
-        known = "\n".join(_remotes(root))
+            told = _remotes(asked, "--file", os.path.join(git, "config"))  # a file like any other: git reads that
+            return Checkout(root, (*told, os.path.basename(root)), is_linked, str(error))
+        known = "\n".join(_remotes(asked, "--local"))
         answers.remember(key, known)
     names = tuple(name for name in known.split("\n") if name)
     return Checkout(root, (*names, os.path.basename(root)), is_linked)
 
 
-def _remotes(root: str) -> list[str]:
+def _remotes(git: Git, *where: str) -> list[str]:
     try:
-        lines = (
-            Git(root)
-            .run("config", "--local", "--get-regexp", r"^remote\..*\.url$")
-            .decode("utf-8", "replace")
-            .splitlines()
-        )
+        raw = git.run("config", *where, "--get-regexp", r"^remote\..*\.url$")
     except GitFailed:
         return []
+    lines = raw.decode("utf-8", "replace").splitlines()
     ordered = sorted(lines, key=lambda line: not line.startswith("remote.origin.url "))
     return list(dict.fromkeys(name for line in ordered if (name := parse_remote(line.partition(" ")[2]))))
 
@@ -95,4 +91,9 @@ def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout 
             return None  # two different repositories have this name: not ours to guess
     if not matches and wanted.count("/") == 1:
         matches = [item for item in checkouts if any(name.lower().endswith("/" + wanted) for name in item.names)]
+    if not matches:
+        # Nobody can say what a folder holds that git will not read. Called so, it may be this one; it says what is
+        # wrong with it, and nothing else.
+        last = wanted.rpartition("/")[2]
+        matches = [item for item in checkouts if item.problem and [last] == [name.lower() for name in item.names]]
     return min(matches, key=lambda item: (bool(item.problem), item.is_linked), default=None)

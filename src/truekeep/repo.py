@@ -7,16 +7,18 @@ run a program. A repository that git will not read is still a folder with a name
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import subprocess
 
 TIMEOUT = 10.0
-_AT_ONCE = 40  # questions that are sent before the answers are read
+_AT_ONCE = 40  # questions that are sent before the answers are read,
+_PORTION = 4096  # and their bytes: so few that the smallest pipe takes them at once
 _TYPES = (b"blob", b"tree", b"commit", b"tag")
 _SAFE = (
     "--no-pager",
@@ -28,6 +30,7 @@ _SAFE = (
     "-c", "diff.external=",
     "-c", "color.ui=false",
     "-c", "core.quotePath=false",
+    "-c", "i18n.logOutputEncoding=UTF-8",
 )  # fmt: skip
 
 
@@ -41,7 +44,7 @@ def find_top(folder: Path) -> Path | None:
 
 def repository_name(root: Path) -> str:
     """How a repository is called in provenance: host/owner/name of its origin, else the folder's own name."""
-    remote = _git(root, "config", "--local", "--get", "remote.origin.url")
+    remote = _git(find_top(root) or root, "config", "--local", "--get", "remote.origin.url")
     return (parse_remote(remote) if remote else "") or root.name
 
 
@@ -81,6 +84,9 @@ class GitFailed(Exception):
         self.why = why
         self.hint = hint
 
+    def __str__(self) -> str:
+        return f"{self.why} ({self.hint})" if self.hint else self.why
+
 
 class Git:
     """Read-only questions to one repository. Nothing of its configuration can run a program, and nothing is fetched.
@@ -92,7 +98,9 @@ class Git:
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
         self.root = root
         self.timeout = timeout
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, _Answers] = {}
+        self._stuck = ""  # why no object is asked for any more
+        self._borrowing: dict[str, str] = {}
 
     def run(self, *arguments: str, given: bytes | None = None, timeout: float | None = None) -> bytes:
         """What git prints. Untrusted words go behind `--` or through `given`, never in front."""
@@ -114,7 +122,7 @@ class Git:
                 input=given,
                 stdin=subprocess.DEVNULL if given is None else None,
                 capture_output=True,
-                env=_environment(),
+                env=self._environment(),
                 timeout=limit,
                 check=False,
             )
@@ -125,7 +133,7 @@ class Git:
         except (OSError, ValueError) as error:
             raise GitFailed(f"git {arguments[0]} could not run: {error}") from error
         if done.returncode != 0:
-            return done.stdout, _failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
+            return done.stdout, self._failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
         return done.stdout, None
 
     def command(self, *arguments: str) -> list[str]:
@@ -141,112 +149,207 @@ class Git:
 
         A name is an id, `commit:path` or `id^{commit}`. What has a newline in it cannot be asked for, and is missing.
         """
-        for name, head in self._ask("--batch-check", names):
+        for name, head, _ in self._ask("--batch-check", names):
             parts = head.split()
-            if len(parts) == 3 and parts[2].isdigit() and parts[1] in _TYPES:
+            if _is_found(parts):
                 yield name, parts[0].decode(), parts[1].decode()
             else:
                 yield name, "", "ambiguous" if head.rstrip().endswith(b"ambiguous") else ""
 
     def blobs(self, names: Sequence[str], *, limit: int) -> Iterator[tuple[str, bytes | None]]:
         """Blobs by name, in order, as they come; None for one that is missing, no blob, or larger than the limit."""
-        for name, head in self._ask("--batch", names):
-            parts = head.split()
-            if len(parts) != 3 or not parts[2].isdigit() or parts[1] not in _TYPES:
-                yield name, None
-                continue
-            size = int(parts[2])
-            stream = self._processes["--batch"].stdout
-            assert stream is not None
-            if size > limit:
-                _discard(stream, size + 1)
-                yield name, None
-            else:
-                data = stream.read(size + 1)[:-1]
-                yield name, data if parts[1] == b"blob" else None
+        for name, _, data in self._ask("--batch", names, limit=limit):
+            yield name, data
 
-    def _ask(self, how: str, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def _ask(self, how: str, names: Sequence[str], limit: int = 0) -> Iterator[tuple[str, bytes, bytes | None]]:
         """Ask one long-lived cat-file, some names at a time: so few that neither side waits for a full pipe."""
-        import subprocess
-
-        for first in range(0, len(names), _AT_ONCE):
-            some = names[first : first + _AT_ONCE]
-            lines = [name if _is_askable(name) else "?" for name in some]
-            process = self._processes.get(how)
+        for some in _portions(names):
+            if self._stuck:
+                raise GitFailed(self._stuck)
             try:
-                if process is None or process.poll() is not None:
-                    process = self._processes[how] = subprocess.Popen(
-                        self.command("cat-file", how),
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.DEVNULL,
-                        env=_environment(),
-                    )
-                assert process.stdin is not None
-                assert process.stdout is not None
-                process.stdin.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
-                process.stdin.flush()
-                for name in some:
-                    head = process.stdout.readline()
-                    if not head:
-                        raise GitFailed("git cat-file ended early: the repository cannot be read")
-                    yield name, head
+                answers = self._processes.get(how)
+                if answers is None:
+                    answers = self._processes[how] = self._start(how)
+                answers.ask(b"".join(question for _, question in some))
+                unread = len(some)
+                for name, _ in some:
+                    unread -= 1
+                    head = answers.line()
+                    yield name, head, answers.blob(head, limit) if how == "--batch" else None
             except FileNotFoundError as error:
                 raise GitFailed("git is not installed", "install git") from error
+            except TimeoutError as error:
+                self.close()
+                self._stuck = f"git cat-file took longer than {self.timeout:.0f} s"  # and would again
+                raise GitFailed(self._stuck) from error
             except OSError as error:
+                self.close()
                 raise GitFailed(f"git cat-file failed: {error}") from error
-            except GeneratorExit:
-                self.close()  # nobody reads the rest, so nothing that comes next would be the answer to its question
+            except GitFailed:
+                self.close()
                 raise
+            except GeneratorExit:
+                if unread:  # and nobody reads it: nothing that comes next would be the answer to its question
+                    self.close()
+                raise
+
+    def _start(self, how: str) -> _Answers:
+        import subprocess
+
+        process = subprocess.Popen(
+            self.command("cat-file", how),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=self._environment() | self._borrowing,
+        )
+        return _Answers(process, self.timeout)
+
+    def borrow(self, objects: str) -> None:
+        """Read objects from here on through an empty repository of our own, which borrows this folder of them.
+
+        In a partial clone git does not say that an object is missing: it tries to fetch it, and dies. The borrower has
+        no configuration, so it knows of nobody to fetch from, and what is missing is missing.
+        """
+        import shutil
+        import tempfile
+        import weakref
+
+        if self._borrowing:
+            return
+        try:
+            folder = tempfile.mkdtemp(prefix="truekeep-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            os.mkdir(os.path.join(folder, "refs"))
+            os.mkdir(os.path.join(folder, "objects"))
+            with open(os.path.join(folder, "HEAD"), "w") as file:
+                file.write("ref: refs/heads/none\n")
+        except OSError as error:
+            raise GitFailed(f"no folder for temporary files: {error.strerror}") from error
+        self._borrowing = {"GIT_DIR": folder, "GIT_OBJECT_DIRECTORY": objects}
 
     def close(self) -> None:
         """End the processes that wait for questions."""
-        for process in self._processes.values():
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with suppress(OSError):
-                        stream.close()
-            process.kill()
-            process.wait()
+        for answers in self._processes.values():
+            answers.close()
         self._processes.clear()
 
     def __del__(self) -> None:
         self.close()
 
+    def _environment(self) -> dict[str, str]:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        return environment | {
+            "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(self.root)),  # this repository, none around it
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ALLOW_PROTOCOL": "none",  # says more than protocol.allow, which a repository can overrule
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_PAGER": "cat",
+            "LC_ALL": "C",
+        }
 
-def _is_askable(name: str) -> bool:
-    """Whether a name can be put to cat-file: it ends at a line break, and dies of a path that leads upwards."""
-    return (
-        bool(name) and len(name) < 4_000 and not {"\n", "\0"} & set(name) and ":../" not in name and ":./" not in name
-    )
+    def _failure(self, verb: str, said: str, code: int) -> GitFailed:
+        lowered = said.lower()
+        first = next((line.strip() for line in said.splitlines() if line.strip()), f"exit {code}")
+        if "dubious ownership" in lowered:
+            return GitFailed(
+                "git refuses it: another user owns the folder (dubious ownership)",
+                f"if you trust it: git config --global --add safe.directory {self.root}",
+            )
+        if "not a git repository" in lowered:
+            return GitFailed("not a git repository")
+        if "bad config" in lowered:
+            return GitFailed(f"git cannot read its configuration: {first[:160]}")
+        if "unable to read" in lowered or "missing" in lowered or "promisor" in lowered or "could not fetch" in lowered:
+            return GitFailed(f"git {verb}: objects are missing here (a partial or damaged clone): {first[:120]}")
+        return GitFailed(f"git {verb} failed: {first[:160]}")
 
 
-def _discard(stream: IO[bytes], size: int) -> None:
-    while size > 0 and (piece := stream.read(min(size, 1 << 20))):
-        size -= len(piece)
+class _Answers:
+    """What a cat-file prints, read with a time limit: a repository can make git wait for ever."""
+
+    def __init__(self, process: subprocess.Popen[bytes], timeout: float) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._timeout = process, timeout
+        self._questions, self._stream = process.stdin, process.stdout
+        self._poll = select.poll()
+        self._poll.register(self._stream, select.POLLIN)
+        self._read = bytearray()
+
+    def ask(self, questions: bytes) -> None:
+        self._questions.write(questions)
+
+    def line(self) -> bytes:
+        while (end := self._read.find(b"\n")) < 0:
+            self._more()
+        return self._take(end + 1)
+
+    def blob(self, head: bytes, limit: int) -> bytes | None:
+        """The object that a line announces; None when it is missing, no blob, or larger than the limit."""
+        parts = head.split()
+        if not _is_found(parts):
+            return None
+        size = int(parts[2]) + 1
+        if parts[1] == b"blob" and size <= limit + 1:
+            while len(self._read) < size:
+                self._more()
+            return self._take(size)[:-1]
+        while size:
+            if not self._read:
+                self._more()
+            size -= len(self._take(min(size, len(self._read))))
+        return None
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(memoryview(self._read)[:size])
+        del self._read[:size]
+        return taken
+
+    def _more(self) -> None:
+        if not self._poll.poll(self._timeout * 1000):
+            raise TimeoutError
+        piece = os.read(self._stream.fileno(), 1 << 16)
+        if not piece:
+            raise GitFailed("git cat-file ended early: the repository cannot be read")
+        self._read += piece
+
+    def close(self) -> None:
+        for stream in (self._questions, self._stream):
+            with suppress(OSError):
+                stream.close()
+        self._process.kill()
+        self._process.wait()
 
 
-def _environment() -> dict[str, str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return environment | {
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_PAGER": "cat",
-        "LC_ALL": "C",
-    }
+def _is_found(parts: Sequence[bytes]) -> bool:
+    """Whether a line of cat-file, in its parts, announces an object."""
+    return len(parts) == 3 and parts[2].isdigit() and parts[1] in _TYPES
 
 
-def _failure(verb: str, said: str, code: int) -> GitFailed:
-    lowered = said.lower()
-    first = next((line.strip() for line in said.splitlines() if line.strip()), f"exit {code}")
-    if "dubious ownership" in lowered:
-        return GitFailed(
-            "git refuses it: another user owns the folder (dubious ownership)",
-            "if you trust it: git config --global --add safe.directory FOLDER",
-        )
-    if "not a git repository" in lowered:
-        return GitFailed("not a git repository")
-    if "unable to read" in lowered or "missing" in lowered or "promisor" in lowered or "could not fetch" in lowered:
-        return GitFailed(f"git {verb}: objects are missing here (a partial or damaged clone): {first[:120]}")
-    return GitFailed(f"git {verb} failed: {first[:160]}")
+def _portions(names: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
+    """Names with the lines that ask for them, some at a time."""
+    some: list[tuple[str, bytes]] = []
+    size = 0
+    for name in names:
+        question = _question(name)
+        if len(some) == _AT_ONCE or size + len(question) > _PORTION:
+            yield some
+            some, size = [], 0
+        some.append((name, question))
+        size += len(question)
+    if some:
+        yield some
+
+
+def _question(name: str) -> bytes:
+    """The line that asks for a name. Cat-file ends a name at a line break, and dies of a path that leads upwards."""
+    if name and "\n" not in name and "\0" not in name and ":../" not in name and ":./" not in name:
+        with suppress(UnicodeEncodeError):
+            question = name.encode("utf-8", "surrogateescape") + b"\n"
+            if len(question) <= _PORTION:
+                return question
+    return b"?\n"
