@@ -21,6 +21,7 @@ import pytest
 from tests.helpers import Place, a_card, a_handoff, git_repo, tree
 from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
 from truekeep.cli import run
+from truekeep.repo import Git
 from truekeep.verify.kept import Checked
 from truekeep.verify.verdict import Verdict
 
@@ -87,11 +88,6 @@ SOUND = {
     "docs/guide.md": "confirmed",
 }
 THERE = frozenset({"src/app.py", "src/core/modern.py", "src/core", "docs/guide.md", "Makefile"})
-
-
-def not_yet(reason: str) -> pytest.MarkDecorator:
-    """A defect that is known: the test passes when it is mended, and says so by failing until the mark is taken off."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 class Said(NamedTuple):
@@ -379,7 +375,6 @@ def test_m1_a_memory_that_names_the_folder_is_told_what_is_wrong_with_it(
     assert any(str(place.repo) in why and wanted[damage.__name__] in why for why in found.problems), found.problems
 
 
-@not_yet("checkouts: a folder that git refuses has no remote's name, so no memory that names the remote finds it")
 @pytest.mark.usefixtures("path_again")
 @pytest.mark.parametrize("damage", [no_git_program, break_config, break_version], ids=lambda damage: damage.__name__)
 def test_m1_a_memory_that_names_the_remote_is_told_what_is_wrong_with_the_folder(
@@ -403,7 +398,6 @@ def test_m1_no_git_is_said_on_the_command_line(place: Place, monkeypatch: pytest
     assert set(truekeep(place, "verify", "--json").claims.values()) == {"unverifiable"}
 
 
-@not_yet("Truth.belongs: with --repo on a broken checkout no memory belongs to it, and nothing is said")
 @pytest.mark.usefixtures("path_again")
 @pytest.mark.parametrize("damage", [no_git_program, empty_git, break_config], ids=lambda damage: damage.__name__)
 def test_m1_a_checkout_that_was_named_and_cannot_be_read_is_not_passed_over(
@@ -414,6 +408,38 @@ def test_m1_a_checkout_that_was_named_and_cannot_be_read_is_not_passed_over(
     damage(place)
     said = truekeep(place, "verify", "--repo", str(place.repo))
     assert said.code != 0 or "not" in said.out.partition(":")[2], said.out
+
+
+@pytest.mark.usefixtures("path_again")
+@pytest.mark.parametrize("damage", [no_git_program, empty_git, break_config], ids=lambda damage: damage.__name__)
+def test_m1_a_named_checkout_that_no_memory_can_be_about_is_an_error(
+    place: Place, damage: Callable[[Place], None]
+) -> None:
+    begin(place.repo)
+    a_memory(place, BODY.format(first="1234567"), repository="github.com/me/other")
+    damage(place)
+    said = truekeep(place, "verify", "--repo", str(place.repo))
+    assert said.code == 3
+    assert "cannot be read" in said.err
+
+
+def test_m1_a_folder_that_git_refuses_is_known_by_its_remote_whatever_it_is_called(tmp_path: Path) -> None:
+    begin(tmp_path / "odd")
+    git(tmp_path / "odd", "config", "core.repositoryformatversion", "99")
+    (found,) = find_checkouts([tmp_path / "odd"], NoAnswers())
+    assert found.names == (REPOSITORY, "odd")
+    assert "version" in found.problem
+    assert choose_checkout(REPOSITORY, [found]) is found
+    assert choose_checkout("github.com/me/odd", [found]) is None, "it says what it is"
+
+
+def test_m1_a_folder_that_git_refuses_is_chosen_by_its_name_only_if_nothing_else_is() -> None:
+    refused = a_checkout("/r/app", problem="not a git repository")
+    sound_one = a_checkout("/r/clone", REPOSITORY)
+    assert choose_checkout(REPOSITORY, [refused]) is refused
+    assert choose_checkout(REPOSITORY, [refused, sound_one]) is sound_one
+    assert choose_checkout("github.com/me/apple", [refused]) is None
+    assert choose_checkout(REPOSITORY, [a_checkout("/r/app")]) is None, "git reads it, and it has no such remote"
 
 
 def test_m1_a_folder_without_git_is_unverifiable(place: Place, tmp_path: Path) -> None:
@@ -428,7 +454,6 @@ def test_m1_a_folder_without_git_is_unverifiable(place: Place, tmp_path: Path) -
     assert "git" in refused.err
 
 
-@not_yet("repo.Git: git goes up to the next repository; GIT_CEILING_DIRECTORIES is not set")
 def test_m1_a_broken_checkout_inside_another_repository_is_not_answered_for_by_it(place: Place) -> None:
     """Git looks for a repository further up; what it finds there is not the one that was asked about."""
     outer = place.base
@@ -505,7 +530,6 @@ def test_m2_a_shallow_clone_calls_nothing_gone(place: Place) -> None:
         assert told["src/dead.py"].reason == told["1234567abcdef"].reason == "incomplete"
 
 
-@not_yet("past: history and answers are kept by HEAD alone, and a deeper clone has the same HEAD")
 def test_m2_a_shallow_clone_that_is_deepened_is_asked_again(place: Place) -> None:
     first = rotten(place)
     clone(place, "--depth", "1", keep=True)
@@ -526,10 +550,6 @@ def apart(place: Place, *arguments: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
-PROMISED = "repo.Git._ask: cat-file dies of a promised blob that is missing, and GitFailed escapes from _seen_then"
-
-
-@not_yet(PROMISED)
 @pytest.mark.parametrize("filtered", ["blob:none", "tree:0"])
 def test_m2_a_partial_clone_calls_nothing_gone_and_fetches_nothing(place: Place, filtered: str) -> None:
     rotten(place)
@@ -547,6 +567,17 @@ def test_m2_a_partial_clone_calls_nothing_gone_and_fetches_nothing(place: Place,
     assert told["src/dead.py"] == told["old_helper"] == "unverifiable"
 
 
+def test_m2_reading_a_partial_clone_leaves_no_folder_behind(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rotten(place)
+    clone(place, "--filter=blob:none")
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    assert apart(place, "verify", "--json").claims["src/app.py"] == "confirmed"
+    assert not list((tmp_path / "temporary").iterdir())
+
+
 def test_m2_a_partial_and_sparse_clone_calls_nothing_gone(place: Place) -> None:
     """Neither on disk nor in git: what such a file holds, nobody here knows."""
     rotten(place)
@@ -558,11 +589,23 @@ def test_m2_a_partial_and_sparse_clone_calls_nothing_gone(place: Place) -> None:
         assert told["load_config"] == "unverifiable"
 
 
-@not_yet("repo.Git._ask: the pipes of a cat-file that died stay open")
 def test_m2_a_git_that_dies_leaves_nothing_open(place: Place) -> None:
     rotten(place)
     clone(place, "--filter=blob:none", "--sparse")
     assert "ResourceWarning" not in apart(place, "verify", "--json").err
+
+
+def test_m2_what_was_not_found_in_a_damaged_clone_is_looked_for_when_it_is_mended(place: Place) -> None:
+    first = rotten(place)
+    kept = place.base / "kept"
+    shutil.copytree(place.repo / ".git" / "objects", kept)
+    for revision in (f"{first}:src/app.py", f"{first}:src/dead.py"):
+        lose(place, revision)
+    damaged = words(checked(place))
+    assert damaged["old_helper"] == damaged["DEAD_SETTING"] == "unverifiable"
+    shutil.copytree(kept, place.repo / ".git" / "objects", dirs_exist_ok=True)
+    mended = words(checked(place))
+    assert mended["old_helper"] == mended["DEAD_SETTING"] == "gone"
 
 
 def test_m2_a_missing_blob_costs_only_what_it_would_have_said(place: Place) -> None:
@@ -589,7 +632,8 @@ def test_m2_a_blob_that_is_missing_for_a_rename_does_not_make_a_deletion_of_it(p
     assert words(checked(place)) == {"src/big.py": "moved"}
     lose(place, "HEAD~1:src/big.py")
     forget(place)
-    assert_sober(place, checked(place))
+    for _ in range(2):
+        assert_sober(place, checked(place))
 
 
 def test_m2_an_older_rename_beyond_a_missing_blob_is_no_deletion(place: Place) -> None:
@@ -620,7 +664,7 @@ def test_m2_a_missing_tree_or_commit_makes_nothing_gone(place: Place, revision: 
 @pytest.mark.parametrize(
     "revision",
     [
-        pytest.param("HEAD~1^{tree}", marks=not_yet("things._no_commit: a damaged clone may miss commits, too")),
+        "HEAD~1^{tree}",
         "HEAD~1",
         "HEAD",
     ],
@@ -631,7 +675,19 @@ def test_m2_a_commit_is_not_gone_where_objects_are_missing(place: Place, revisio
     assert words(checked(place))["1234567abcdef"] != "gone"
 
 
-@not_yet("tree.read_state: a HEAD that cannot be read is taken for no commits")
+def test_m2_a_commit_is_not_gone_where_an_older_one_is_missing(place: Place) -> None:
+    """Even if nothing but that commit is asked for."""
+    rotten(place)
+    for number in range(3):
+        write(place.repo, "docs/guide.md", f"# Guide {number}\n")
+        commit(place.repo, day=LATER)
+    a_memory(place, "It came with commit 1234567abcdef.\n")
+    assert words(checked(place)) == {"1234567abcdef": "gone"}
+    lose(place, "HEAD~3")
+    forget(place)
+    assert words(checked(place)) == {"1234567abcdef": "unverifiable"}
+
+
 @pytest.mark.parametrize("revision", ["HEAD~1", "HEAD"])
 def test_m2_a_damaged_history_is_not_called_an_empty_one(place: Place, revision: str) -> None:
     rotten(place)
@@ -778,13 +834,11 @@ def test_m5_dubious_ownership_is_unverifiable_with_the_hint(foreign: Place, own_
     assert tree(foreign.repo, skip=()) == before
 
 
-@not_yet("cli.verify._show_reasons: the hint is cut off at 110 characters")
 def test_m5_the_hint_is_in_the_short_summary_too(foreign: Place) -> None:
     a_memory(foreign, BODY.format(first="1234567"), repository="app")
     assert "safe.directory" in truekeep(foreign, "verify").out
 
 
-@not_yet("checkouts: a folder that git refuses has no remote's name, so no memory that names the remote finds it")
 def test_m5_the_hint_reaches_a_memory_that_names_the_remote(foreign: Place, own_home: Path) -> None:
     found = checked(foreign)
     assert_unverifiable(found)
@@ -822,7 +876,6 @@ def with_submodule(place: Place) -> None:
     a_memory(place, body, day=AFTER)
 
 
-@not_yet("paths, lines: what is under a submodule is judged by the history of the repository around it")
 def test_m6_a_submodule_is_a_name_and_nothing_inside_is_invented(place: Place) -> None:
     with_submodule(place)
     found = checked(place)
@@ -832,7 +885,6 @@ def test_m6_a_submodule_is_a_name_and_nothing_inside_is_invented(place: Place) -
     assert told["inner_function"] == told["vendor/inner/lib/missing.py"] == "unverifiable"
 
 
-@not_yet("paths, lines: what is under a submodule is judged by the history of the repository around it")
 def test_m6_a_submodule_that_is_not_checked_out_says_nothing_about_its_files(place: Place) -> None:
     with_submodule(place)
     git(place.repo, "submodule", "deinit", "-q", "-f", "--all")
@@ -860,9 +912,7 @@ def test_m6_paths_that_a_sparse_checkout_leaves_out_are_known(place: Place, cone
     assert told["src/legacy.py"].place == "src/core/modern.py"
 
 
-@pytest.mark.parametrize(
-    "cone", [True, pytest.param(False, marks=not_yet("world.manifests: one that is left out is not read from git"))]
-)
+@pytest.mark.parametrize("cone", [True, False])
 def test_m6_a_sparse_checkout_says_what_a_whole_one_says(place: Place, cone: bool) -> None:
     first = rotten(place)
     whole = checked(place)
@@ -1083,6 +1133,42 @@ def test_m7_a_branch_that_moves_on_is_read_from_where_it_was(place: Place) -> No
     assert checked(place).verdicts == warm.verdicts
 
 
+def test_m7_an_old_name_is_followed_whenever_the_memory_was_edited(place: Place) -> None:
+    """Renames and deletions long before the memory's day, in several steps, of files and of folders."""
+    begin(place.repo)
+    for number in range(3):
+        write(place.repo, f"lib/old/part{number}.py", f"def part_{number}():\n    return 'its own body {number}'\n")
+    commit(place.repo, day="2026-10-02")
+    git(place.repo, "mv", "src/legacy.py", "src/middle.py")
+    git(place.repo, "mv", "lib/old", "lib/middle")
+    commit(place.repo, day="2026-10-03")
+    git(place.repo, "mv", "src/middle.py", "src/modern.py")
+    git(place.repo, "mv", "lib/middle", "lib/new")
+    commit(place.repo, day="2026-10-04")
+    git(place.repo, "rm", "-q", "src/dead.py")
+    commit(place.repo, day="2026-10-05")
+    write(place.repo, "docs/guide.md", "# Guide\n")
+    commit(place.repo, day=AFTER)
+    a_memory(
+        place,
+        "It starts in `src/legacy.py`, by `legacy_main()` in `src/legacy.py:1`; see `lib/old/part1.py`.\n"
+        "Parts are in `lib/old/`, settings in `src/dead.py`; `docs/guide.md` is new, `src/never.py` is not.\n",
+        day=LATER,
+    )
+    told = by_text(checked(place))
+    assert {text: verdict.place for text, verdict in told.items() if verdict.verdict == "moved"} == {
+        "src/legacy.py": "src/modern.py",
+        "src/legacy.py:1": "src/modern.py:1",
+        "lib/old/part1.py": "lib/new/part1.py",
+        "lib/old/": "lib/new",
+        "legacy_main": "src/modern.py:1",
+    }
+    assert (told["src/dead.py"].reason, told["src/dead.py"].day) == ("deleted", "2026-10-05")
+    assert told["src/never.py"].reason == "never-seen"
+    (place.repo / "docs/guide.md").unlink()
+    assert by_text(checked(place))["docs/guide.md"].reason == "deleted-here"
+
+
 # --- M8: no time left ------------------------------------------------------------------------------------------------
 
 
@@ -1099,7 +1185,6 @@ def test_m8_a_recall_without_time_says_unchecked_and_never_gone(place: Place) ->
     assert after.checked_at
 
 
-@not_yet("check._compare: OutOfTime escapes from _seen_then, and search and get break")
 def test_m8_a_recall_whose_time_runs_out_anywhere_still_answers(place: Place) -> None:
     """Wherever the clock stops it: what was found is told or nothing is, and nothing breaks."""
     first = rotten(place)
@@ -1112,6 +1197,21 @@ def test_m8_a_recall_whose_time_runs_out_anywhere_still_answers(place: Place) ->
         for verdict in told.verdicts:
             assert verdict.verdict in (wanted[verdict.claim.text], "unverifiable"), verdict
         forget(place)
+
+
+def test_m8_many_long_questions_are_asked_in_portions(place: Place) -> None:
+    """Neither side may wait for the other to read: long names fill a pipe long before forty of them do."""
+    first = begin(place.repo)
+    asked = Git(str(place.repo), timeout=5)
+    names = [f"{first}:{'x' * 3_900}{number}" for number in range(120)]
+    assert {kind for _, _, kind in asked.infos([*names, "y" * 10_000])} == {""}
+    names = [f"{first}:src/app.py", first, "nothing", "", "a\nb", f"{first}:docs/guide.md"]
+    found = dict(asked.blobs(names, limit=1_000))
+    assert found == dict.fromkeys(names) | {names[0]: APP.encode(), names[-1]: b"# Guide\n\nRead on.\n"}
+    assert next(iter(asked.blobs(names[:1], limit=10)))[1] is None
+    assert next(iter(asked.blobs(names, limit=1_000)))[1] == APP.encode(), "and the rest is left"
+    assert [data for _, data in asked.blobs(names[-1:], limit=1_000)] == [found[names[-1]]]
+    asked.close()
 
 
 # --- M13 and odd names -----------------------------------------------------------------------------------------------
@@ -1161,7 +1261,7 @@ def an_odd_repository(place: Place, names: tuple[bytes, ...]) -> dict[str, str]:
     "names",
     [
         pytest.param(TERMINAL, id="terminal"),
-        pytest.param(UNDECODABLE, id="undecodable", marks=not_yet("store: a path that is no UTF-8 reaches SQLite")),
+        pytest.param(UNDECODABLE, id="undecodable"),
     ],
 )
 def test_m13_files_of_odd_names_are_files_like_others_and_shown_escaped(place: Place, names: tuple[bytes, ...]) -> None:

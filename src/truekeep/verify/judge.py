@@ -13,7 +13,7 @@ from truekeep.claim import Claim
 from truekeep.claims.shapes import TOOLS
 from truekeep.repo import GitFailed
 from truekeep.verify.lines import check_line
-from truekeep.verify.paths import check_path, find_place
+from truekeep.verify.paths import check_path, unknown_path
 from truekeep.verify.symbols import Symbols
 from truekeep.verify.things import (
     check_bundle,
@@ -59,13 +59,13 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     try:
         found.update(check_commits(world, by_kind["commit"]))
     except GitFailed as error:
-        found.update({id(item): unverifiable(item, "git-failed", error.why) for item in by_kind["commit"]})
+        found.update({id(item): _unanswered(item, error) for item in by_kind["commit"]})
     found.update(check_units(world, by_kind["unit"]))
     found.update(check_ports(world, by_kind["port"], units))
     found.update(check_containers(world, by_kind["container"]))
     found.update(check_urls(world, by_kind["url"]))
+    _prime_paths(world, questions)
     found.update(_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
-    _prime_paths(world, [*by_kind["path"], *by_kind["directory"]])
     for kind, check in _ONE_BY_ONE.items():
         for question in by_kind[kind]:
             found[id(question)] = _guarded(check, world, question)
@@ -106,47 +106,36 @@ def _load_history(world: World, questions: Sequence[Question]) -> None:
 
 def _prime_paths(world: World, questions: Sequence[Question]) -> None:
     """Ask once for all paths that neither the checkout nor its history knows whether another branch has them."""
-    names = []
-    for question in questions:
-        claim = question.claim
-        if claim.is_weak or claim.name.startswith(("/", "~")) or "/" not in claim.name:
-            continue
-        try:
-            if find_place(world, claim.name, question) is None:
-                names.append(claim.name)
-        except OutOfTime:
-            return
-    world.prime_elsewhere(names)
+    try:
+        world.prime_elsewhere([name for question in questions if (name := unknown_path(world, question))])
+    except OutOfTime:
+        return
 
 
 def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
     questions = [question for question in questions if not _is_of_another(world, question.claim)]
     if not questions:
         return {}
-    symbols = Symbols(world, questions)
     found: dict[int, Verdict | None] = {}
     missing = []
-    for question in questions:
-        claim = question.claim
-        is_symbol = claim.kind in ("symbol", "method") or (claim.kind == "env" and claim.place)
-        verdict = symbols.check_now(question) if is_symbol else None
-        if verdict is None:
-            missing.append(question)
-        else:
-            found[id(question)] = verdict
     try:
+        symbols = Symbols(world, questions)
+        for question in questions:
+            claim = question.claim
+            is_symbol = claim.kind in ("symbol", "method") or (claim.kind == "env" and claim.place)
+            verdict = symbols.check_now(question) if is_symbol else None
+            if verdict is None:
+                missing.append(question)
+            else:
+                found[id(question)] = verdict
         symbols.prepare_past(missing)
-    except OutOfTime:
-        for question in missing:
-            found[id(question)] = unverifiable(question, "out-of-time", "not found in the time that was given")
-        return found
+    except (OutOfTime, GitFailed) as error:
+        return {id(item): found.get(id(item)) or _unanswered(item, error) for item in questions}
     for question in missing:
         try:
             found[id(question)] = symbols.check_past(question)
-        except OutOfTime:
-            found[id(question)] = unverifiable(question, "out-of-time", "not found in the time that was given")
-        except GitFailed as error:
-            found[id(question)] = unverifiable(question, "git-failed", error.why)
+        except (OutOfTime, GitFailed) as error:
+            found[id(question)] = _unanswered(question, error)
     return found
 
 
@@ -160,8 +149,12 @@ def _guarded(check: object, world: World, question: Question) -> Verdict | None:
     assert callable(check)
     try:
         verdict: Verdict | None = check(world, question)
-    except OutOfTime:
-        return unverifiable(question, "out-of-time", "not found in the time that was given")
-    except GitFailed as error:
-        return unverifiable(question, "git-failed", error.why)
+    except (OutOfTime, GitFailed) as error:
+        return _unanswered(question, error)
     return verdict
+
+
+def _unanswered(question: Question, error: OutOfTime | GitFailed) -> Verdict:
+    if isinstance(error, GitFailed):
+        return unverifiable(question, "git-failed", str(error))
+    return unverifiable(question, "out-of-time", "not found in the time that was given")

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from truekeep.verify.facts import language_for
-from truekeep.verify.paths import Place, find_place
+from truekeep.verify.paths import Place, find_place, unread
 from truekeep.verify.source import clean
 from truekeep.verify.tree import LARGEST, Outline, PastTree, digest_in, outline_of
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
@@ -37,6 +37,8 @@ class Found(NamedTuple):
 
 def check_line(world: World, question: Question) -> Verdict | None:
     claim = question.claim
+    if through := world.now.behind(claim.place):
+        return None if claim.is_weak else unread(question, through)
     place = find_place(world, claim.place, question)
     if place is None and claim.place in world.now.deleted:
         return gone(question, "deleted-here", f"{claim.place} is deleted in the work tree", rank=CODE, dirty=True)
@@ -119,7 +121,7 @@ def _text_then(world: World, question: Question, path: str) -> list[str] | None:
     names = [f"{commit.id}:{claim.place}"]
     if path:
         names += [f"{commit.id}:{world.past.name_then(path, commit.at)}", f"{commit.id}:{path}"]
-    for _, data in world.git.blobs(list(dict.fromkeys(names)), limit=LARGEST):
+    for _, data in list(world.git.blobs(list(dict.fromkeys(names)), limit=LARGEST)):
         if data is not None and claim.first <= len(_lines(data)):
             return _lines(data)
     return None

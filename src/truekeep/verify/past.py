@@ -7,18 +7,23 @@ records are read once, newest first, as far back as a question needs, and later 
 from __future__ import annotations
 
 import json
+import os
+import re
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
+from truekeep.verify.kept import stamp_of
 from truekeep.verify.store import Store, StoreLost
 from truekeep.verify.tree import LARGEST, OutOfTime, PastTree, State, read_file, read_past
 
 _DAY = 86_400
 _NEVER = 1 << 60
 _STEPS = 60  # renames that one path is followed through
+_ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 # Where to look for something that has no date: so many commits back, then so many days.
 _BACK = (1, 2, 4, 8, 16, 32, 64, 128)
 _AGES = (
@@ -51,13 +56,17 @@ class Past:
 
     def __init__(self, git: Git, store: Store, state: State, *, deadline: float | None = None) -> None:
         self.git, self.store, self.state, self.deadline = git, store, state, deadline
-        self.key = state.git_dir
+        # A shallow clone may be deepened while its HEAD stays: what was not found in it may be found then.
+        reach = stamp_of(state.common_dir, "shallow") if state.is_shallow else ""
+        self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
         self._trees: dict[str, PastTree] = {}
         self._files: dict[str, PastTree] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
         self._added: dict[str, list[str]] = {}
+        self._renamed: dict[str, dict[str, str]] = {}
         self.problem = ""  # why history could not be read, for people
+        self._is_partial = state.is_lazy  # something of it was not read: what was not found may be there
 
     def _check_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -76,7 +85,8 @@ class Past:
         if known is None:
             line = self._main_line_at(at)
             known = f"{line[0]} {line[1]}" if line else ""
-            self.store.remember(key, known)
+            if not self.problem:
+                self.store.remember(key, known)
         if not known:
             return None
         oid, _, seconds = known.partition(" ")
@@ -102,6 +112,11 @@ class Past:
             return []
         return [(oid, int(seconds)) for seconds, _, oid in (line.partition(" ") for line in raw)]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every commit can be read, back to the first one."""
+        return self.state.is_whole and bool(self._main_line) and not self.problem
+
     def oldest(self) -> int:
         return self._main_line[-1][1] if self._main_line else 0
 
@@ -112,6 +127,8 @@ class Past:
         return int(self.store.answer(f"never {self.key} {name}") or 0)
 
     def remember_never(self, names: Iterable[str]) -> None:
+        if self._is_partial or self.problem:
+            return
         with self.store.transaction():
             for name in names:
                 self.store.remember(f"never {self.key} {name}", str(self.state.head_at))
@@ -121,7 +138,8 @@ class Past:
         return self.store.answer(f"was {self.key} {commit} {name}")
 
     def remember_was(self, name: str, commit: str, seen: str) -> None:
-        self.store.remember(f"was {self.key} {commit} {name}", seen)
+        if seen or not self._is_partial:
+            self.store.remember(f"was {self.key} {commit} {name}", seen)
 
     # Files.
 
@@ -157,6 +175,7 @@ class Past:
 
     def _append(self, revisions: str, *, since: int, keep: bool) -> None:
         rows, failure = self._log(revisions, "-M", "-l2000", "--diff-filter=DR", since=since)
+        is_sound = failure is None
         if failure is not None:
             # A blob is missing somewhere back there. What was deleted before is still known, only not where to.
             until = f"--until=@{rows[-1][0] if rows else self.state.head_at}"
@@ -169,6 +188,9 @@ class Past:
             if not keep:
                 self.store.run("DELETE FROM step WHERE repository = ?", (self.key,))
             self.store.many("INSERT INTO step VALUES (?, ?, ?, ?, ?)", [(self.key, *row) for row in rows])
+            if not is_sound:  # to be read again next time
+                self.store.run("DELETE FROM history WHERE repository = ?", (self.key,))
+                return
             self.store.run(
                 "INSERT INTO history VALUES (?, ?, ?) ON CONFLICT (repository)"
                 " DO UPDATE SET newest = excluded.newest, since = min(since, excluded.since)",
@@ -201,6 +223,7 @@ class Past:
             # A commit may be older than the merge that brought it: then it counts all the same.
             when, last, new = later[0] if later else rows[-1]
             at = max(when, at or when)
+            new = _real(new)
             trail = Trail(new, Commit(last, when), new or current)
             current = new or current
             if new and new in alive:
@@ -208,6 +231,34 @@ class Past:
         if trail is not None and trail.path:
             return Trail("", trail.commit, trail.path)
         return trail
+
+    def trace(self, path: str, is_there: Callable[[str], bool]) -> Trail | None:
+        """Where a file or folder went before the records begin: from the last commit that touched it, step by step.
+
+        None when this branch never had it. Each step is a walk through history, so ask only for what had one.
+        """
+        current, trail = path, None
+        for _ in range(_STEPS):
+            commit = self.last_touch(current)
+            new = _went(current, self._renames(commit.id)) if commit is not None else None
+            if commit is None or new is None:
+                break
+            trail = Trail(new, commit, new or current)
+            if not new or is_there(new):
+                return trail
+            current = new
+        return trail and Trail("", trail.commit, trail.last)
+
+    def _renames(self, commit: str) -> dict[str, str]:
+        """What a commit renamed, old to new; an empty text for what it deleted."""
+        if commit not in self._renamed:
+            self._check_time()
+            rows, failure = self._log(commit, "--no-walk", "-M", "-l2000", "--diff-filter=DR", since=0)
+            if failure is not None:
+                self.problem = failure.why
+                raise failure
+            self._renamed[commit] = {old: new for _, _, old, new in rows}
+        return self._renamed[commit]
 
     def name_then(self, path: str, at: int) -> str:
         """What a file of today was called at that time."""
@@ -221,7 +272,7 @@ class Past:
             row = next((row for row in rows if limit is None or row[0] < limit), None)
             if row is None:
                 return current
-            current, limit = row[1], row[0]
+            current, limit = _real(row[1]), row[0]
         return current
 
     def under(self, folder: str, since: int | None) -> list[str]:
@@ -231,7 +282,7 @@ class Past:
             "SELECT DISTINCT old FROM step WHERE repository = ? AND old > ? AND old < ? AND at >= ? LIMIT 400",
             (self.key, f"{folder}/", f"{folder}0", (since or 0) - _DAY),
         )
-        return [row[0] for row in rows]
+        return [_real(row[0]) for row in rows]
 
     def with_name(self, name: str, since: int | None) -> list[str]:
         """Every path of the records that ends in this file name."""
@@ -240,7 +291,7 @@ class Past:
             "SELECT DISTINCT old FROM step WHERE repository = ? AND (old = ? OR old LIKE ? ESCAPE '\\') LIMIT 20",
             (self.key, name, "%/" + name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")),
         )
-        return [row[0] for row in rows]
+        return [_real(row[0]) for row in rows]
 
     def left(self, path: str) -> Commit | None:
         """The last commit that took a path away, by renaming or deleting it."""
@@ -283,13 +334,15 @@ class Past:
         asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
         found: dict[str, Commit] = {}
         for first in range(0, len(asked), 400):
+            self._check_time()
             some = asked[first : first + 400]
             try:
                 raw = self.git.run(
                     "log", "--all", "--no-show-signature", "--no-renames", "--name-only", "-z", "--format=%x02%H %ct",
                     "--", *some, timeout=60,
                 )  # fmt: skip
-            except GitFailed:
+            except GitFailed as error:
+                self.problem = error.why
                 continue
             commit = Commit("", 0)
             for item in raw.split(b"\0"):
@@ -337,6 +390,7 @@ class Past:
             if len(self._trees) >= 4:
                 self._trees.pop(next(iter(self._trees)))
             self._trees[commit] = tree
+            self._is_partial |= tree.is_partial
         return tree
 
     def checkpoints(self) -> list[Commit]:
@@ -350,7 +404,8 @@ class Past:
         if known is not None:
             return [Commit(oid, at) for oid, at in json.loads(known)]
         found = self._find_checkpoints()
-        self.store.remember(key, json.dumps(found))
+        if not self.problem:
+            self.store.remember(key, json.dumps(found))
         return found
 
     def _find_checkpoints(self) -> list[Commit]:
@@ -468,6 +523,25 @@ def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
             yield at, commit, old, _shown(next(items, b""))
 
 
+def _went(path: str, renames: Mapping[str, str]) -> str | None:
+    """Where a commit took a file, or what was in a folder; empty: nowhere, it is deleted. None: it left it alone."""
+    if path in renames:
+        return renames[path]
+    inside = {old[len(path) :]: new for old, new in renames.items() if old.startswith(f"{path}/")}
+    if not inside:
+        return None
+    heirs = Counter(new[: -len(tail)] for tail, new in inside.items() if new.endswith(tail))
+    heir, count = heirs.most_common(1)[0] if heirs else ("", 0)
+    return heir if count * 5 >= sum(map(bool, inside.values())) * 3 else ""
+
+
 def _shown(raw: bytes) -> str:
-    """A path as text that a database takes; one that is no UTF-8 will simply match nothing."""
-    return raw.decode("utf-8", "backslashreplace")
+    """A path as a checkout has it, with escapes for bytes that are no text."""
+    return os.fsdecode(raw)
+
+
+def _real(stored: str) -> str:
+    """A path out of the store, which writes those escapes in letters."""
+    if "\\udc" not in stored:
+        return stored
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), stored)

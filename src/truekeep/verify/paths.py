@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from typing import NamedTuple
 
 from truekeep.verify.past import Trail
@@ -48,16 +50,46 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return gone(question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last)
     if name in world.now.deleted or _was_folder(world, name):
         return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, dirty=True)
-    return _missing(world, question, name, is_folder=is_folder)
+    verdict = _missing(world, question, name, is_folder=is_folder)
+    return verdict and verdict._replace(why=verdict.why + _on_letters(name))
 
 
 def find_place(world: World, name: str, question: Question) -> Place | None:
     """Where a path is; None when neither the checkout nor its history knows it."""
+    return _known_place(world, name, question) or _old_name(world, name, question)
+
+
+def _known_place(world: World, name: str, question: Question) -> Place | None:
+    """Where a path is by the checkout, and by the records since the memory's day."""
     key = (name, question.written_at, question.claim.is_weak)
     known = _cache(world)
     if key not in known:
         known[key] = _find_place(world, name, question)
     return known[key]
+
+
+def unknown_path(world: World, question: Question) -> str:
+    """The path of a claim, if nothing is known of it yet and all of history is to be asked; empty otherwise."""
+    claim = question.claim
+    name = claim.name if claim.kind in ("path", "directory") else claim.place
+    if not _is_relative(name) or claim.is_weak or _known_place(world, name, question) is not None:
+        return ""
+    return name.strip("/")
+
+
+def _is_relative(name: str) -> bool:
+    return bool(name) and not name.startswith(("/", "~")) and ".." not in name.split("/")
+
+
+def _old_name(world: World, name: str, question: Question) -> Place | None:
+    """A file that had gone before the memory's day: an edit gives a memory a new day, and its old names stay."""
+    path, now = name.strip("/"), world.now
+    if question.written_at is None or question.claim.is_weak or not _is_relative(name) or now.behind(path):
+        return None
+    if world.elsewhere(path) is None:
+        return None
+    trail = world.past.trace(path, lambda other: now.has(other) or now.has_folder(other))
+    return Place(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
 
 
 def _cache(world: World) -> dict[tuple[str, int | None, bool], Place | None]:
@@ -77,6 +109,8 @@ def _find_place(world: World, name: str, question: Question) -> Place | None:
     is_bare = "/" not in bare
     if not is_bare and ".." not in bare.split("/") and _on_disk(world, bare):
         return Place(bare)
+    if now.behind(bare):
+        return None  # not for this repository's history to say
     if is_bare:
         return _bare_place(world, bare, question)
     trail = world.past.follow(bare, question.written_at, now.position)
@@ -161,7 +195,8 @@ def _moved_folder(world: World, folder: str, question: Question) -> Place | None
 
 def _in_head(world: World, question: Question, path: str) -> Verdict | None:
     """A file that HEAD has and the work tree has not: moved or deleted, and not committed."""
-    oid = world.past.oids([f"HEAD:{path}"]).get(f"HEAD:{path}") if world.now.state.head and path else None
+    head = world.now.state.head
+    oid = world.past.oids([f"{head}:{path}"]).get(f"{head}:{path}") if head and path else None
     if oid is None:
         return None
     heirs = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
@@ -266,14 +301,16 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
     if claim.is_weak:
         return None
+    if through := now.behind(bare):
+        return unread(question, through)
     near = tuple(now.by_name.get(parts[-1], ())[:5])
-    if not now.state.head:
+    if not now.state.head and now.state.is_whole:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
+    other = world.elsewhere(bare)
     if not world.is_complete or not now.state.is_whole or world.past.problem:
         return unverifiable(
             question, "incomplete", "not here, but this clone does not have everything", candidates=near
         )
-    other = world.elsewhere(bare)
     if other is not None:
         if world.past.last_touch(bare) is None:
             why = f"not on this branch; another one has it ({other.id[:10]}, {other.day})"
@@ -289,6 +326,22 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         why = "never seen in this history; the memory may be newer than this checkout"
         return unverifiable(question, "never-seen", why, candidates=near)
     return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def unread(question: Question, through: str) -> Verdict:
+    """The verdict on what is behind a submodule or a link: this repository has the name of that, and no more."""
+    return unverifiable(question, "unread", f"behind {through}, a submodule or a link, which was not looked into")
+
+
+def _on_letters(name: str) -> str:
+    """A remark on a word that mixes alphabets: some of their letters look the same, and nobody sees it."""
+    if name.isascii():
+        return ""
+    for word in re.findall(r"\w+", name):
+        scripts = {unicodedata.name(letter, "").partition(" ")[0].capitalize() for letter in word if letter.isalpha()}
+        if len(found := sorted(scripts & {"Latin", "Cyrillic", "Greek"})) > 1:
+            return f"; {word} mixes {' and '.join(found)} letters, which look alike"
+    return ""
 
 
 def _is_ignored(world: World, path: str) -> bool:

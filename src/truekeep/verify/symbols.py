@@ -480,8 +480,7 @@ class Symbols:
     def _is_unread(self, path: str) -> bool:
         """Whether a file is there and nothing is known of what is in it."""
         now = self.world.now
-        through_link = any(path.startswith(f"{other}/") for other in now.names_only)
-        return through_link or (now.has(path) and not now.blob_of(path) and kind_of(path) is not Kind.OPAQUE)
+        return bool(now.behind(path)) or (now.has(path) and not now.blob_of(path) and kind_of(path) is not Kind.OPAQUE)
 
     def _mention(self, name: str) -> str:
         """Where a word is still named although no code has it."""

@@ -53,6 +53,8 @@ def _no_commit(world: World, question: Question) -> Verdict:
         return unverifiable(question, "incomplete", "not here, but this clone does not have all of history")
     if not world.now.state.head:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
+    if not world.past.is_whole:
+        return unverifiable(question, "incomplete", "not here, but objects are missing in this clone")
     if question.written_at is not None and not world.is_newer_than(question.written_at):
         return unverifiable(question, "never-seen", "no such commit; the memory may be newer than this checkout")
     return gone(question, "never-seen", "no such commit in this repository: rebased away, or never pushed")
@@ -85,9 +87,7 @@ def check_package(world: World, question: Question) -> Verdict | None:
     best = _best(_packages(world, claim.name))
     if best is not None:
         path, package = best
-        return confirmed(
-            question, "listed", f"{package.name} {package.version or package.spec}".rstrip(), f"{path}:{package.line}"
-        )
+        return confirmed(question, "listed", f"{package.name} {_version(package)}".rstrip(), f"{path}:{package.line}")
     before = _then(world, question, _lists(claim.name))
     if before is not None and _is_unread(world, before[0]):
         return unverifiable(question, "unreadable", f"{before[0]} listed it, and cannot be read now")
@@ -135,20 +135,23 @@ def _judged_version(question: Question, claimed: str, found: list[tuple[str, Pac
     answers = [(path, package, satisfies(claimed, package)) for path, package in ordered]
     for path, package, agrees in answers:
         if agrees:
-            return confirmed(
-                question, "version", f"{package.name} {package.version or package.spec}", f"{path}:{package.line}"
-            )
+            return confirmed(question, "version", f"{package.name} {_version(package)}", f"{path}:{package.line}")
     for path, package, agrees in answers:
         if agrees is False:
-            now = package.version or package.spec
-            place = f"{path}:{package.line}"
-            return changed(question, "version", f"{package.name} is at {now} now", place, seen=package.version)
+            now, place = _version(package), f"{path}:{package.line}"
+            return changed(question, "version", f"{package.name} is at {now} now", place, seen=now)
     if question.claim.is_weak:
         return None
     path, package, _ = answers[0]
     return unverifiable(
-        question, "no-version", f"{path} names no version that can be compared ({package.spec or 'none'})"
+        question, "no-version", f"{path} names no version that can be compared ({_version(package) or 'none'})"
     )
+
+
+def _version(package: Package) -> str:
+    """The version or range of a package, to be shown. Not an address: people write passwords into those."""
+    said = package.version or package.spec
+    return "an address" if "//" in said or "@" in said else said
 
 
 def _own_version(world: World, question: Question, claimed: str, own: list[tuple[str, Manifest]]) -> Verdict:

@@ -28,6 +28,8 @@ from truekeep.verify.store import Store
 LARGEST = 1_000_000  # bytes of a file that is read for its words
 RACY = 2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
 _SHARE = 512  # files between two looks at the clock
+_A_NAME = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
+_LEFT_OUT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
 
 
 class OutOfTime(Exception):
@@ -218,22 +220,26 @@ def digest_in(code: bytes, item: Outline) -> str:
 class Checkout(Tree):
     """The files of a checkout as they are on disk, committed or not."""
 
-    def __init__(self, root: str, store: Store, listing: _Listing, state: State) -> None:
+    def __init__(self, git: Git, store: Store, listing: _Listing, state: State) -> None:
         super().__init__(store, listing.paths, listing.ids)
-        self.root = root
+        self.git = git
+        self.root = git.root
         self.state = state
         self._listing = listing
         self.is_partial = listing.is_partial
 
+    def _marked(self, mark: tuple[int, ...]) -> Iterator[tuple[int, str]]:
+        """The paths that have this instead of a stat, and where they stand."""
+        stats, wanted = self._listing.stats, array("q", mark)
+        for at, path in enumerate(self.paths):
+            if not stats[at * 4 + 2] and stats[at * 4 : at * 4 + 4] == wanted:
+                yield at, path
+
     @cached_property
-    def _sparse(self) -> dict[str, str]:
-        """Files that a sparse checkout leaves out, by their blob's id: git still has them."""
+    def _left_out(self) -> dict[str, str]:
+        """Files that a sparse checkout leaves out, by their blob's id."""
         oids = self._listing.staged
-        return {
-            path: oids[at * 20 : at * 20 + 20].hex()
-            for at, path in enumerate(self.paths)
-            if self.ids[at] and not self._listing.stats[at * 4 + 2]
-        }
+        return {path: oids[at * 20 : at * 20 + 20].hex() for at, path in self._marked(_LEFT_OUT)}
 
     def is_dirty(self, path: str) -> bool:
         """Whether a file is not as the index has it: edited, new, or deleted."""
@@ -254,9 +260,16 @@ class Checkout(Tree):
         return found
 
     @cached_property
-    def names_only(self) -> list[str]:
+    def _names_only(self) -> frozenset[str]:
         """Submodules and links: what is below them is not read."""
-        return [path for at, path in enumerate(self.paths) if not self._listing.stats[at * 4 + 2] and not self.ids[at]]
+        return frozenset(path for _, path in self._marked(_A_NAME))
+
+    def behind(self, path: str) -> str:
+        """The submodule or link that a path leads through; empty: none."""
+        folder = path.rpartition("/")[0] if self._names_only else ""
+        while folder and folder not in self._names_only:
+            folder = folder.rpartition("/")[0]
+        return folder
 
     @property
     def large(self) -> tuple[str, ...]:
@@ -264,10 +277,16 @@ class Checkout(Tree):
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         for path in paths:
-            data = read_plain(self.root, path, LARGEST)
-            if data is None and path in self._sparse:
-                data = next(iter(list(Git(self.root).blobs([self._sparse[path]], limit=LARGEST))))[1]
+            data = self.data(path, LARGEST)
             yield path, None if data is not None and is_opaque(data) else data
+
+    def data(self, path: str, limit: int) -> bytes | None:
+        """What is in a file, from disk or, where a sparse checkout leaves it out, from git; None when neither says."""
+        data = read_plain(self.root, path, limit)
+        if data is None and path in self._left_out:
+            with suppress(GitFailed):
+                ((_, data),) = self.git.blobs([self._left_out[path]], limit=limit)
+        return data
 
     def stamp(self, path: str) -> str:
         """A file's identity, to see later whether it is still the same."""
@@ -277,44 +296,54 @@ class Checkout(Tree):
 class State(NamedTuple):
     """What git says of a checkout as a whole."""
 
-    head: str  # commit id; empty: nothing was committed yet
+    head: str  # commit id; empty: nothing was committed yet, or it cannot be read
     head_at: int  # seconds
     branch: str
     doing: str  # "rebase", "merge" ...: in progress
     is_shallow: bool
     is_lazy: bool  # a partial clone
+    is_damaged: bool  # HEAD cannot be read
     git_dir: str
+    common_dir: str  # the same, or that of the clone which this is a worktree of
     index_stamp: str
 
     @property
     def is_whole(self) -> bool:
         """Whether history goes back to the beginning."""
-        return not (self.is_shallow or self.is_lazy)
+        return not (self.is_shallow or self.is_lazy or self.is_damaged)
 
 
 def read_state(git: Git) -> State:
     """Read what a checkout is at. Raises GitFailed, with a reason for people."""
-    lines = git.lines(
-        "rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-shallow-repository", "--show-toplevel"
-    )
+    raw, failure = git.try_run(
+        "rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-shallow-repository", "--show-toplevel",
+        "--verify", "-q", "HEAD",
+    )  # fmt: skip
+    lines = [os.fsdecode(line) for line in raw.split(b"\n")[:-1]]
     if len(lines) < 4:
-        raise GitFailed("git does not know this as a checkout")
-    git_dir, common, shallow = lines[0], os.path.join(git.root, lines[1]), lines[2]
-    head, head_at = "", 0
-    with suppress(GitFailed):
-        head, _, at = git.lines("log", "-1", "--no-show-signature", "--format=%H %ct", "HEAD", "--")[0].partition(" ")
-        head_at = int(at)
-    branch = ""
+        raise failure or GitFailed("git does not know this as a checkout")
+    git_dir, common, shallow, top = lines[0], os.path.join(git.root, lines[1]), lines[2], lines[3]
+    if os.path.realpath(top) != os.path.realpath(git.root):
+        raise GitFailed(f"git has its files elsewhere, in {top} (core.worktree)")
+    head, head_at = lines[4] if len(lines) > 4 else "", 0
+    branch, is_damaged = "", False
     with suppress(OSError):
         with open(os.path.join(git_dir, "HEAD"), "rb") as file:
             said = file.read(500).decode("utf-8", "replace").strip()
         branch = said.removeprefix("ref: refs/heads/") if said.startswith("ref: ") else "(detached)"
+        is_damaged = not head and os.path.isfile(os.path.join(common, said.removeprefix("ref: ")))
+    if head:
+        try:
+            head_at = int(git.run("log", "-1", "--no-walk", "--no-show-signature", "--format=%ct", head, "--"))
+        except GitFailed:
+            head, is_damaged = "", True
     doing = next((word for name, word in _DOING if os.path.exists(os.path.join(git_dir, name))), "")
     lazy = False
     with suppress(OSError), open(os.path.join(common, "config"), "rb") as file:
         config = file.read(200_000).lower()
         lazy = b"partialclone" in config or b"promisor" in config
-    return State(head, head_at, branch, doing, shallow == "true", lazy, git_dir, stamp_of(git_dir, "index"))
+    index_stamp = stamp_of(git_dir, "index")
+    return State(head, head_at, branch, doing, shallow == "true", lazy, is_damaged, git_dir, common, index_stamp)
 
 
 _DOING = (
@@ -346,11 +375,13 @@ def read_checkout(root: str, store: Store, *, deadline: float | None = None) -> 
     """Look at a checkout: list it, stat it, read what changed since the last look."""
     git = Git(root)
     state = read_state(git)
+    if state.is_lazy:
+        git.borrow(os.path.join(state.common_dir, "objects"))
     old = _load(store, root)
     entries = _staged(git)
     untracked, folders = _untracked(git, root, entries, old)
     listing = _look(git, root, store, entries, untracked, folders, old, deadline)
-    return Checkout(root, store, listing, state)
+    return Checkout(git, store, listing, state)
 
 
 class _Entry(NamedTuple):
@@ -436,10 +467,11 @@ def _look(
         staged += oid or bytes(20)
         if info is None or mode == "160000" or not stat.S_ISREG(info.st_mode):
             # A submodule or a symlink is a name; a file left out of a sparse checkout is read from git.
+            is_left_out = info is None and mode.startswith("100")
             ids.append(0)
-            stats.extend((0, 0, 0, 0))
+            stats.extend(_LEFT_OUT if is_left_out else _A_NAME)
             oids += oid or bytes(20)
-            if info is None and mode.startswith("100"):
+            if is_left_out:
                 sparse.append((at, path, language_for(path), oid))
             continue
         seen = known.get(path)
@@ -612,8 +644,6 @@ def _save(store: Store, root: str, listing: _Listing) -> None:
             listing.staged,
         )
     )
-    if listing.is_partial:
-        return
     with store.transaction():
         store.run(
             "INSERT OR REPLACE INTO checkout VALUES (?, ?, ?)",

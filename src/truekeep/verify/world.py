@@ -8,13 +8,12 @@ import time
 from collections.abc import Iterable
 from functools import cached_property
 
-from truekeep.repo import Git
 from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
 from truekeep.verify.past import Commit, Past
 from truekeep.verify.store import Store, StoreLost
-from truekeep.verify.tree import LARGEST, Checkout, Outline, Tree, read_checkout, read_plain
+from truekeep.verify.tree import LARGEST, Checkout, Outline, read_checkout
 
 _LARGEST_LOCK = 20_000_000
 _KINDS = {Kind.CODE: 0, Kind.TEST: 1, Kind.VENDORED: 2, Kind.DOCUMENT: 3, Kind.OPAQUE: 4}
@@ -29,11 +28,11 @@ class World:
         self.store = store
         self.workspace = workspace
         self.options = options or Options()
-        self.git = Git(self.root)
         try:
             self.now: Checkout = read_checkout(self.root, store, deadline=self.options.deadline)
         except StoreLost:
             self.now = read_checkout(self.root, store, deadline=self.options.deadline)  # again, in memory
+        self.git = self.now.git
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
         self._elsewhere: dict[str, Commit | None] = {}
@@ -52,7 +51,8 @@ class World:
 
     def prime_elsewhere(self, paths: Iterable[str]) -> None:
         asked = [path for path in paths if path not in self._elsewhere]
-        found = self.past.elsewhere(asked) if asked else {}
+        state = self.now.state
+        found = self.past.elsewhere(asked) if asked and state.head and state.is_whole else {}
         self._elsewhere.update({path: found.get(path) for path in asked})
 
     def is_late(self) -> bool:
@@ -87,14 +87,14 @@ class World:
 
     @cached_property
     def manifests(self) -> dict[str, Manifest]:
-        return dict(read_manifests(self.now, self.root))
+        return dict(read_manifests(self.now))
 
 
-def read_manifests(tree: Tree, root: str) -> Iterable[tuple[str, Manifest]]:
+def read_manifests(now: Checkout) -> Iterable[tuple[str, Manifest]]:
     """Every manifest and lock file of a checkout, the ones nearest to the root first."""
-    paths = [path for path in tree.paths if is_manifest(path) and kind_of(path) not in (Kind.VENDORED, Kind.TEST)]
+    paths = [path for path in now.paths if is_manifest(path) and kind_of(path) not in (Kind.VENDORED, Kind.TEST)]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:400]:
-        data = read_plain(root, path, _LARGEST_LOCK)
+        data = now.data(path, _LARGEST_LOCK)
         if data is not None:
             yield path, read_manifest(path, data)
 
