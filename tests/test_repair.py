@@ -410,6 +410,21 @@ class TestFix:
         assert "`lib/newer.py`" in text
         assert "updated" not in text
 
+    def test_a_repaired_line_of_a_document_keeps_its_repository(self, app: Place) -> None:
+        app.leave(
+            a_document_handoff("### Names\nSlugs are made in `lib/new.py`.\nAll is well."), "2026-11-10-0900-a.md"
+        )
+        app.ingest()
+        git(app.repo, "mv", "lib/new.py", "lib/newer.py")
+        git(app.repo, "commit", "-q", "-m", "again", day="2026-11-14")
+        fix(app)
+        with app.open() as workspace:
+            (checked,) = workspace.verify(system=False)
+            lines = workspace.why("TOOLS.md")
+        assert {item.claim.text: item.verdict for item in checked.verdicts} == {"lib/newer.py": "confirmed"}
+        assert [line.entry.verb for line in lines if line.entry] == ["routed", "repaired", "routed"]
+        assert [line.source.origin.repository for line in lines if line.source] == [NAME] * 3
+
     def test_what_is_gone_from_a_document_is_left_to_a_person(self, app: Place) -> None:
         app.leave(a_document_handoff("### Names\nSlugs are made in `lib/new.py`."), "2026-11-10-0900-a.md")
         app.ingest()

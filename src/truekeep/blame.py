@@ -6,7 +6,7 @@ there before truekeep first wrote the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from truekeep.ledger import Ledger, after_splices
 from truekeep.model import Splice
@@ -16,8 +16,8 @@ BEFORE = -1
 MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, what is not common at the ends counts as new
 
 
-def line_owners(ledger: Ledger, path: str, data: bytes) -> list[int]:
-    """The owner of each line of a file as it is now."""
+def line_owners(ledger: Ledger, path: str, data: bytes, *, but: Container[int] = ()) -> list[int]:
+    """The owner of each line of a file as it is now. `but`: entries that only respelled what others had written."""
     runs = _Runs()
     known: bytes | None = None
     is_first = True
@@ -27,7 +27,8 @@ def line_owners(ledger: Ledger, path: str, data: bytes) -> list[int]:
         elif version.found is not None:
             runs = _carried_over(known, runs, version.found, fresh=BEFORE if is_first else BY_HAND)
         for entry, splice in version.splices:
-            runs.splice(splice, entry)
+            for part, owner in runs.respelled(splice, entry) if entry in but else ((splice, entry),):
+                runs.splice(part, owner)
         known = after_splices(version, known)
         is_first = False
     if is_first:
@@ -67,6 +68,19 @@ class _Runs:
         if splice.inserted:
             self._lengths.insert(self._at, len(splice.inserted))
             self._owners.insert(self._at, entry)
+
+    def respelled(self, splice: Splice, entry: int) -> Iterator[tuple[Splice, int]]:
+        """A splice line by line, each with the owner of the line that it replaces; whole, if lines came or went."""
+        old, new = splice.removed.splitlines(keepends=True), splice.inserted.splitlines(keepends=True)
+        if len(old) != len(new):
+            yield splice, entry
+            return
+        offset = splice.offset
+        for before, after in zip(old, new, strict=True):
+            self._split(offset)
+            owner = self._owners[self._at] if self._at < len(self._owners) else entry
+            yield Splice(path=splice.path, offset=offset, removed=before, inserted=after), owner
+            offset += len(after)
 
     def _split(self, offset: int) -> None:
         """Put the cursor at an offset, with a run beginning there."""

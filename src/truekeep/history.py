@@ -30,6 +30,7 @@ class Line:
     entry: Entry | None  # None: by hand, or there before
     is_older: bool = False  # there before truekeep first wrote the file
     record: Record | None = None
+    source: Record | None = None  # the handoff that a repaired line goes back to; else the record
 
 
 class History:
@@ -47,18 +48,23 @@ class History:
         entries: dict[int, Entry | None] = {}
         lines = []
         raw_lines = stored.data.splitlines(keepends=True)
-        owners = line_owners(self.books.ledger, path, stored.data)
-        for number, (raw, owner) in enumerate(zip(raw_lines, owners, strict=True), start=1):
-            if owner > 0 and owner not in entries:
-                entries[owner] = self.books.ledger.get_entry(owner)
-            entry = entries.get(owner)
+        ledger = self.books.ledger
+        repairs = {entry.id for entry in ledger.entries(path=path) if entry.verb in ("repaired", "undone")}
+        owners = line_owners(ledger, path, stored.data)
+        sources = line_owners(ledger, path, stored.data, but=repairs) if repairs else owners
+        for number, (raw, owner, first) in enumerate(zip(raw_lines, owners, sources, strict=True), start=1):
+            for one in (owner, first):
+                if one > 0 and one not in entries:
+                    entries[one] = ledger.get_entry(one)
+            entry, source = entries.get(owner), entries.get(first)
             lines.append(
                 Line(
                     number=number,
                     text=raw.decode("utf-8", "replace").rstrip("\r\n"),
                     entry=entry,
                     is_older=owner == BEFORE,
-                    record=self.books.ledger.handoff_of(entry) if entry else None,
+                    record=ledger.handoff_of(entry) if entry else None,
+                    source=ledger.handoff_of(source) if source else None,
                 )
             )
         return lines

@@ -779,7 +779,10 @@ class Workspace:
         return expand_repositories((*self.config.verify.checkouts, *self.config.repositories))
 
     def _line_origins(self, path: str) -> tuple[Origin, ...]:
-        """For each line of a document, the repository and the day of the handoff that wrote it."""
+        """For each line of a document, the repository of the handoff that it goes back to, and its day.
+
+        A line that was repaired since is of the day of the repair: its places are those of that day.
+        """
         from truekeep.truth import end_of_day
         from truekeep.verify.kept import Origin
 
@@ -787,12 +790,14 @@ class Workspace:
             lines = self._history().lines(path)
         except (NotFound, UnsafePath):
             return ()
-        return tuple(
-            Origin(line.record.origin.repository, end_of_day(date.fromisoformat(line.record.received_at[:10])))
-            if line.record is not None and line.record.received_at
-            else Origin()
-            for line in lines
-        )
+        found = []
+        for line in lines:
+            if line.source is None or not line.source.received_at:
+                found.append(Origin())
+                continue
+            at = line.source.received_at if line.record is not None or line.entry is None else line.entry.at
+            found.append(Origin(line.source.origin.repository, end_of_day(date.fromisoformat(at[:10]))))
+        return tuple(found)
 
     def today(self) -> date:
         return self._now().date()

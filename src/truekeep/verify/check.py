@@ -16,6 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from json import JSONDecodeError
 from typing import NamedTuple
 
 from truekeep.checkouts import Checkout, choose_checkout
@@ -81,15 +82,18 @@ class Verifier:
         """Verdicts for every claim of every memory, in their order. `root`: the checkout to use for all of them."""
         try:
             return self._check(memories, root=root, keep=keep, tell=tell)
+        except JSONDecodeError:
+            self.store.begin_anew()  # a bad page that SQLite took for a good one
         except StoreDamaged:
-            self._worlds = {} if self._worlds is not None else None  # they speak of facts that are no more
-            return self._check(memories, root=root, keep=keep, tell=tell)
+            pass
+        self._worlds = {} if self._worlds is not None else None  # they speak of facts that are no more
+        return self._check(memories, root=root, keep=keep, tell=tell)
 
     def still_holds(self, item: Checked) -> bool:
         """Whether nothing turned up, in the checkouts of a memory, that was looked for in vain."""
         try:
             return all(self._tree(root) == tree for root, tree in zip(item.roots, item.trees, strict=True))
-        except StoreDamaged:
+        except (StoreDamaged, JSONDecodeError):
             return False
 
     def _tree(self, root: str) -> str:

@@ -124,11 +124,14 @@ class Store:
         try:
             yield
         except (*_DAMAGED, UnicodeDecodeError) as error:
-            with contextlib.suppress(apsw.Error):
-                self._db.close(True)
-            _remove(self.path)
-            self._db = self._open(self.path)
+            self.begin_anew()
             raise StoreDamaged from error
+
+    def begin_anew(self) -> None:
+        """Throw the file away: it is broken."""
+        self.close()
+        _remove(self.path)
+        self._db = self._open(self.path)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._sound():
