@@ -535,6 +535,8 @@ def test_m2_a_shallow_clone_that_is_deepened_is_asked_again(place: Place) -> Non
     clone(place, "--depth", "1", keep=True)
     assert_sober(place, checked(place))
     git(place.repo, "fetch", "-q", "--unshallow", f"file://{place.base}/remote")
+    with place.open() as workspace:
+        assert "incomplete" not in {verdict.reason for verdict in workspace.get(NOTES).verdicts}
     assert words(checked(place)) == sound(first)
 
 

@@ -138,7 +138,7 @@ def _origins(memory: Memory) -> str:
 
 
 def quick_stamp(root: str, git_dir: str = "") -> str:
-    """A checkout's identity without asking git: its HEAD, its index and the log of both."""
+    """A checkout's identity without asking git: its HEAD, its index, its log, and how far back it goes."""
     if not git_dir:
         git_dir = os.path.join(root, ".git")
         if not os.path.isdir(git_dir):
@@ -148,7 +148,7 @@ def quick_stamp(root: str, git_dir: str = "") -> str:
             except OSError:
                 return "-"
             git_dir = os.path.join(root, said.removeprefix("gitdir:").strip())
-    return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD"))
+    return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD", "shallow"))
 
 
 def digest_text(text: str) -> str:
