@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.verify import manifests
 from truekeep.verify.manifests import (
     LARGEST,
     LARGEST_LOCK,
@@ -24,6 +23,9 @@ from truekeep.verify.manifests import (
     same_package,
     satisfies,
 )
+from truekeep.verify.manifests.files import BY_END, BY_NAME, find_reader, load_reader
+from truekeep.verify.manifests.formats.table import Leaf, Table
+from truekeep.verify.manifests.formats.toml import parse_toml
 
 
 def read(path: str, text: str) -> Manifest:
@@ -1446,6 +1448,12 @@ def test_names_that_are_not(path: str) -> None:
     assert read_manifest(path, b"x").packages == ()
 
 
+@pytest.mark.parametrize("path", [*SAMPLES, *BY_NAME, *(f"x.{end}" for end in BY_END)])
+def test_a_reader_is_found_by_its_name(path: str) -> None:
+    known = find_reader(path)
+    assert known is None or callable(load_reader(known[1]))
+
+
 def test_asking_for_every_path_of_a_repository_is_quick() -> None:
     paths = [f"src/module{number % 97}/deep/file{number}.{end}" for number in range(20_000) for end in ("py", "yaml")]
     start = time.process_time()
@@ -1829,7 +1837,7 @@ def test_a_bug_in_a_reader_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch)
     def broken(draft: object, text: str) -> None:
         raise KeyError(text)
 
-    monkeypatch.setitem(manifests._BY_NAME, "go.mod", ("go", broken))
+    monkeypatch.setattr("truekeep.verify.manifests.load_reader", lambda reader: broken)
     assert read("go.mod", "module x") == Manifest("go", problem="a bug in its reader: KeyError")
 
 
@@ -1858,9 +1866,9 @@ _VALUE = st.recursive(
 
 
 def _plain(node: object) -> object:
-    if isinstance(node, manifests._Leaf):
+    if isinstance(node, Leaf):
         return node.text
-    assert isinstance(node, manifests._Table)
+    assert isinstance(node, Table)
     return {key: _plain(value) for key, value in node.items()}
 
 
@@ -1886,7 +1894,7 @@ def test_toml_is_read_as_the_standard_library_reads_it(rows: list[tuple[str, str
         theirs = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    assert _agree(_plain(manifests._Toml(text).read()), _alike(theirs))
+    assert _agree(_plain(parse_toml(text)), _alike(theirs))
 
 
 def test_a_large_lock_file_is_quick() -> None:
