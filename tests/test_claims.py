@@ -370,8 +370,17 @@ PLACED: dict[str, list[str]] = {
         "method Config.load = load in src/a.py of Config",
         "line src/a.py:12 = src/a.py 12 near Config.load",
     ],
+    "`a_one` in `a.py`, `b_one` in `b.py`.": [
+        "symbol a_one in a.py",
+        "?path a.py",
+        "symbol b_one in b.py",
+        "?path b.py",
+    ],
+    "Whoever changes `a_one` has to know `src/a.py`.": ["symbol a_one in src/a.py", "path src/a.py"],
+    "`a_one` calls what `src/a.py` has.": ["symbol a_one", "path src/a.py"],
+    "Read src/a.py#L4-L9 (`a_one`).": ["line src/a.py#L4-L9 = src/a.py 4-9 near a_one", "symbol a_one in src/a.py"],
     "`retry_all()` at line 40 of `src/retry.py`": [
-        "symbol retry_all",
+        "symbol retry_all in src/retry.py",
         "line 40 = src/retry.py 40 near retry_all",
         "path src/retry.py",
     ],

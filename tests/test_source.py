@@ -1399,3 +1399,15 @@ def test_names_in_other_scripts() -> None:
     assert named("def größe(): pass\nclass Ключ:\n    名 = 1\n", "python") == {"größe", "Ключ", "名"}
     assert named("func größe() {}\n", "go") == {"größe"}
     assert names(b"def \xff\xfe(): pass\ndef fine(): pass", "python") == [b"fine"]
+
+
+def test_code_inside_of_a_template_inside_of_a_template() -> None:
+    text = b"const a = `x${ {b: `y${c}z`}.b }w` // gone\nfunction kept() {}\n"
+    cleaned = clean(text, "javascript")
+    assert b"gone" not in cleaned
+    assert [item.name for item in definitions(cleaned, "javascript")] == ["a", "kept"]
+
+
+def test_two_pieces_of_code_in_one_template() -> None:
+    text = b"const a = `${f({})} and ${g({})}` // gone\nfunction kept() {}\n"
+    assert [item.name for item in definitions(clean(text, "javascript"), "javascript")] == ["a", "kept"]

@@ -25,7 +25,8 @@ from truekeep.claims.shapes import (
 # In prose, where nothing marks a word as code.
 _PROSE = re.compile(
     r"(?P<url>(?:https?|ftp)://[^\s<>\"'`)\]]+)"
-    r"|(?<![\w./@:~-])(?P<path>(?:~/|\.{1,2}/|/)?(?:[\w.@+-]+/)+[\w.@+-]*(?::\d{1,7}(?:[-–]\d{1,7})?(?!\d|\.\d))?)"
+    r"|(?<![\w./@:~-])(?P<path>(?:~/|\.{1,2}/|/)?(?:[\w.@+-]+/)+[\w.@+-]*"
+    r"(?::\d{1,7}(?:[-–]\d{1,7})?(?!\d|\.\d)|#L\d{1,7}(?:-L?\d{1,7})?(?!\w))?)"
     r"|(?<![\w./@:-])(?P<file>[\w-][\w.-]*\.[a-zA-Z][a-zA-Z0-9]{0,8}(?::\d{1,7}(?:[-–]\d{1,7})?(?!\d"
     r"|\.\d))?)(?![\w/@(])"
     r"|(?<![\w-])(?P<flag>--[a-z][\w-]*[a-z0-9])(?![\w-])"
@@ -207,7 +208,7 @@ def _prose_method(word: str, start: int) -> list[Raw]:
 
 
 def _prose_path(word: str, start: int) -> list[Raw]:
-    path, colon, _ = word.partition(":")
+    path, colon, _ = word.replace("#L", ":", 1).partition(":")
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not parts:
         return []

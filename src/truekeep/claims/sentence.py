@@ -77,21 +77,31 @@ _NEIGHBOURS = 12
 _LOOSE_BEFORE = re.compile(r"\b(?:not|never|without|no|until|once)\b", re.IGNORECASE)
 _DEFINES = re.compile(
     r"\b(?:is |are |was )?(?:defined|declared|implemented|lives?|located|found|sits?|resides?|kept|exported"
-    r"|stands?|handled)\b(?: \w+){0,2} (?:in|at|from|inside|under|by)\b"
+    r"|stands?|handled)\b(?: \w+){0,5} (?:in|at|of|from|inside|under|by)\b|\bbelongs? to\b"
 )
 _JOINS = re.compile(
     r"[\s`*_\"'(\[|,:;—–-]*(?:(?:is |are |now |lives? |defined |declared |implemented |located |found "
     r"|function |class |method |helper |constant "
     r"|module |struct |type |macro |field |hook |component |still |the |live |which |that |file |a |an |sits "
-    r"|kept |exported |handled )*"
+    r"|kept |exported |handled |belongs? to |(?:near|at|towards?|in) the (?:end|top|bottom|start|beginning|middle) )*"
     r"(?:in|at|from|inside|of|under|within|by|see|->|→|=>)?(?: the| file| module)*)?[\s`*_\"'(\[|,:;—–-]*\Z",
     re.IGNORECASE,
 )
 _JOINED_BY = re.compile(
     r"[\s`*_\"'(\[|,:;—–-]*(?:(?:file |module )*(?:defines?|declares?|has|holds|contains?|exports?|implements?"
-    r"|provides?|is where|with|uses)?"
+    r"|provides?|is where|there (?:is|are)|with|uses)?"
     r"(?: the| a| an| function| class| method| helper| constant| struct| type| macro| component| hook)*"
     r"(?: lives?| is| sits?| stands?)?)?[\s`*_\"'(\[|,:;—–>→#-]*\Z",
+    re.IGNORECASE,
+)
+
+
+_SENTENCE = 90  # characters between a name and the only file of its sentence
+_STOP = re.compile(r"[.!?;|]\s|\s\|")
+_RELATES = re.compile(
+    r"\b(?:calls?|called|uses?|used|using|imports?|imported|reads?|writes?|loads?|generat\w+|creates?|instead|before"
+    r"|after|replac\w+|tests?|covers?|like|unlike|not|and then|depends?|needs?|requires?|see also|from|when|if|while"
+    r"|because)\b",
     re.IGNORECASE,
 )
 
@@ -136,18 +146,33 @@ def _is_place(raw: Raw) -> bool:
 
 def _named_place(raw: Raw, files: list[Raw], line: str) -> tuple[str, bool]:
     """The file that the same sentence names for a symbol, and whether it says that the symbol is defined there."""
+    found: list[tuple[int, int, str, bool]] = []
     for other in files:
-        gap = (line[raw.end : other.start] if raw.end <= other.start else line[other.end : raw.start]).removeprefix(
-            "()"
-        )
-        if len(gap) > 70 or (raw.start < other.end and other.start < raw.end):
+        is_ahead = raw.end <= other.start
+        gap = (line[raw.end : other.start] if is_ahead else line[other.end : raw.start]).removeprefix("()")
+        if len(gap) > 70 or (raw.start < other.end and other.start < raw.end) or re.search(r"[.!?;]\s", gap):
             continue
-        if raw.end <= other.start:
-            if _JOINS.match(gap) and not re.search(r"[.!?;]\s", gap):
-                return other.place or other.name, bool(_DEFINES.search(gap))
-        elif _JOINED_BY.match(gap) and not re.search(r"[.!?;]\s", gap):
-            return other.place or other.name, bool(re.search(r"defin|declar|implement|export", gap))
-    return "", False
+        if not (_JOINS if is_ahead else _JOINED_BY).match(gap):
+            continue
+        # "`a` in `x.py`, `b` in `y.py`": words join more than a comma does, and what follows more than what precedes.
+        rank = (0 if is_ahead else 1) if any(character.isalpha() for character in gap) else (2 if is_ahead else 3)
+        definite = _DEFINES.search(gap) if is_ahead else re.search(r"defin|declar|implement|export", gap)
+        found.append((rank, len(gap), other.place or other.name, definite is not None))
+    if found:
+        return min(found)[2:]
+    return (_only_place(raw, files, line) if raw.kind in ("symbol", "method") else ""), False
+
+
+def _only_place(raw: Raw, files: list[Raw], line: str) -> str:
+    """The one file that the sentence names at all, unless it says that one only has to do with the other."""
+    found = []
+    for other in files:
+        gap = line[raw.end : other.start] if raw.end <= other.start else line[other.end : raw.start]
+        if len(gap) <= _SENTENCE and not _STOP.search(gap) and not (raw.start < other.end and other.start < raw.end):
+            found.append((other, gap))
+    if len({other.place or other.name for other, _ in found}) != 1 or _RELATES.search(found[0][1]):
+        return ""
+    return found[0][0].place or found[0][0].name
 
 
 def _held_symbol(raw: Raw, raws: list[Raw], line: str) -> str:

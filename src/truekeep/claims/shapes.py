@@ -34,6 +34,12 @@ _BARE_FILES = frozenset(
     "Justfile justfile CODEOWNERS LICENSE NOTICE BUILD WORKSPACE go.mod go.sum go.work Caddyfile Tiltfile Earthfile "
     "CMakeLists.txt".split()
 )
+WELL_KNOWN = _BARE_FILES | frozenset(
+    "README.md CHANGELOG.md CONTRIBUTING.md package.json tsconfig.json requirements.txt pyproject.toml setup.py "
+    "setup.cfg Cargo.toml composer.json pom.xml build.gradle docker-compose.yml compose.yaml .env .gitignore "
+    ".dockerignore .editorconfig __init__.py main.py app.py config.py settings.py utils.py models.py index.html "
+    "index.js index.ts main.js main.ts main.go main.rs lib.rs mod.rs config.json config.yaml config.yml".split()
+)  # names that so many projects have that one of them says little
 PRODUCTS = frozenset(
     "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
     "socket highlight prism reveal pdf sails nest hapi koa meteor babylon paper fabric stimulus video hls".split()

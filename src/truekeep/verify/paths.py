@@ -7,6 +7,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from truekeep.claims.shapes import WELL_KNOWN
 from truekeep.verify.past import Trail
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code
@@ -151,6 +152,8 @@ def _bare_place(world: World, name: str, question: Question) -> Place | None:
         return Place(own.path, is_moved=bool(own.path), trail=own)
     if (heir := _moved_folder(world, name, question)) is not None:
         return heir
+    if name in WELL_KNOWN:
+        return None  # everybody's: one in some folder that went away need not be the one that is meant
     trails = [
         trail
         for path in world.past.with_name(name, question.written_at)

@@ -115,7 +115,8 @@ def without_comments(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001 - a painte
             return match[0]
         if group != "comment":
             odd.append(match)
-        return match[0].translate(BLANK) if match["comment"] is not None else match[0]
+        is_comment = "comment" in match.re.groupindex and match["comment"] is not None
+        return match[0].translate(BLANK) if is_comment else match[0]
 
     return paint
 
