@@ -31,7 +31,8 @@ from truekeep.cli.mcp import _kept_token as kept_token
 from truekeep.cli.mcp import _loopback as loopback
 from truekeep.errors import BadInput, BadSetup
 from truekeep.mcp_server import MOST_CARDS, NOTICE, RESOURCE_LIMIT, TEXT_LIMIT, TOOLS, Memory, Reply, make_server
-from truekeep.transcript import BEGIN_MARK, END_MARK, iter_turns
+from truekeep.model import BEGIN_MARK, END_MARK
+from truekeep.transcript import iter_turns
 from truekeep.workspace import Workspace
 
 GITHUB_TOKEN = "ghp_" + "a1B2c3D4" * 4 + "e5F6"

@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from truekeep.disk import UnsafePath
 from truekeep.errors import BadInput
 from truekeep.hidden import is_plain, strip_hidden
+from truekeep.model import BEGIN_MARK, END_MARK
 from truekeep.secrets import find_secrets
 from truekeep.transcript import (
-    BEGIN_MARK,
-    END_MARK,
     HARNESSES,
     HEAD,
     MAX_LINE,
@@ -716,7 +715,6 @@ def test_lines_are_taken_as_they_come() -> None:
     [
         "<system-reminder>\n",
         "<bash-input>\n</bash-input>\n",
-        BEGIN_MARK,
         "</system-reminder>",
         "x (untrusted metadata):\n",
     ],

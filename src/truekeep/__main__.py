@@ -1,5 +1,19 @@
-"""python -m truekeep"""
+"""truekeep, and python -m truekeep. Hooks come in here without loading the command line: harnesses wait for them."""
 
-from truekeep.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["hook"]:
+        from truekeep.hooks import main as hook
+
+        sys.exit(hook(sys.argv[2:]))
+    from truekeep.cli import main as command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,10 @@ TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority"
 
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
 _SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+\.md\Z")
+_JOURNAL = re.compile(
+    r"memory/(?:(?:daily/)?\d{4}-\d{2}-\d{2}|decisions/\d{4}-\d{2}|ops/CHANGELOG"
+    r"|projects/[a-z0-9][a-z0-9-]{0,80}|checkpoints/subagent-[A-Za-z0-9][A-Za-z0-9._-]{0,63})\.md\Z"
+)
 _SAFE_RULE = re.compile(r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z")
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)), *(f"lpt{n}" for n in range(10)), "conin$", "conout$")
@@ -171,6 +175,11 @@ def is_rule_path(path: str) -> bool:
         return False
     stem = path.removeprefix("rules/").removesuffix(".md")
     return stem.split(".", 1)[0].casefold() not in _RESERVED and not stem.endswith(".")
+
+
+def is_journal_path(path: str) -> bool:
+    """Whether this is a log that handoffs may append to: of a day, a month's decisions, operations, a project."""
+    return _JOURNAL.match(path) is not None and len(path.encode()) <= MAX_NAME_BYTES
 
 
 def words_of(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from truekeep.card import (
     Card,
     check_card_name,
     file_card,
+    is_journal_path,
     is_rule_path,
     parse_card,
     same_card,
@@ -174,7 +175,12 @@ def plan_filing(
 def _retarget(handoff: Handoff, target: str) -> Handoff:
     from dataclasses import replace
 
-    if target in DOCUMENTS or target in PROTECTED or target.startswith(("rules/", ".learnings/")):
+    if (
+        target in DOCUMENTS
+        or target in PROTECTED
+        or target.startswith(("rules/", ".learnings/"))
+        or is_journal_path(target)
+    ):
         content = handoff.document_content or handoff.card_content
         return replace(
             handoff, action="no-card", target_card="", card_content="", target_document=target, document_content=content
@@ -358,8 +364,8 @@ class _Plan:
             )
         if not target:
             self._find("no-target", "`## Target document` is missing", "Target document")
-        elif target not in DOCUMENTS and not is_rule_path(target):
-            allowed = "TOOLS.md, USER.md, rules/<name>.md or .learnings/{LEARNINGS,ERRORS,FEATURE_REQUESTS}.md"
+        elif target not in DOCUMENTS and not is_rule_path(target) and not is_journal_path(target):
+            allowed = "TOOLS.md, USER.md, rules/<name>.md, .learnings/{LEARNINGS,ERRORS,FEATURE_REQUESTS}.md or a log"
             self._find("bad-document", f"must be {allowed}", "Target document")
             target = ""
         elif (other := self.shelf.find_document_clash(target)) is not None:
@@ -377,7 +383,9 @@ class _Plan:
             return self._filing("review", target)
         except ChangedSince as error:
             raise Retry(error.path) from error
-        addition = _addition(existing, self._held(content, "Suggested document content"))
+        if not is_journal_path(target):  # a log tells what happened, and that stays true
+            content = self._held(content, "Suggested document content")
+        addition = _addition(existing, content)
         if addition is None:
             return self._filing("already", target)
         if len(existing or b"") + len(addition) > self.config.limits.document_bytes:

@@ -22,8 +22,12 @@ class Machine(NamedTuple):
     name: str
 
 
+def machine_name() -> str:
+    return os.uname().nodename or "unnamed"
+
+
 def this_machine() -> Machine:
-    name = os.uname().nodename or "unnamed"
+    name = machine_name()
     raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id() or _own_id()
     return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
 

@@ -313,6 +313,22 @@ class Ledger:
         for row in self._db.execute(query, values).fetchall():
             yield self._entry(row)
 
+    def paths_since(self, at: str) -> list[str]:
+        """The files that were changed at this time or later. Reads no further back than that."""
+        first = 0
+        for number, when in self._db.execute("SELECT id, at FROM entry ORDER BY id DESC"):
+            if str(when) < at:
+                break
+            first = int(number)
+        if not first:
+            return []
+        rows = self._db.execute(
+            "SELECT DISTINCT change.path FROM splice JOIN change ON change.id = splice.change"
+            " WHERE splice.entry >= ? ORDER BY change.path",
+            (first,),
+        )
+        return [str(path) for (path,) in rows]
+
     def get_entry(self, number: int) -> Entry | None:
         query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry WHERE id = ?"
         for row in self._db.execute(query, (number,)):

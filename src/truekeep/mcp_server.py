@@ -36,9 +36,8 @@ from truekeep.ages import parse_since, shown_age
 from truekeep.errors import BadInput, InvalidHandoff, NotFound, StorageFailed, TruekeepError
 from truekeep.excerpt import NotMemory
 from truekeep.hidden import clip, printable, strip_hidden
-from truekeep.model import HANDOFF_TYPES
+from truekeep.model import BEGIN_MARK, END_MARK, HANDOFF_TYPES
 from truekeep.secrets import find_secrets, mask_secrets, withhold
-from truekeep.transcript import BEGIN_MARK, END_MARK
 from truekeep.verify.verdict import VERDICTS
 from truekeep.workspace import Workspace
 

@@ -33,6 +33,10 @@ Outcome = Literal["promoted", "routed", "already", "review", "refused"]
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 INDEX = "MEMORY.md"
+BEGIN_MARK = "<!-- truekeep:begin"
+END_MARK = "<!-- truekeep:end"
+"""Whatever truekeep shows to an agent stands between lines with these, so that it is not taken for speech later."""
+
 DOCUMENTS = ("TOOLS.md", "USER.md", ".learnings/LEARNINGS.md", ".learnings/ERRORS.md", ".learnings/FEATURE_REQUESTS.md")
 PROTECTED = ("MEMORY.md", "HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md", "BOOTSTRAP.md")
 HANDOFF_TYPES = ("setup", "workflow", "bugfix", "decision", "security", "preference", "research", "project-context")

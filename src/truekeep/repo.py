@@ -44,8 +44,37 @@ def find_top(folder: Path) -> Path | None:
 
 def repository_name(root: Path) -> str:
     """How a repository is called in provenance: host/owner/name of its origin, else the folder's own name."""
-    remote = _git(find_top(root) or root, "config", "--local", "--get", "remote.origin.url")
+    top = find_top(root) or root
+    remote = _plain_origin(top)
+    if remote is None:
+        remote = _git(top, "config", "--local", "--get", "remote.origin.url")
     return (parse_remote(remote) if remote else "") or root.name
+
+
+def _plain_origin(top: Path) -> str | None:
+    """The origin in a configuration as git itself writes it; None for anything that git had better read."""
+    try:
+        with open(top / ".git" / "config", encoding="utf-8") as file:
+            text = file.read(200_000)
+    except (OSError, UnicodeDecodeError):
+        return None
+    if any(mark in text for mark in "\\;#\0") or len(text) == 200_000:
+        return None
+    section = ""
+    found = ""
+    for line in text.split("\n"):
+        bare = line.strip()
+        if bare.startswith("["):
+            if not bare.endswith("]"):
+                return None
+            section = bare
+        elif section.lower().startswith("[remote") and section.partition(" ")[2].strip() == '"origin"]':
+            key, equals, value = bare.partition("=")
+            if key.strip().lower() == "url" and equals:
+                if '"' in value:
+                    return None
+                found = value.strip()  # git, too, takes the last one
+    return found
 
 
 def parse_remote(url: str) -> str:

@@ -7,6 +7,7 @@ databases.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -111,22 +112,32 @@ class State:
         return True
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the only one who writes."""
-        with disk.locked(str(self.path)) as held:
-            if not held:
+    def lock(self, wait: float = 0) -> Iterator[None]:
+        """Be the only one who writes; wait some seconds for whoever does."""
+        deadline = time.monotonic() + wait
+        while True:
+            with disk.locked(str(self.path)) as held:
+                if held:
+                    yield
+                    return
+            if time.monotonic() >= deadline:
                 raise Busy(f"another truekeep is writing {self.root}", hint="wait for it to end and run it again")
-            yield
+            time.sleep(0.02)
 
     def log(self, name: str, line: str) -> None:
-        """Append a line to a log. A full disk costs only the line, and a symlink is not written through."""
-        path = self.path / "logs" / name
-        with suppress(OSError):
-            if path.parent.is_symlink():
-                return
-            path.parent.mkdir(exist_ok=True)
-            if path.exists() and path.stat().st_size > LOG_BYTES:
-                path.replace(path.with_name(f"{name}.1"))
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
-                file.write(line + "\n")
+        """Append a line to a log."""
+        append_line(str(self.path / "logs"), name, line)
+
+
+def append_line(folder: str, name: str, line: str) -> None:
+    """Append a line to a log in a folder. A full disk costs only the line, and a symlink is not written through."""
+    path = os.path.join(folder, name)
+    with suppress(OSError):
+        if os.path.islink(folder):
+            return
+        os.makedirs(folder, exist_ok=True)
+        if os.path.exists(path) and os.stat(path).st_size > LOG_BYTES:
+            os.replace(path, f"{path}.1")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+            file.write(line + "\n")

@@ -40,7 +40,7 @@ def handoff() -> None:
     """
 
 
-def _workspace_if_any(ctx: click.Context, workspace: str | None) -> Workspace | None:
+def workspace_if_any(ctx: click.Context, workspace: str | None) -> Workspace | None:
     """The workspace, or None on a machine that only produces handoffs. A broken one is still an error."""
     named = workspace or (ctx.obj or {}).get("workspace") or os.environ.get("TRUEKEEP_WORKSPACE")
     try:
@@ -63,13 +63,15 @@ def _this_repository(repo: str | None) -> Path:
     return find_top(start) or start
 
 
-def _this_writer(writer: str | None) -> str:
-    """The harness that runs us, as far as its environment tells."""
-    if writer:
-        return writer
-    return (
-        "codex" if any(key.startswith("CODEX_") for key in os.environ) and "CLAUDECODE" not in os.environ else "claude"
-    )
+def this_writer(writer: str | None) -> str:
+    return writer or running_harness() or "claude"
+
+
+def running_harness() -> str:
+    """The harness that runs us, as far as its environment tells; empty for a person."""
+    if "CLAUDECODE" in os.environ:
+        return "claude"
+    return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
 
 
 def _judge(opened: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
@@ -122,9 +124,9 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
     from truekeep.handoff import handoff_name, parse_handoff
     from truekeep.inbox import Inbox, deliver
 
-    opened = _workspace_if_any(ctx, workspace)
+    opened = workspace_if_any(ctx, workspace)
     writers = opened.config.writers if opened else _default_writers()
-    writer = _this_writer(given["writer"])
+    writer = this_writer(given["writer"])
     if writer not in writers:
         raise BadInput(
             f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}; add others in config.toml"
@@ -212,7 +214,7 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
     """
     from truekeep.filing import Filing
 
-    opened = _workspace_if_any(ctx, workspace)
+    opened = workspace_if_any(ctx, workspace)
     if codes:
         _print_codes(opened, as_json=as_json)
         return 0
@@ -332,7 +334,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
     """
     from truekeep.inbox import Inboxes, find_inboxes
 
-    opened = _workspace_if_any(ctx, workspace)
+    opened = workspace_if_any(ctx, workspace)
     if opened is not None:
         inboxes = opened.inboxes([Path(repo) for repo in repositories] if repositories else None)
     else:

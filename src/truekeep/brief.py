@@ -1,0 +1,253 @@
+"""The brief: pieces of memory, each worth something, packed into the room that a harness gives. Pure.
+
+A section is one memory file, or one kind of thing; its pieces are what can be left out one by one: a paragraph, a list
+item, a table row. The most valuable pieces that fit are taken and stand where a reader expects them, quoted, under the
+file and age they come from. What was left out is counted, with the command that shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from truekeep.model import BEGIN_MARK, END_MARK
+
+CHARACTERS_A_TOKEN = 3.5  # of Markdown with code in it: harnesses count tokens, which can only be estimated here
+LONGEST_PIECE = 1_200
+_FOOT = 420  # characters kept for what the end says
+_ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*\Z")
+_RULER = re.compile(r"\s*\|?[\s:|-]*---[\s:|-]*\Z")
+_IMPORTANCE = re.compile(r"\[[\w -]{1,30}\|i=([01](?:\.\d{1,3})?)\]")
+
+
+class Cap(NamedTuple):
+    """What a harness takes before it cuts, or what a text uses of that."""
+
+    characters: int
+    lines: int
+    size: int  # bytes of UTF-8
+
+    def plus(self, text: str) -> Cap:
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+        return Cap(self.characters + len(text), self.lines + text.count("\n"), self.size + size)
+
+    def holds(self, used: Cap) -> bool:
+        return used.characters <= self.characters and used.lines <= self.lines and used.size <= self.size
+
+
+CAPS = {
+    "claude": Cap(8_000, 250, 24_000),  # 10,000 characters of hook output; the rest would go to a file
+    "codex": Cap(8_000, 250, 24_000),  # about 2,500 tokens
+    "openclaw": Cap(18_000, 500, 54_000),  # 20,000 characters for one file
+}
+
+
+class Piece(NamedTuple):
+    """What is taken or left as a whole."""
+
+    text: str  # one or more lines, without a newline at the end
+    value: float
+    under: tuple[str, ...] = ()  # the headings it stands under, as lines; shown once for all their pieces
+
+
+class Section(NamedTuple):
+    """Pieces that belong together."""
+
+    title: str
+    more: str  # the command that shows all of it
+    pieces: tuple[Piece, ...]
+    counted: int = 0  # what belongs here and did not even come as a piece
+
+
+class Brief(NamedTuple):
+    """What an agent is told, and what it is not."""
+
+    text: str
+    shown: tuple[tuple[str, int], ...]  # a section's title, and how many of its pieces are in
+    left_out: tuple[tuple[str, int, str], ...]  # title, how many, and the command that shows them
+
+
+def cap_for(harness: str, tokens: int | None) -> Cap:
+    """The room there is: a harness's own, or as many tokens as were asked for, whichever is less."""
+    cap = CAPS.get(harness, CAPS["claude"])
+    if tokens is None:
+        return cap
+    asked = int(tokens * CHARACTERS_A_TOKEN)
+    if harness:
+        return Cap(min(asked, cap.characters), cap.lines, cap.size)
+    return Cap(asked, max(40, asked // 20), asked * 3)
+
+
+def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
+    """The brief within a cap. The same sections always give the same text."""
+    opening = f"{BEGIN_MARK} wake -->\n{unmarked(head)}\n"
+    closing = f"{END_MARK} wake -->\n"
+    room = Cap(cap.characters - _FOOT, cap.lines - 8, cap.size - 2 * _FOOT)
+    used = Cap(0, 0, 0).plus(opening).plus(closing)
+    taken: list[set[int]] = [set() for _ in sections]
+    headed: list[set[tuple[str, ...]]] = [set() for _ in sections]
+    order = sorted(
+        (
+            (piece.value, at, number)
+            for at, section in enumerate(sections)
+            for number, piece in enumerate(section.pieces)
+        ),
+        key=lambda item: (-item[0], item[1], item[2]),
+    )
+    for _, at, number in order:
+        section = sections[at]
+        piece = section.pieces[number]
+        needed = "" if taken[at] else _titled(section)
+        new = [
+            piece.under[: depth + 1] for depth in range(len(piece.under)) if piece.under[: depth + 1] not in headed[at]
+        ]
+        needed += _quoted("\n".join((*(path[-1] for path in new), piece.text)))
+        if room.holds(after := used.plus(needed)):
+            used = after
+            taken[at].add(number)
+            headed[at].update(new)
+    body = "".join(_rendered(section, chosen) for section, chosen in zip(sections, taken, strict=True) if chosen)
+    left_out = tuple(
+        (section.title, count, section.more)
+        for section, chosen in zip(sections, taken, strict=True)
+        if (count := len(section.pieces) - len(chosen) + section.counted)
+    )
+    shown = tuple((section.title, len(chosen)) for section, chosen in zip(sections, taken, strict=True) if chosen)
+    return Brief(opening + body + _foot(left_out) + closing, shown, left_out)
+
+
+def _titled(section: Section) -> str:
+    return f"\n## {unmarked(section.title)}\n"
+
+
+def _rendered(section: Section, chosen: set[int]) -> str:
+    lines = []
+    headed: set[tuple[str, ...]] = set()
+    for number, piece in enumerate(section.pieces):
+        if number not in chosen:
+            continue
+        for depth in range(len(piece.under)):
+            path = piece.under[: depth + 1]
+            if path not in headed:
+                headed.add(path)
+                lines.append(path[-1])
+        lines.append(piece.text)
+    return _titled(section) + _quoted("\n".join(lines))
+
+
+def _quoted(text: str) -> str:
+    """Memory is quoted: it is what somebody wrote, not what this text says."""
+    return "".join(f"> {line}\n" if line.strip() else ">\n" for line in unmarked(text).split("\n"))
+
+
+def unmarked(text: str) -> str:
+    """No memory can end the brief early, or begin another."""
+    return text.replace("<!--", "<!-").replace("-->", "->") if "<!--" in text or "-->" in text else text
+
+
+def _foot(left_out: Sequence[tuple[str, int, str]]) -> str:
+    if not left_out:
+        return ""
+    lines = ["\nLeft out for want of room:\n"]
+    size = len(lines[0])
+    for number, (title, count, more) in enumerate(left_out):
+        line = f"- {count} of {unmarked(title)}: `{more}`\n"
+        if size + len(line) > _FOOT - 60 or number == 5:
+            lines.append(f"- and of {len(left_out) - number} more parts\n")
+            break
+        size += len(line)
+        lines.append(line)
+    return "".join(lines)
+
+
+# --- Markdown into pieces --------------------------------------------------------------------------------------------
+
+
+def cut(text: str, value: Callable[[str, int, int], float], *, without: Sequence[str] = ()) -> tuple[Piece, ...]:
+    """A Markdown text as pieces; `value` gets a piece's text, its number and how many there are.
+
+    The first heading of level one is the file's own title and goes. `without` names headings whose parts are left out.
+    """
+    blocks = _blocks(text, tuple(name.casefold() for name in without))
+    for number in range(len(blocks) - 1, 0, -1):  # a paragraph below a paragraph stays one of its own
+        (above, over), (block, under) = blocks[number - 1], blocks[number]
+        if over == under and not block.startswith("|") and not _ITEM.match(block) and not _ITEM.match(above):
+            blocks[number] = (f"\n{block}", under)
+    return tuple(
+        Piece(_shortened(block), value(block, number, len(blocks)), under)
+        for number, (block, under) in enumerate(blocks)
+    )
+
+
+def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    """Paragraphs, list items, table rows and fences, each with the headings above it."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    path: list[tuple[int, str]] = []
+    block: list[str] = []
+    fence = ""
+    is_table = is_skipped = False
+
+    def end() -> None:
+        if block and not is_skipped and any(line.strip() for line in block):
+            found.append(("\n".join(block).strip("\n"), tuple(line for _, line in path)))
+        block.clear()
+
+    for line in text.split("\n"):
+        if fence:
+            block.append(line)
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+                end()
+            continue
+        if (opened := _FENCE.match(line)) is not None:
+            block.append(line)  # below a paragraph or an item, a fence belongs to it
+            fence = opened[1]
+            continue
+        if (heading := _HEADING.match(line)) is not None:
+            end()
+            is_table = False
+            level = len(heading[1])
+            path = [item for item in path if item[0] < level and item[0] < 9]
+            is_skipped = any(name.casefold() in without for name in (heading[2], *(_bare(item[1]) for item in path)))
+            if level > 1:
+                path.append((level, f"{'#' * max(3, level + 1)} {heading[2]}"))
+            continue
+        if not line.strip():
+            end()
+            if is_table:
+                path = [item for item in path if item[0] < 9]
+            is_table = False
+            continue
+        if _ITEM.match(line):
+            end()
+        elif line.lstrip().startswith("|"):
+            if _RULER.match(line) and len(block) == 1:
+                path = [item for item in path if item[0] < 9]
+                path += [(9, f"{block.pop()}\n{line}")]
+                is_table = True
+                continue
+            if is_table:
+                end()
+        block.append(line)
+    end()
+    return found
+
+
+def _bare(heading: str) -> str:
+    return heading.lstrip("# ")
+
+
+def _shortened(block: str) -> str:
+    if len(block) <= LONGEST_PIECE:
+        return block
+    end = max(block.rfind(" ", 0, LONGEST_PIECE), block.rfind("\n", 0, LONGEST_PIECE), LONGEST_PIECE // 2)
+    return block[:end].rstrip() + " […]"
+
+
+def importance(text: str) -> float | None:
+    """What an importance tag such as [decision|i=0.9] says; None where there is none."""
+    match = _IMPORTANCE.search(text)
+    return min(1.0, float(match[1])) if match else None

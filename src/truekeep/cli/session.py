@@ -1,0 +1,239 @@
+"""wake, checkpoint, log, heartbeat, decide, project: what an agent is told, and what it leaves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+
+if TYPE_CHECKING:
+    from truekeep.checkpoint import Checkpoint
+    from truekeep.session import Left
+
+HARNESSES = ("claude", "codex", "openclaw")
+_repo = click.option("--repo", metavar="DIR", help="The repository that this is about; the current one by default.")
+_writer = click.option("--writer", metavar="NAME", default="", help="Who writes this: claude, codex, a person's name.")
+
+
+def _root(repo: str | None) -> Path | None:
+    from truekeep.errors import BadInput
+    from truekeep.repo import find_top
+
+    if repo is not None and not Path(repo).is_dir():
+        raise BadInput(f"{repo} is not a folder", hint="name the repository's root with --repo")
+    here = Path(repo) if repo is not None else Path.cwd()
+    return find_top(here) or (here if repo is not None else None)
+
+
+@click.command()
+@click.option("--budget", type=click.IntRange(200, 200_000), metavar="TOKENS", help="How much room there is.")
+@click.option("--for", "harness", type=click.Choice(HARNESSES), default=None, help="Keep within this harness's limits.")
+@_repo
+@json_option
+@workspace_option
+@click.pass_context
+def wake(
+    ctx: click.Context, budget: int | None, harness: str | None, repo: str | None, as_json: bool, workspace: str | None
+) -> None:
+    """Print what an agent must know before it begins.
+
+    Handover, curated memory, heartbeat, the last two days, this project's file, the corrections and policies that
+    concern it, and the cards of this repository with their age and what code says to them: the most valuable that
+    fits. The same memory on the same day gives the same bytes.
+    """
+    with open_workspace(ctx, workspace) as opened:
+        brief = opened.wake(
+            _root(repo), tokens=budget, harness=harness or "", budget=opened.config.verify.budget_ms / 1000
+        )
+    if as_json:
+        shown = [{"title": title, "pieces": count} for title, count in brief.shown]
+        left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
+        print_json("wake", {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left})
+    else:
+        click.echo(brief.text, nl=False)
+
+
+@click.command()
+@click.option("--last-action", metavar="TEXT", default="", help="What was done last.")
+@click.option("--system-state", metavar="TEXT", default="", help="How things stand.")
+@click.option("--scope-rules", metavar="TEXT", default="", help="What is in scope; holds until it is said anew.")
+@click.option("--dev-model", metavar="TEXT", default="", help="How the work is done; holds until it is said anew.")
+@click.option("--next-action", "next_actions", metavar="TEXT", multiple=True, help="What comes next; may be repeated.")
+@click.option("--summary", metavar="TEXT", default="", help="What the session did: goes to the day's log.")
+@click.option("--now", metavar="TEXT", default="", help="Heartbeat: what is being done.")
+@click.option("--next", "next_", metavar="TEXT", default="", help="Heartbeat: what comes next.")
+@click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="Heartbeat: what is in the way.")
+@click.option("--decision", "decisions", metavar="TEXT", multiple=True, help="A decision, to the month's file.")
+@click.option("--change", "changes", metavar="TEXT", multiple=True, help="A change of configuration or routing.")
+@click.option("--project", "project", metavar="TEXT", default="", help="The status of this repository's project.")
+@click.option("--subagent", "subagents", nargs=2, metavar="LABEL TEXT", multiple=True, help="A sub-agent's result.")
+@_repo
+@_writer
+@json_option
+@workspace_option
+@click.pass_context
+def checkpoint(
+    ctx: click.Context, /, repo: str | None, writer: str, as_json: bool, workspace: str | None, **given: Any
+) -> None:
+    """Leave what a session did, each part in its place.
+
+    Takes options, or JSON or Markdown on standard input: last_action, system_state, scope_rules, dev_model and
+    next_actions make HANDOVER.md; summary goes to the day's log; now, next and blockers to HEARTBEAT.md; decisions,
+    changes, project and subagents to their files. On a machine that is not canonical they become handoffs.
+    """
+    from truekeep.checkpoint import from_values, parse_checkpoint
+
+    values = {
+        "next" if name == "next_" else name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+        if value
+    }
+    if "subagents" in values:
+        values["subagents"] = dict(values["subagents"])
+    asked = from_values(values) if values else parse_checkpoint(_stdin())
+    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
+
+
+def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: str | None, writer: str) -> Left:
+    """Into memory where it is, else as handoffs in the repository's inbox."""
+    from truekeep.cli.handoff import running_harness, workspace_if_any
+
+    root = _root(repo)
+    writer = writer or running_harness()
+    opened = workspace_if_any(ctx, workspace)
+    if opened is not None:
+        return opened.checkpoint(asked, root=root, writer=writer)
+    from datetime import datetime
+
+    from truekeep.config import WRITERS
+    from truekeep.errors import BadSetup
+    from truekeep.session import Left, clean, leave_handoffs
+
+    if root is None:
+        raise BadSetup(
+            "there is no workspace on this machine, and this is no repository",
+            hint="run it in a repository, or name one",
+        )
+    safe, notes = clean(asked)
+    by = ", ".join(part for part in (writer, root.name) if part)
+    left = leave_handoffs(safe, root, writer=writer, writers=WRITERS, now=datetime.now().astimezone(), by=by)
+    return Left((), tuple(left), tuple(notes))
+
+
+def _stdin() -> str:
+    if sys.stdin.isatty():
+        raise click.UsageError("Give options, or JSON or Markdown on standard input.")
+    return sys.stdin.buffer.read(4_000_000).decode("utf-8", "replace")
+
+
+def _show(left: Left, as_json: bool, kind: str) -> None:
+    if as_json:
+        print_json(kind, {"paths": list(left.paths), "handoffs": list(left.handoffs), "notes": list(left.notes)})
+        return
+    for path in left.paths:
+        click.echo(f"wrote {path}")
+    for path in left.handoffs:
+        click.echo(f"left {path} for the canonical host")
+    for note in left.notes:
+        click.echo(click.style("note: ", fg="yellow") + note, err=True)
+
+
+def _words(text: tuple[str, ...]) -> str:
+    """The text of a command: its words, or standard input."""
+    return " ".join(text) if text and text != ("-",) else _stdin()
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@_repo
+@_writer
+@json_option
+@workspace_option
+@click.pass_context
+def log(
+    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
+) -> None:
+    """Append TEXT to today's log. What is there is never touched."""
+    from truekeep.checkpoint import from_values
+
+    asked = from_values({"summary": _words(text)})
+    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "log")
+
+
+@click.command()
+@click.option("--now", metavar="TEXT", default="", help="What is being done.")
+@click.option("--next", "next_", metavar="TEXT", default="", help="What comes next.")
+@click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="What is in the way; `none` clears it.")
+@_repo
+@_writer
+@json_option
+@workspace_option
+@click.pass_context
+def heartbeat(
+    ctx: click.Context,
+    now: str,
+    next_: str,
+    blockers: tuple[str, ...],
+    repo: str | None,
+    writer: str,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Show HEARTBEAT.md, or bring its sections up to date."""
+    from truekeep.checkpoint import from_values
+
+    values = {"now": now, "next": next_, "blockers": list(blockers)}
+    if any(values.values()):
+        asked = from_values({name: value for name, value in values.items() if value})
+        _show(_leave(ctx, workspace, asked, repo, writer), as_json, "heartbeat")
+        return
+    text = open_workspace(ctx, workspace).read("HEARTBEAT.md")
+    if as_json:
+        print_json("heartbeat", {"text": text})
+    else:
+        click.echo(text or "There is no heartbeat yet: `truekeep heartbeat --now TEXT` begins one.")
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@_repo
+@_writer
+@json_option
+@workspace_option
+@click.pass_context
+def decide(
+    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
+) -> None:
+    """Note a decision in the month's file."""
+    from truekeep.checkpoint import from_values
+
+    asked = from_values({"decisions": [_words(text)]})
+    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "decide")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("status", nargs=-1)
+@_repo
+@_writer
+@json_option
+@workspace_option
+@click.pass_context
+def project(
+    ctx: click.Context,
+    name: str,
+    status: tuple[str, ...],
+    repo: str | None,
+    writer: str,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Set the status of project NAME; `.` is the project of this repository."""
+    from truekeep.checkpoint import from_values
+
+    value = {"status": _words(status), "name": "" if name == "." else name}
+    _show(_leave(ctx, workspace, from_values({"project": value}), repo, writer), as_json, "project")

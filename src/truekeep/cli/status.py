@@ -1,0 +1,97 @@
+"""status: whether memory is fed, and by whom."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+
+if TYPE_CHECKING:
+    from truekeep.closeout import Closeout
+    from truekeep.workspace import Workspace
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How far to look back.")
+@json_option
+@workspace_option
+@click.pass_context
+def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) -> None:
+    """Show what waits, and how often sessions leave what they learned.
+
+    A session did real work when it made three edits or one commit; it closed out when it left a handoff. The hooks
+    note both, on each machine for itself; `truekeep connect` installs them.
+    """
+    from truekeep.cli.handoff import workspace_if_any
+    from truekeep.closeout import closeouts, iter_records
+
+    opened = workspace_if_any(ctx, workspace)
+    memory = _memory(opened) if opened is not None else None
+    found = closeouts(iter_records(), since=time.time() - days * 86_400)
+    if as_json:
+        print_json("status", {"memory": memory, "days": days, "closeout": [_shown(item) for item in found]})
+        return
+    if memory is not None:
+        for name, value in memory.items():
+            click.echo(f"{name.replace('_', ' '):18} {value}")
+        click.echo()
+    _show_closeouts(found, days)
+
+
+def _memory(opened: Workspace) -> dict[str, Any]:
+    host = opened.state.host()
+    return {
+        "workspace": str(opened.path),
+        "canonical_host": host.name + ("" if host.id == opened.machine.id else " (not this machine)"),
+        "cards": opened.count_cards(),
+        "handoffs_waiting": opened.count_waiting(),
+        "drafts_to_review": len(opened.drafts()),
+        "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or "never",
+    }
+
+
+def _show_closeouts(found: list[Closeout], days: int) -> None:
+    if not found:
+        click.echo(
+            f"No session was noted in the last {days} days: `truekeep connect` installs the hooks that note them."
+        )
+        return
+    rows = [
+        [
+            item.machine,
+            item.harness,
+            item.repository or "-",
+            str(item.sessions),
+            str(item.worked),
+            str(item.closed),
+            "-" if item.rate is None else f"{item.rate:.0%}",
+        ]
+        for item in found
+    ]
+    print_table(["machine", "harness", "repository", "sessions", "worked", "closed out", "rate"], rows)
+    missed = [(item, item.missed[0]) for item in found if item.missed]
+    for item, record in missed[:5]:
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
+        left = f"{record.edits} edits, {record.commits} commits, no handoff"
+        click.echo(
+            f"\nlook at {item.harness} session {record.id} of {day}: {left}\n  {record.transcript or '(no transcript)'}"
+        )
+
+
+def _shown(item: Closeout) -> dict[str, Any]:
+    return {
+        "machine": item.machine,
+        "harness": item.harness,
+        "repository": item.repository,
+        "sessions": item.sessions,
+        "worked": item.worked,
+        "closed": item.closed,
+        "rate": item.rate,
+        "missed": [
+            {"id": record.id, "started_at": record.started_at, "transcript": record.transcript}
+            for record in item.missed
+        ],
+    }

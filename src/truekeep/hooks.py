@@ -1,0 +1,353 @@
+"""The hooks' door: what a harness calls at the start of a session, at each prompt, before compaction, at its end.
+
+Never breaks the harness: whatever goes wrong is silence, exit 0, and a line in the log. Does the least at once and
+leaves the rest to a process of its own. Reads the harness's JSON from standard input; any of it may be missing, and
+none of it is trusted further than a path or a name has to be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep import closeout
+from truekeep.model import BEGIN_MARK, END_MARK
+
+if TYPE_CHECKING:
+    from truekeep.workspace import Workspace
+
+MOST_INPUT = 8 << 20
+RESERVE_FLOOR, SOFT_THRESHOLD = 20_000, 4_000  # tokens: when memory is to be saved before a compaction
+_INBOXES = (".claude/memory-handoffs", ".codex/memory-handoffs")
+_LOG = "hooks.log"
+
+
+class Call(NamedTuple):
+    """One call of a hook, as far as it can be understood."""
+
+    event: str
+    harness: str
+    payload: Mapping[str, Any]
+    workspace: str  # empty: the default one
+
+    def text(self, key: str) -> str:
+        value = self.payload.get(key)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def session_id(self) -> str:
+        return self.text("session_id") or "unknown"
+
+    @property
+    def cwd(self) -> str:
+        return self.text("cwd") or os.getcwd()
+
+
+class OutOfTime(Exception):
+    """The harness does not wait any longer."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a hook. Always 0: no harness ever fails because of its memory."""
+    started = time.monotonic()
+    event = next((word for word in arguments if not word.startswith("-")), "")
+    try:
+        call = _parse(event, arguments)
+        seconds, answer = EVENTS.get(event, (0.0, None))
+        if answer is None:
+            _note("", f"{event or 'nothing'}: there is no such hook")
+            return 0
+        if call is None or _is_not_ours(call):
+            return 0
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGALRM, _late)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        text = answer(call)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if text:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OutOfTime:
+        _note("", f"{event}: out of time after {time.monotonic() - started:.1f} s")
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is not the harness's
+        with suppress(BaseException):
+            _note("", f"{event}: {_story(error)}")
+    finally:
+        with suppress(BaseException):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    return 0
+
+
+def _late(*_: object) -> None:
+    raise OutOfTime
+
+
+def _story(error: BaseException) -> str:
+    """What went wrong and where, without the message of a bug: it could quote memory."""
+    from truekeep.errors import TruekeepError
+
+    if isinstance(error, TruekeepError):
+        return f"{error.code}: {error.message}"
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = f" in {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}" if place else ""
+    return f"{type(error).__name__}{where}"
+
+
+def _note(workspace: str, line: str) -> None:
+    """A line in the log of the workspace, else in this machine's own."""
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    chosen = workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
+    state = os.path.join(chosen, ".truekeep")
+    if not os.path.isdir(state):
+        state = os.path.dirname(closeout.folder())
+    from truekeep.state import append_line
+
+    append_line(os.path.join(state, "logs"), _LOG, f"{stamp} {' '.join(line.split())[:400]}")
+
+
+# --- What was said to us ---------------------------------------------------------------------------------------------
+
+
+def _parse(event: str, arguments: Sequence[str]) -> Call | None:
+    options = dict(pairwise(arguments))
+    workspace = options.get("-w") or options.get("--workspace") or ""
+    payload = _read_payload()
+    harness = options.get("--for") or _harness(payload)
+    return Call(event, harness, payload, workspace)
+
+
+def _read_payload() -> dict[str, Any]:
+    if sys.stdin is None or sys.stdin.isatty():
+        return {}
+    raw = sys.stdin.buffer.read(MOST_INPUT + 1)
+    if len(raw) > MOST_INPUT:
+        raise ValueError("too much input")
+    if not raw.strip():
+        return {}
+    found = json.loads(raw.decode("utf-8", "replace"))
+    return found if isinstance(found, dict) else {}
+
+
+def _harness(payload: Mapping[str, Any]) -> str:
+    """Which harness calls: one bundle serves them all, so the command cannot tell."""
+    transcript = payload.get("transcript_path")
+    if isinstance(transcript, str) and os.path.basename(transcript).startswith("rollout-"):
+        return "codex"
+    if "CLAUDECODE" in os.environ or "CLAUDE_CODE_SESSION_ID" in os.environ:
+        return "claude"
+    if "turn_id" in payload or (isinstance(transcript, str) and f"{os.sep}sessions{os.sep}" in transcript):
+        return "codex"
+    return "claude"
+
+
+def _is_not_ours(call: Call) -> bool:
+    """Sub-agents, and Codex's own consolidation, which runs inside its folder and has no transcript."""
+    if call.payload.get("agent_id") or call.payload.get("agent_type") == "subagent":
+        return True
+    if call.harness != "codex":
+        return False
+    if "transcript_path" in call.payload and call.payload["transcript_path"] is None:
+        return True
+    home = os.path.realpath(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"))
+    return os.path.realpath(call.cwd).startswith(home + os.sep) or os.path.realpath(call.cwd) == home
+
+
+# --- Events ----------------------------------------------------------------------------------------------------------
+
+
+def _session_start(call: Call) -> str:
+    """The brief, unless this session has it already."""
+    record = _record(call)
+    text = _brief(call, record)
+    import hashlib
+
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
+    is_known = call.text("source") == "resume" and digest == record.brief
+    closeout.write_record(record._replace(brief=digest, is_flushed=False))
+    return "" if is_known else text
+
+
+def _brief(call: Call, record: closeout.Record) -> str:
+    workspace = _open(call)
+    if workspace is None:
+        return ""
+    with workspace:
+        root = Path(record.root) if record.root else None
+        return workspace.wake(root, harness=call.harness).text
+
+
+def _bootstrap(call: Call) -> str:
+    """OpenClaw's way in: the brief as a file of its own."""
+    return _brief(call, _record(call))
+
+
+def _prompt(call: Call) -> str:
+    """Up to three cards that this prompt needs, when that is sure."""
+    prompt = _own_words(call.text("prompt"))
+    workspace = _open(call) if len(prompt) > 12 else None
+    if workspace is None:
+        return ""
+    record = _record(call)
+    with workspace:
+        text, told = workspace.hint(prompt, repository=record.repository, told=record.told)
+    if told:
+        closeout.write_record(record._replace(told=(*record.told, *told)[-200:]))
+    return text
+
+
+def _own_words(prompt: str) -> str:
+    """A prompt without what truekeep itself put into it."""
+    while (start := prompt.find(BEGIN_MARK)) >= 0:
+        end = prompt.find(END_MARK, start)
+        prompt = prompt[:start] + (prompt[prompt.find("\n", end) + 1 :] if end >= 0 and "\n" in prompt[end:] else "")
+    return prompt.strip()
+
+
+def _pre_compact(call: Call) -> str:
+    """What to keep before the context goes; once for each compaction."""
+    record = closeout.look_again(_record(call), _inboxes(call))
+    if record.is_flushed or not _is_near_the_end(call.payload):
+        return ""
+    closeout.write_record(record._replace(is_flushed=True))
+    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else "no handoff was left yet"
+    return (
+        f"{BEGIN_MARK} compact -->\n"
+        f"The context is about to be shortened; {left}. Worth keeping in the summary: decisions with their reasons,\n"
+        "what was tried and failed, exact names of files, flags and ports, and what comes next. What outlasts the\n"
+        f"session belongs in a handoff: `{_command(record)}`;\n"
+        "where the work stands: `truekeep checkpoint`.\n"
+        f"{END_MARK} compact -->\n"
+    )
+
+
+def _is_near_the_end(payload: Mapping[str, Any]) -> bool:
+    """Whether a compaction is near, for a harness that counts tokens; for others it is, or they would not call."""
+    used, window = payload.get("context_tokens"), payload.get("context_window")
+    if isinstance(used, int) and isinstance(window, int) and window > 0:
+        return used >= window - RESERVE_FLOOR - SOFT_THRESHOLD
+    return True
+
+
+def _stop(call: Call) -> str:
+    """Say once that nothing was left, if real work was done."""
+    record = closeout.look_again(_record(call), _inboxes(call))
+    is_due = record.has_work and not record.handoffs and not record.is_reminded
+    is_due = is_due and call.payload.get("stop_hook_active") is not True and bool(record.root)
+    closeout.write_record(record._replace(is_reminded=record.is_reminded or is_due))
+    if not is_due:
+        return ""
+    did = f"{record.edits} edits" + (f" and {record.commits} commit(s)" if record.commits else "")
+    reason = (
+        f"{BEGIN_MARK} closeout --> This session made {did} and left no memory handoff. If it produced knowledge that "
+        f"outlasts it, this leaves one: {_command(record)} . If it did not, nothing more is needed. "
+        f"{END_MARK} closeout -->"
+    )
+    return json.dumps({"decision": "block", "reason": reason}) + "\n"
+
+
+def _command(record: closeout.Record) -> str:
+    writer = f" --writer {record.harness}" if record.harness in ("claude", "codex") else ""
+    return f"truekeep handoff new{writer} --type setup --title '...' --summary '...' --fact '...' --card NAME.md"
+
+
+def _session_end(call: Call) -> str:
+    """Note it and leave; the work is done by a process that nobody waits for."""
+    record = closeout.look_again(_record(call), _inboxes(call))
+    closeout.write_record(record._replace(ended_at=time.time()))
+    _start_later(call)
+    return ""
+
+
+def _start_later(call: Call) -> None:
+    """Begin the work that can wait, away from the harness."""
+    if os.environ.get("TRUEKEEP_NO_BACKGROUND"):
+        return
+    arguments = [sys.executable, "-m", "truekeep", "hook", "later", "--for", call.harness]
+    if call.workspace:
+        arguments += ["-w", call.workspace]
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in (0, 1, 2)]
+        os.posix_spawn(sys.executable, arguments, os.environ, file_actions=actions, setsid=True)
+    finally:
+        os.close(null)
+
+
+def _later(call: Call) -> str:
+    """What a session's end leaves to be done: transcripts kept, the index and the verdicts brought up to date."""
+    with suppress(OSError):
+        os.nice(10)
+    workspace = _open(call)
+    closeout.prune_records(time.time())
+    if workspace is None:
+        return ""
+    with workspace:
+        for what, step in (
+            ("transcripts", lambda: workspace.sync_transcripts()),
+            ("index", lambda: workspace.index(wait=0.0)),
+            ("verify", lambda: workspace.verify(changed=True, system=False)),
+        ):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - one that fails does not stop the next
+                _note(call.workspace, f"later, {what}: {_story(error)}")
+    return ""
+
+
+# --- Where we are ----------------------------------------------------------------------------------------------------
+
+
+def _record(call: Call) -> closeout.Record:
+    """What is known of this session, from its beginning."""
+    known = closeout.read_record(call.harness, call.session_id)
+    if known is not None:
+        return known
+    from truekeep.host import machine_name
+    from truekeep.repo import find_top, repository_name
+
+    top = find_top(Path(call.cwd)) if os.path.isdir(call.cwd) else None
+    return closeout.begin(
+        call.harness,
+        call.session_id,
+        root=str(top) if top else "",
+        repository=repository_name(top) if top else "",
+        transcript=call.text("transcript_path"),
+        machine=machine_name(),
+    )
+
+
+def _inboxes(call: Call) -> list[str]:
+    """Where this session's handoffs may be: the repository's inboxes, and those of the workspace."""
+    record = _record(call)
+    chosen = call.workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
+    roots = [record.root] if record.root else []
+    return [os.path.join(root, inbox) for root in (*roots, chosen) for inbox in _INBOXES]
+
+
+def _open(call: Call) -> Workspace | None:
+    """The workspace, if there is one on this machine."""
+    from truekeep.workspace import Workspace, default_path
+
+    path = Path(call.workspace) if call.workspace else default_path()
+    return Workspace.open(path) if (path / ".truekeep").is_dir() else None
+
+
+EVENTS: dict[str, tuple[float, Callable[[Call], str]]] = {  # seconds until we give up, and what answers
+    "session-start": (6.0, _session_start),
+    "agent-bootstrap": (6.0, _bootstrap),
+    "user-prompt-submit": (3.0, _prompt),
+    "pre-compact": (4.0, _pre_compact),
+    "stop": (4.0, _stop),
+    "session-end": (0.9, _session_end),
+    "later": (900.0, _later),
+}

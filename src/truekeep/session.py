@@ -1,0 +1,262 @@
+"""Sessions: reads what an agent must know, writes what it leaves. One entry in the ledger for each checkpoint.
+
+What is appended stays as it is; the handover before this one is in the ledger's history. Texts come from agents, so
+no credential and no unseen character of theirs reaches memory, and what gives orders to the next reader is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.brief import unmarked
+from truekeep.card import parse_card
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.errors import BadInput, EditedSince
+from truekeep.handoff import decode_text
+from truekeep.model import BEGIN_MARK, CARDS, END_MARK
+from truekeep.wake import MOST_CARDS, CardSeen, card_line
+
+if TYPE_CHECKING:
+    from truekeep.books import Books
+    from truekeep.checkpoint import Checkpoint, Write
+    from truekeep.vault import Vault
+    from truekeep.verify.kept import Checked
+    from truekeep.verify.verdict import Verdict
+
+_RETRIES = 3
+
+
+class Listed(NamedTuple):
+    """A card as a list of cards has it: enough to choose by."""
+
+    path: str
+    repository: str
+    day: str
+
+
+class Left(NamedTuple):
+    """What a checkpoint did: the files it wrote, or the handoffs it left for the canonical host."""
+
+    paths: tuple[str, ...]
+    handoffs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_text(vault: Vault, path: str) -> str | None:
+    """A memory file's text; None for what is not there, or is no plain text file."""
+    try:
+        stored = vault.read(path)
+    except (UnsafePath, ChangedSince, OSError):
+        return None
+    return decode_text(stored.data) if stored else None
+
+
+# --- Waking ----------------------------------------------------------------------------------------------------------
+
+
+def choose_cards(listed: Sequence[Listed], repository: str) -> list[Listed]:
+    """The cards to tell of: of this repository, the latest first, then those that belong to none."""
+    here = [card for card in listed if repository and card.repository == repository]
+    free = [card for card in listed if not card.repository]
+    return [*_latest(here), *_latest(free)]
+
+
+def _latest(cards: Sequence[Listed]) -> list[Listed]:
+    return sorted(sorted(cards), key=lambda card: card.day, reverse=True)[:MOST_CARDS]
+
+
+def see_cards(
+    vault: Vault, chosen: Sequence[Listed], repository: str, say: Callable[[str, str], tuple[str, bool]]
+) -> Iterator[CardSeen]:
+    """The chosen cards, read. `say` tells what code says to a card's path and text, and whether it refutes it."""
+    for item in chosen:
+        text = read_text(vault, item.path)
+        if text is None:
+            continue
+        card = parse_card(item.path.rpartition("/")[2], text)
+        said, is_refuted = say(item.path, text)
+        updated = card.updated or card.created
+        yield CardSeen(
+            path=item.path,
+            topic=" ".join(card.topic.split()),
+            day=updated.isoformat() if updated else item.day,
+            body=card.body,
+            is_here=bool(repository) and item.repository == repository,
+            said=said,
+            is_refuted=is_refuted,
+        )
+
+
+def hint_text(cards: Sequence[CardSeen], today: date) -> str:
+    """A few cards as text for an agent, marked as ours."""
+    body = "".join(f"> {line}\n" for card in cards for line in card_line(card, today).split("\n"))
+    head = f"{BEGIN_MARK} hint -->\nShared memory has cards that this prompt touches:\n"
+    return f"{head}{unmarked(body)}{END_MARK} hint -->\n"
+
+
+def list_cards(root: str, *, newest: int) -> list[Listed]:
+    """The newest cards by their files, for a workspace that was never indexed."""
+    folder = os.path.join(root, CARDS)
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                (entry.stat(follow_symlinks=False).st_mtime_ns, entry.name)
+                for entry in entries
+                if entry.name.endswith(".md") and entry.name[0] != "." and entry.is_file(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    listed = []
+    for mtime, name in sorted(found, reverse=True)[:newest]:
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                head = file.read(2_000)
+        except OSError:
+            continue
+        card = parse_card(name, head)
+        day = card.updated or card.created or datetime.fromtimestamp(mtime / 1e9, UTC).date()
+        listed.append(Listed(f"{CARDS}/{name}", card.front.text("repository"), day.isoformat()))
+    return listed
+
+
+def in_words(checked: Checked | str) -> tuple[str, bool]:
+    """What code says to a memory, in a few words, and whether it refutes it."""
+    if isinstance(checked, str):
+        return checked, False
+    rot = [item for item in checked.verdicts if item.is_rot]
+    if rot:
+        named = ", ".join(f"`{item.claim.text}` {_fate(item)}" for item in rot[:3])
+        return named + (f" and {len(rot) - 3} more" if len(rot) > 3 else ""), True
+    held = sum(item.verdict == "confirmed" for item in checked.verdicts)
+    changed = [item.claim.text for item in checked.verdicts if item.verdict == "changed"]
+    if changed:
+        return f"the code of `{changed[0]}`{' and others' if len(changed) > 1 else ''} changed since", False
+    return (f"{held} of {len(checked.verdicts)} claims hold" if held else "", False)
+
+
+def _fate(verdict: Verdict) -> str:
+    return f"is now {verdict.place}" if verdict.verdict == "moved" and verdict.place else f"is {verdict.verdict}"
+
+
+# --- Leaving ---------------------------------------------------------------------------------------------------------
+
+
+def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
+    """A checkpoint that may be written, and what was changed for that. Orders to the reader are refused."""
+    from truekeep.hidden import strip_hidden
+    from truekeep.instructions import find_instructions
+    from truekeep.secrets import withhold
+
+    notes: list[str] = []
+    for name, text in checkpoint.parts():
+        orders = find_instructions(text)
+        if orders:
+            raise BadInput(
+                f"{name.replace('_', ' ')} gives orders to the agent that will read it: {orders[0].excerpt!r}",
+                hint="say what is so, not what to do with other instructions; nothing was written",
+            )
+
+    def safe(name: str, text: str) -> str:
+        plain = strip_hidden(text)
+        masked = withhold(plain)
+        if masked != plain:
+            notes.append(f"a credential in {name.replace('_', ' ')} was masked")
+        return masked
+
+    values: dict[str, Any] = {}
+    for name, value in checkpoint._asdict().items():
+        if isinstance(value, str):
+            values[name] = safe(name, value)
+        elif name == "subagents":
+            values[name] = tuple((label, safe(name, text)) for label, text in value)
+        else:
+            values[name] = tuple(safe(name, text) for text in value)
+    return type(checkpoint)(**values), list(dict.fromkeys(notes))
+
+
+def leave_handoffs(
+    checkpoint: Checkpoint, root: Path, *, writer: str, writers: Mapping[str, str], now: datetime, by: str
+) -> Iterator[str]:
+    """What a machine that may not write memory leaves for the one that may: a handoff for each file."""
+    from truekeep.checkpoint import as_handoffs, plan_writes
+    from truekeep.handoff import compose_handoff, handoff_name
+    from truekeep.inbox import Inbox, deliver
+    from truekeep.wake import place_of
+
+    chosen = writer if writer in writers else next(iter(writers))
+    slug = place_of(root.name).slug
+    writes = plan_writes(checkpoint, lambda _: None, now=now, by=by, project=slug, daily=False)
+    for document, content in as_handoffs(checkpoint, writes, now=now):
+        title = f"Checkpoint for {document}"
+        text = compose_handoff(
+            title=title,
+            summary="What a session on another machine did.",
+            evidence=[f"truekeep checkpoint, {by}" if by else "truekeep checkpoint"],
+            document=document,
+            content=content,
+        )
+        inbox = Inbox(root=root, folder=writers[chosen], writer=chosen)
+        yield str(deliver(inbox, handoff_name(title, now), text.encode()))
+
+
+class Session:
+    """Writes what a session leaves, through the books."""
+
+    def __init__(self, books: Books, *, actor: str, now: datetime) -> None:
+        self._books = books
+        self._actor = actor
+        self._now = now
+
+    def write(
+        self, plan: Callable[[Callable[[str], str | None]], Sequence[Write]], *, verb: str, note: str
+    ) -> list[str]:
+        """Plan with the files as they are, and write all of it or nothing. Gives the paths, in order."""
+        for attempt in range(_RETRIES):
+            try:
+                return self._write(plan, verb, note)
+            except EditedSince:
+                if attempt == _RETRIES - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _write(self, plan: Callable[[Callable[[str], str | None]], Sequence[Write]], verb: str, note: str) -> list[str]:
+        from truekeep.checkpoint import appended, with_sections
+        from truekeep.ledger import Entry
+        from truekeep.vault import Staging
+
+        staging = Staging(self._books.vault)
+
+        def read(path: str) -> str | None:
+            data = staging.read(path)
+            return None if data is None else decode_text(data)
+
+        writes = plan(read)
+        for write in writes:
+            try:
+                data = staging.read(write.path)
+            except UnsafePath as error:
+                raise BadInput(str(error), hint="put a plain file there and run it again") from error
+            try:
+                text = data.decode() if data is not None else ""  # with its own line ends
+            except UnicodeDecodeError as error:
+                hint = "open it in an editor and save it as UTF-8"
+                raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
+            if write.mode == "overwrite":
+                staging.put(write.path, write.text.encode(), 0)
+            elif write.mode == "sections":
+                staging.put(write.path, with_sections(text, write).encode(), 0)
+            else:
+                more = appended(text.replace("\r\n", "\n"), write)
+                staging.append(write.path, (more.replace("\n", "\r\n") if "\r\n" in text else more).encode(), 0)
+        at = self._now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._books.act(staging, Entry(at=at, verb=verb, actor=self._actor, note=note[:200]))
+        return list(dict.fromkeys(write.path for write in writes))
+
+
+def uses_daily_folder(root: str) -> bool:
+    """Whether this workspace keeps its logs in memory/daily."""
+    return os.path.isdir(os.path.join(root, "memory", "daily"))

@@ -1,0 +1,349 @@
+"""Hooks: the right word at the right moment, within the harness's time, and never a reason for it to fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import CLAUDE, Place, a_card, a_handoff, git_repo, run_cli
+from truekeep import closeout
+from truekeep.hooks import EVENTS, MOST_INPUT
+from truekeep.model import BEGIN_MARK, END_MARK
+
+EDIT = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n'
+
+
+@pytest.fixture
+def here(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    (place.repo / ".git" / "HEAD").unlink()
+    (place.repo / ".git").rmdir()
+    git_repo(place.repo)
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    monkeypatch.setenv("TRUEKEEP_WORKSPACE", str(place.workspace))
+    (place.workspace / "HANDOVER.md").write_text("# Handover\n\n## Last Action\n\nSplit the parser.\n")
+    return place
+
+
+def transcript(place: Place, lines: str = "") -> Path:
+    path = place.base / "session.jsonl"
+    with path.open("a") as file:
+        file.write(lines)
+    return path
+
+
+def hook(place: Place, event: str, *options: str, **given: Any) -> str:
+    """What a hook says; it must end well, whatever it was given."""
+    payload = {"session_id": "s1", "cwd": str(place.repo), "transcript_path": str(transcript(place)), **given}
+    done = run_cli("hook", event, *options, stdin=json.dumps(payload), cwd=place.repo)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    return done.stdout
+
+
+def log_of(place: Place) -> str:
+    path = place.workspace / ".truekeep" / "logs" / "hooks.log"
+    return path.read_text() if path.exists() else ""
+
+
+# --- Session start ---------------------------------------------------------------------------------------------------
+
+
+def test_a_session_begins_with_the_brief(here: Place) -> None:
+    said = hook(here, "session-start", source="startup")
+    assert said.startswith(BEGIN_MARK)
+    assert "Split the parser." in said
+    record = closeout.read_record("claude", "s1")
+    assert record is not None
+    assert record.repository == "github.com/me/app"
+    assert record.root == str(here.repo)
+
+
+def test_a_resumed_session_is_not_told_the_same_again(here: Place) -> None:
+    first = hook(here, "session-start", source="startup")
+    assert hook(here, "session-start", source="resume") == ""
+    assert hook(here, "session-start", source="compact") == first
+    (here.workspace / "HANDOVER.md").write_text("# Handover\n\n## Last Action\n\nSomething new.\n")
+    assert "Something new." in hook(here, "session-start", source="resume")
+
+
+def test_openclaw_gets_the_brief_as_text(here: Place) -> None:
+    assert "Split the parser." in hook(here, "agent-bootstrap", "--for", "openclaw")
+
+
+# --- Prompts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def indexed(here: Place) -> Place:
+    for number in range(12):
+        filler = f"Filler card {number} about gardening, bread and the weather in district {number * 7919}."
+        (here.workspace / f"memory/cards/filler-{number}.md").write_text(a_card(f"Filler {number}", filler))
+    body = "The worker calls `drain_queue()` at night; `QUEUE_LIMIT` caps it."
+    here.leave(a_handoff(card="queue.md", content=a_card("Draining the queue", body)))
+    here.ingest()
+    with here.open() as workspace:
+        workspace.index()
+    return here
+
+
+def test_a_prompt_that_names_something_of_a_card_gets_that_card(indexed: Place) -> None:
+    said = hook(indexed, "user-prompt-submit", prompt="Why does drain_queue fail on Mondays?")
+    assert "memory/cards/queue.md" in said
+    assert said.startswith(BEGIN_MARK)
+    assert said.splitlines()[-1].startswith(END_MARK)
+    assert "filler" not in said
+    assert hook(indexed, "user-prompt-submit", prompt="And drain_queue on Tuesdays?") == ""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "hi",
+        "Please fix the tests and make it nicer.",
+        "What do you think about the weather?",
+        "Refactor everything so that it is faster",
+        f"{BEGIN_MARK} hint -->\ndrain_queue\n{END_MARK} hint -->\nthanks, go on please",
+        'drain "* OR NEAR( queue',
+        "",
+    ],
+)
+def test_a_prompt_without_a_strong_match_gets_nothing(indexed: Place, prompt: str) -> None:
+    assert hook(indexed, "user-prompt-submit", prompt=prompt) == ""
+    assert log_of(indexed) == ""
+
+
+# --- Compaction ------------------------------------------------------------------------------------------------------
+
+
+def test_before_compaction_it_is_said_once_what_to_keep(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    assert "truekeep handoff new --writer claude" in hook(here, "pre-compact", trigger="auto")
+    assert hook(here, "pre-compact", trigger="auto") == ""
+    hook(here, "session-start", source="compact")
+    assert hook(here, "pre-compact", trigger="auto") != ""
+
+
+@pytest.mark.parametrize(("used", "is_near"), [(100_000, False), (175_999, False), (176_000, True), (199_000, True)])
+def test_with_token_counts_the_founding_thresholds_hold(here: Place, used: int, is_near: bool) -> None:
+    said = hook(here, "pre-compact", "--for", "openclaw", context_tokens=used, context_window=200_000)
+    assert bool(said) == is_near
+
+
+# --- Stop ------------------------------------------------------------------------------------------------------------
+
+
+def test_real_work_without_a_handoff_is_told_once(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    assert hook(here, "stop") == ""
+    transcript(here, EDIT * 2)
+    assert hook(here, "stop") == ""
+    transcript(here, EDIT)
+    told = json.loads(hook(here, "stop"))
+    assert told["decision"] == "block"
+    assert "truekeep handoff new --writer claude" in told["reason"]
+    assert "3 edits" in told["reason"]
+    assert hook(here, "stop") == ""
+    assert hook(here, "stop", stop_hook_active=True) == ""
+
+
+def test_a_commit_is_real_work(here: Place) -> None:
+    subprocess.run(
+        ["git", "-C", str(here.repo), "commit", "-q", "--allow-empty", "-m", "a", *()], check=True, env=git_env()
+    )
+    hook(here, "session-start", source="startup")
+    subprocess.run(["git", "-C", str(here.repo), "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
+    assert "1 commit" in hook(here, "stop")
+
+
+def git_env() -> dict[str, str]:
+    return {
+        **os.environ,
+        **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+
+
+@pytest.mark.parametrize("where", [CLAUDE, ".codex/memory-handoffs", f"{CLAUDE}/processed"])
+def test_who_left_a_handoff_is_left_alone(here: Place, where: str) -> None:
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 5)
+    here.leave(a_handoff(), "2026-11-16-0900-x.md", inbox=here.repo / where, age=-1)
+    assert hook(here, "stop") == ""
+
+
+def test_a_handoff_of_an_earlier_session_does_not_count(here: Place) -> None:
+    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 5)
+    assert hook(here, "stop") != ""
+
+
+def test_a_half_written_line_is_counted_once(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 2 + EDIT[:60])
+    hook(here, "stop")
+    transcript(here, EDIT[60:])
+    assert "3 edits" in hook(here, "stop")
+
+
+# --- Session end -----------------------------------------------------------------------------------------------------
+
+
+def test_the_end_is_noted(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    assert hook(here, "session-end", reason="other") == ""
+    record = closeout.read_record("claude", "s1")
+    assert record is not None
+    assert record.ended_at
+    assert record.has_work
+
+
+def test_real_work_is_done_later_by_somebody_else(here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRUEKEEP_NO_BACKGROUND")
+    here.leave(a_handoff())
+    here.ingest()
+    begun = time.monotonic()
+    hook(here, "session-end", reason="other")
+    index = here.workspace / ".truekeep" / "index.sqlite"
+    while not index.exists() and time.monotonic() - begun < 60:
+        time.sleep(0.1)
+    assert index.exists()
+
+
+# --- Whose session ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))
+def test_sub_agents_and_the_consolidation_of_codex_are_ignored(
+    here: Place, event: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript(here, EDIT * 5)
+    codex = here.base / "codex"
+    (codex / "memories_v2").mkdir(parents=True)
+    monkeypatch.setenv("CODEX_HOME", str(codex))
+    assert hook(here, event, agent_id="a1", prompt="Split the parser") == ""
+    assert hook(here, event, "--for", "codex", transcript_path=None) == ""
+    assert hook(here, event, "--for", "codex", cwd=str(codex / "memories_v2")) == ""
+    assert list(closeout.iter_records()) == []
+
+
+def test_the_harness_is_known_by_what_it_says(here: Place) -> None:
+    rollout = here.base / "sessions" / "2026" / "rollout-2026-11-16T10-00-00-x.jsonl"
+    hook(here, "session-start", transcript_path=str(rollout), session_id="c1")
+    assert closeout.read_record("codex", "c1") is not None
+
+
+# --- Bad input -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b"[" * 200_000,
+        b'{"session_id": 7, "cwd": [], "transcript_path": {}}',
+        b'{"session_id": "../../../x/../y", "cwd": "/nowhere/at/all", "transcript_path": "/nowhere"}',
+        b'{"version": 99, "hook_event_name": "Unknown", "extra": {"deep": [1]}}',
+        b'{"prompt": "' + b"a" * (MOST_INPUT + 10) + b'"}',
+    ],
+    ids=["empty", "cut", "list", "null", "bytes", "deep", "types", "paths", "version", "huge"],
+)
+def test_whatever_comes_in_nothing_breaks(here: Place, event: str, stdin: bytes) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "truekeep", "hook", event],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=here.repo,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert done.stdout == b"" or done.stdout.startswith((BEGIN_MARK.encode(), b"{"))
+    folder = Path(closeout.folder())
+    assert not folder.exists() or {path.parent for path in folder.rglob("*") if path.is_file()} <= {folder}
+
+
+@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))
+def test_without_a_workspace_there_is_silence(tmp_path: Path, event: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    payload = json.dumps({"session_id": "s", "cwd": str(tmp_path), "prompt": "Where is drain_queue defined?"})
+    done = run_cli("hook", event, stdin=payload, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout == "" or event == "pre-compact"
+
+
+def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:
+    (here.workspace / ".truekeep" / "config.toml").write_text("not toml [")
+    assert hook(here, "session-start", source="startup") == ""
+    assert "session-start: bad-setup" in log_of(here)
+    assert hook(here, "no-such-event") == ""
+    assert "there is no such hook" in log_of(here)
+
+
+def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    path = next(Path(closeout.folder()).iterdir())
+    for text in ("", "{", "[]", '{"id": 1}', json.dumps({"id": "s1", "harness": "claude", "edits": "many"})):
+        path.write_text(text)
+        assert hook(here, "stop") == ""
+
+
+# --- Start-up --------------------------------------------------------------------------------------------------------
+
+HEAVY = ("numpy", "click", "rich", "mcp", "asyncio", "subprocess", "re2", "markdown_it", "simsimd", "http", "email")
+
+
+@pytest.mark.parametrize("event", ["session-start", "stop", "session-end"])
+def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
+    here.leave(a_handoff())
+    here.ingest()
+    with here.open() as workspace:
+        workspace.index()
+    hook(here, "session-start", source="startup")
+    code = (
+        "import sys, runpy; sys.argv = ['truekeep', 'hook', sys.argv[1]]\n"
+        "try: runpy.run_module('truekeep', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print('\\n'.join(sorted(sys.modules)), file=sys.stderr)\n"
+    )
+    payload = json.dumps({"session_id": "s1", "cwd": str(here.repo), "transcript_path": str(transcript(here))})
+    done = subprocess.run(
+        [sys.executable, "-c", code, event], input=payload, capture_output=True, text=True, check=True
+    )
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert loaded.isdisjoint(HEAVY), sorted(loaded & set(HEAVY))
+
+
+# --- Closeout --------------------------------------------------------------------------------------------------------
+
+
+def test_the_rate_is_told_with_the_session_to_look_at(here: Place) -> None:
+    for name, work, is_closed in (("a", 3, True), ("b", 4, False), ("c", 0, False)):
+        closeout.write_record(
+            closeout.Record(
+                id=name, harness="claude", machine="desk", repository="github.com/me/app", started_at=time.time() - 60,
+                edits=work, handoffs=int(is_closed), transcript=f"/transcripts/{name}.jsonl",
+            )
+        )  # fmt: skip
+    done = run_cli("status", "--json")
+    (item,) = json.loads(done.stdout)["closeout"]
+    assert (item["sessions"], item["worked"], item["closed"], item["rate"]) == (3, 2, 1, 0.5)
+    assert [missed["id"] for missed in item["missed"]] == ["b"]
+    shown = run_cli("status").stdout
+    assert "50%" in shown
+    assert "/transcripts/b.jsonl" in shown
+    assert "drafts to review" in shown

@@ -1,0 +1,174 @@
+"""What an agent is told: the founding read order, what concerns its repository, with age and verdicts."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
+from truekeep.brief import CAPS
+from truekeep.transcript import iter_turns
+from truekeep.wake import log_paths, place_of
+
+
+@pytest.fixture
+def here(place: Place) -> Place:
+    """A workspace with something in every place, and a repository that is called github.com/me/app."""
+    (place.repo / ".git" / "HEAD").unlink()
+    (place.repo / ".git").rmdir()
+    git_repo(place.repo)
+    files = {
+        "HANDOVER.md": "# Handover\n\n2026-11-13 10:00, claude, app\n\n## Last Action\n\nSplit the parser.\n\n"
+        "## Scope Rules\n\nNothing was said.\n",
+        "HEARTBEAT.md": "# Heartbeat\n\n## Now\n\nThe parser.\n",
+        "MEMORY.md": "# Memory\n\nThe user wants short answers.\n\n## Cards\n",
+        "memory/active-context.md": "Working on the parser branch.\n",
+        "memory/2026-11-15.md": "# 2026-11-15\n\n## 09:00\n\nBegan early.\n\n## 11:00\n\n"
+        "- [decision|i=0.9] Kept the old lexer\n",
+        "memory/daily/2026-11-14.md": "## 18:00\n\nYesterday's news.\n",
+        "memory/projects/app.md": "# app\n\n## Status\n\nHalf done.\n",
+        "memory/ops/corrections.md": "# Corrections\n\n- In app never rebase shared branches.\n"
+        "- Elsewhere ask first.\n",
+        "memory/gating-policies.md": "| trigger | action |\n|---|---|\n| release of app | run the smoke test |\n",
+    }
+    for name, text in files.items():
+        path = place.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return place
+
+
+def woken(place: Place, **options: object) -> str:
+    with place.open() as workspace:
+        return workspace.wake(place.repo, **options).text  # type: ignore[arg-type]
+
+
+def test_the_order_is_the_founding_document_s(here: Place) -> None:
+    text = woken(here)
+    titles = [line[3:].partition(" (")[0] for line in text.splitlines() if line.startswith("## ")]
+    assert titles == [
+        "Handover", "Curated memory", "Heartbeat", "Working context", "Today's log", "Yesterday's log", "This project",
+        "Corrections", "Gating policies",
+    ]  # fmt: skip
+    for said in (
+        "Split the parser.", "short answers", "The parser.", "parser branch", "Kept the old lexer", "Yesterday's news",
+        "Half done.", "never rebase", "run the smoke test",
+    ):  # fmt: skip
+        assert said in text
+    assert "Handover (HANDOVER.md, 2 days old)" in text
+    assert "Nothing was said" not in text
+
+
+def test_the_same_memory_gives_the_same_bytes(here: Place) -> None:
+    here.leave(a_handoff())
+    here.ingest()
+    assert woken(here) == woken(here)
+
+
+def test_the_cards_of_this_repository_come_before_others_and_with_their_age(here: Place) -> None:
+    here.leave(a_handoff())
+    here.ingest(now=NOW - timedelta(days=3))
+    (here.workspace / "memory/cards/free.md").write_text(a_card("Free for all", "Belongs to none."))
+    (here.workspace / "memory/cards/other.md").write_text(
+        a_card("Other", "Elsewhere.", repository="github.com/me/other")
+    )
+    text = woken(here)
+    assert "**Proxy in front of staging** (memory/cards/staging-proxy.md · 3 days old" in text
+    assert text.index("Proxy in front") < text.index("Free for all")
+    assert "Elsewhere." not in text
+    assert "1 of Cards" in text
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_what_was_filed_after_the_last_look_at_the_index_is_known(here: Place, is_indexed: bool) -> None:
+    here.leave(a_handoff(card="first.md"), "2026-11-14-0900-a.md")
+    here.ingest()
+    if is_indexed:
+        with here.open() as workspace:
+            workspace.index()
+    body = "Something else entirely: the queue is drained at night by a job that nobody owns."
+    here.leave(a_handoff(card="second.md", content=a_card("Queue", body)), "2026-11-14-0901-b.md")
+    here.ingest()
+    text = woken(here)
+    assert "memory/cards/first.md" in text
+    assert "memory/cards/second.md" in text
+
+
+def test_what_code_refutes_is_said(here: Place) -> None:
+    source = here.repo / "src" / "load.py"
+    source.parent.mkdir()
+    source.write_text("def load_config():\n    return 1\n")
+    commit(here.repo, "2026-11-01T10:00:00+0000")
+    card = a_card(
+        "Loading", "`load_config()` in `src/load.py` reads it.", repository="github.com/me/app", created="2026-11-02"
+    )
+    (here.workspace / "memory/cards/loading.md").write_text(card)
+    source.rename(here.repo / "src" / "config.py")
+    commit(here.repo, "2026-11-10T10:00:00+0000")
+    with here.open() as workspace:
+        workspace.verify()
+        text = workspace.wake(here.repo).text
+    assert "`src/load.py` is now src/config.py" in text
+
+
+def commit(repo: Path, at: str) -> None:
+    import os
+    import subprocess
+
+    identity = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in
+                (("NAME", "a"), ("EMAIL", "a@example.invalid"), ("DATE", at))}  # fmt: skip
+    subprocess.run(["git", "-C", str(repo), "add", "-A"], check=True)
+    subprocess.run(["git", "-C", str(repo), "commit", "-qm", "x"], check=True, env={**os.environ, **identity})
+
+
+def test_a_brief_fits_into_every_harness(here: Place) -> None:
+    (here.workspace / "HANDOVER.md").write_text(
+        "# H\n\n" + "\n\n".join(f"Paragraph {n}. " + "word " * 60 for n in range(200))
+    )
+    for harness, cap in CAPS.items():
+        text = woken(here, harness=harness)
+        assert len(text) <= cap.characters
+        assert text.count("\n") <= cap.lines
+        assert "Left out for want of room" in text
+        assert "heartbeat" in text.lower()
+    assert len(woken(here, tokens=400)) <= 1_400
+
+
+def test_the_command(here: Place) -> None:
+    done = run_cli("wake", "--json", "--for", "codex", "-w", str(here.workspace), cwd=here.repo)
+    told = json.loads(done.stdout)
+    assert told["schema"] == "truekeep.wake/1"
+    assert told["characters"] == len(told["text"])
+    plain = run_cli("wake", "--for", "codex", "-w", str(here.workspace), cwd=here.repo)
+    assert plain.stdout == told["text"]
+
+
+def test_outside_of_any_repository(here: Place, tmp_path: Path) -> None:
+    done = run_cli("wake", "-w", str(here.workspace), cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Split the parser." in done.stdout
+    assert "This project" not in done.stdout
+
+
+def test_our_own_text_is_not_speech(here: Place) -> None:
+    row = {"type": "user", "message": {"role": "user", "content": woken(here) + "\nWhat now?"}, "timestamp": "x"}
+    turns = list(iter_turns([json.dumps(row).encode()], "claude"))
+    assert [turn.text for turn in turns] == ["What now?"]
+
+
+def test_odd_files_cost_only_themselves(here: Place) -> None:
+    (here.workspace / "HANDOVER.md").write_bytes(b"\xff\xfe broken")
+    (here.workspace / "HEARTBEAT.md").unlink()
+    (here.workspace / "HEARTBEAT.md").symlink_to("/etc/passwd")
+    text = woken(here)
+    assert "root:" not in text
+    assert "short answers" in text
+
+
+def test_names() -> None:
+    assert place_of("github.com/me/My_App").slug == "my-app"
+    assert place_of("").words == frozenset()
+    assert log_paths(NOW.date()) == ("memory/2026-11-15.md", "memory/daily/2026-11-15.md")
