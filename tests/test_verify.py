@@ -1438,6 +1438,22 @@ class TestKept:
             file.unlink()
         assert [item.verdicts for item in verify(app)] == [item.verdicts for item in warm]
 
+    def test_what_is_younger_than_its_memory_is_compared_with_the_first_check(self, app: Place) -> None:
+        """Git does not have it at the memory's day."""
+        edit(app, "src/api.py", FETCH_THEN + "\n\ndef late():\n    return 1\n", day="2026-05-01")
+        note(app, "`late()` is nice.", updated="2026-02-01")
+        assert one(app) == one(app) == {"late": ("confirmed", "defined")}
+        edit(app, "src/api.py", FETCH_THEN + "\n\ndef late():\n    return 2\n")
+        (checked,) = verify(app)
+        assert [word(verdict) for verdict in checked.verdicts] == [("changed", "body-changed")]
+        assert "since the last check" in checked.verdicts[0].why
+
+    def test_changed_on_the_very_day_of_the_memory(self, app: Place) -> None:
+        note(app, "`fetch()` gets it.", updated="2026-06-01")
+        assert one(app) == {"fetch": ("confirmed", "defined")}
+        edit(app, "src/api.py", FETCH_SINCE, day="2026-06-01")
+        assert one(app) == one(app) == {"fetch": ("changed", "body-changed")}
+
     def test_another_function_of_the_file_may_change(self, app: Place) -> None:
         note(app, "`store()` keeps it.", updated="")
         verify(app)

@@ -5,8 +5,8 @@ kept with the identity of its evidence, so that recall can show it without askin
 
 Whether code changed is told by a print: what the code of a claim was when the memory was written. It belongs to the
 memory's day and to the words around the claim, so that one who writes them anew has seen the code as it is; a repair,
-which looks at places only, takes the prints along. A print comes from git at the memory's day, else from the first
-check. Only a check keeps prints; reading never does.
+which looks at places only, takes the prints along. A print comes from git at the memory's day, and anew when history
+was rewritten; else from the first check. Only a check keeps prints; reading never does.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from json import JSONDecodeError
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from truekeep.verify import kept
 from truekeep.verify.facts import language_for
 from truekeep.verify.judge import judge
 from truekeep.verify.kept import Checked, Memory, digest_text
+from truekeep.verify.past import Commit
 from truekeep.verify.paths import outside
 from truekeep.verify.source import clean
 from truekeep.verify.store import Store, StoreDamaged
@@ -51,7 +53,9 @@ class _Print(NamedTuple):
     """What the code of a claim was when the memory was written."""
 
     seen: str  # the digests of the bodies that had its name
-    day: str = ""  # of the commit that has them; empty: they were seen at a check
+    day: str = ""  # of the commit that has them; empty: it has none, and they were seen at a check
+    commit: str = ""  # of the memory's day
+    is_held: bool = False  # the memory's day would tell another one: it was repaired, or is as young as the code
 
 
 class Verifier:
@@ -244,11 +248,18 @@ class Verifier:
             and verdict.seen
         }
         known = self._prints(world, asked)
-        missing = {at: verdict for at, verdict in bodies.items() if _print_key(asked[at]) not in known}
+        stands = cache(lambda commit: _descends(world, commit))
+        missing = {
+            at: verdict
+            for at, verdict in bodies.items()
+            if not _still_tells(known.get(_print_key(asked[at])), world, asked[at].question, stands)
+        }
         fresh: dict[int, _Print] = {}
         try:
             then = _seen_then(world, asked, missing)
-            fresh = {at: then.get(at, _Print(verdict.seen)) for at, verdict in missing.items()}
+            for at, verdict in missing.items():
+                first = _Print(verdict.seen, commit=_commit_then(world, asked[at].question))
+                fresh[at] = then.get(at, first)
         except OutOfTime:
             for at in missing:
                 why = "whether its code changed was not found in the time that was given"
@@ -266,10 +277,11 @@ class Verifier:
     def _prints(self, world: World, asked: Sequence[_Asked]) -> dict[tuple[str, str, str], _Print]:
         found: dict[tuple[str, str, str], _Print] = {}
         for memory in {item.question.memory for item in asked} - {""}:
-            for claim, said, seen, day in self.store.rows(
-                "SELECT claim, said, seen, day FROM print WHERE memory = ? AND repository = ?", (memory, world.past.key)
+            for claim, said, seen, day, commit, is_held in self.store.rows(
+                "SELECT claim, said, seen, day, at_commit, is_held FROM print WHERE memory = ? AND repository = ?",
+                (memory, world.past.key),
             ):
-                found[memory, claim, said] = _Print(seen, day)
+                found[memory, claim, said] = _Print(seen, day, commit, bool(is_held))
         return found
 
     def _remember(
@@ -294,7 +306,7 @@ class Verifier:
                     "DELETE FROM print WHERE memory = ? AND repository = ? AND claim = ? AND said = ?",
                     [(memory, key, claim, said) for memory, claim, said in lost],
                 )
-                self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def carry_prints(store: Store, old: Memory, new: Memory) -> None:
@@ -303,7 +315,7 @@ def carry_prints(store: Store, old: Memory, new: Memory) -> None:
     rows = [(*heirs[place], old.path, *saying) for place, saying in _sayings(old).items() if place in heirs]
     with store.transaction():
         store.many(
-            "INSERT OR IGNORE INTO print SELECT memory, repository, ?, ?, seen, day FROM print"
+            "INSERT OR IGNORE INTO print SELECT memory, repository, ?, ?, seen, day, at_commit, 1 FROM print"
             " WHERE memory = ? AND claim = ? AND said = ?",
             rows,
         )
@@ -321,6 +333,30 @@ def _sayings(memory: Memory) -> dict[tuple[str, str, str, int], tuple[str, str]]
             found[*name, seen[name]] = _claim_key(claim), said
             seen[name] += 1
     return found
+
+
+def _descends(world: World, commit: str) -> bool:
+    """Whether history still has a commit."""
+    try:
+        world.git.run("merge-base", "--is-ancestor", commit, "HEAD")
+    except GitFailed:
+        return False
+    return True
+
+
+def _still_tells(known: _Print | None, world: World, question: Question, stands: Callable[[str], bool]) -> bool:
+    """Whether a print need not be asked for again: git would tell the same, or knows nothing better."""
+    if known is None:
+        return False
+    if known.commit == _commit_then(world, question):
+        return True
+    return known.is_held and (not known.commit or stands(known.commit))
+
+
+def _commit_then(world: World, question: Question) -> str:
+    """The commit of the memory's day; empty when there is none, or no day."""
+    commit = world.past.commit_at(question.written_at) if question.written_at is not None else None
+    return commit.id if commit is not None else ""
 
 
 def _print_key(asked: _Asked) -> tuple[str, str, str]:
@@ -370,7 +406,7 @@ def _seen_then(world: World, asked: Sequence[_Asked], wanted: Mapping[int, Verdi
     """What the code of confirmed symbols was at the commit of their memory, as far as git has it."""
     past, now = world.past, world.now
     found: dict[int, _Print] = {}
-    names: dict[int, tuple[str, str]] = {}  # commit:path, and the day of the commit
+    names: dict[int, tuple[str, Commit]] = {}  # commit:path, and the commit
     for at, verdict in wanted.items():
         written_at = asked[at].question.written_at
         commit = past.commit_at(written_at) if written_at is not None else None
@@ -378,15 +414,15 @@ def _seen_then(world: World, asked: Sequence[_Asked], wanted: Mapping[int, Verdi
         if commit is None:
             continue
         if commit.id == now.state.head:  # the memory is as young as the code, committed or not
-            found[at] = _Print(_bodies_now(world, path, verdict.claim.name), commit.day)
+            found[at] = _Print(_bodies_now(world, path, verdict.claim.name), commit.day, commit.id, is_held=True)
         else:
-            names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", commit.day)
+            names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", commit)
     oids = past.oids([name for name, _ in names.values()])
     changed_files: dict[str, list[int]] = defaultdict(list)
-    for at, (name, day) in names.items():
+    for at, (name, commit) in names.items():
         path, oid = wanted[at].place.rpartition(":")[0], oids.get(name)
         if oid is not None and path in now.path_of_blob.get(oid, ()):
-            found[at] = _Print(_bodies_now(world, path, wanted[at].claim.name), day)
+            found[at] = _Print(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
         elif oid is not None:
             changed_files[oid.hex()].append(at)
     for oid_hex, data in world.git.blobs(list(changed_files), limit=LARGEST) if changed_files else ():
@@ -396,7 +432,8 @@ def _seen_then(world: World, asked: Sequence[_Asked], wanted: Mapping[int, Verdi
             if path not in bodies:
                 bodies[path] = _bodies_in(data or b"", path)
             if wanted[at].claim.name in bodies[path]:
-                found[at] = _Print(" ".join(bodies[path][wanted[at].claim.name]), names[at][1])
+                commit = names[at][1]
+                found[at] = _Print(" ".join(bodies[path][wanted[at].claim.name]), commit.day, commit.id)
     return found
 
 

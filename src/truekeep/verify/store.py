@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-VERSION = 2  # raise it when facts are read differently: the file is begun anew
+VERSION = 3  # raise it when facts are read differently: the file is begun anew
 
 _SCHEMA = """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
@@ -41,7 +41,8 @@ CREATE TABLE verdict (
 CREATE TABLE print (                                                  -- code as it was when a memory was written
   memory TEXT NOT NULL, repository TEXT NOT NULL, claim TEXT NOT NULL,
   said TEXT NOT NULL,                                                 -- the memory's day, the words around the claim
-  seen TEXT NOT NULL, day TEXT NOT NULL,                              -- bodies, and the day of their commit
+  seen TEXT NOT NULL, day TEXT NOT NULL, at_commit TEXT NOT NULL,     -- bodies, and the commit that has them
+  is_held INTEGER NOT NULL,                                           -- git does not tell it by the memory's day
   PRIMARY KEY (memory, repository, claim, said)
 ) WITHOUT ROWID;
 CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NULL, what TEXT NOT NULL);
