@@ -16,6 +16,10 @@ RENAME_LIMIT = 3_000
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
+class Incomplete(Exception):
+    """A clone that git cannot read: usually one that was not copied whole."""
+
+
 class Change(NamedTuple):
     """One line of a commit's own record: A, D or R, with how alike both files of a rename are in per cent."""
 
@@ -48,7 +52,8 @@ class Git:
             check=False,
         )
         if done.returncode not in codes:
-            raise SystemExit(f"git {' '.join(arguments)[:200]} ended with {done.returncode}: {done.stderr.decode()}")
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise Incomplete(f"git {' '.join(arguments)[:200]} ended with {done.returncode}: {said}")
         return done.stdout.decode("utf-8", "replace")
 
     @cached_property

@@ -21,6 +21,7 @@ from bench.measure import scratch, table
 from bench.truth import baselines
 from bench.truth.build import Label, Set, clones, load, part_of
 from bench.truth.cards import SKIP, number_of
+from bench.truth.git import Incomplete
 from bench.truth.score import Claim, Outcome, Tally, answer, judge, parse_report, tally
 
 A_CALL = 100  # cards
@@ -49,7 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, clone in clones().items():
         if (chosen and name not in chosen) or (options.part and part_of(name) != options.part):
             continue
-        one = limit(load(name, clone, dated=not options.undated), options.limit)
+        try:
+            one = limit(load(name, clone, dated=not options.undated), options.limit)
+        except Incomplete as problem:
+            print(f"{name}: left out; {problem}")
+            continue
         if options.sizes:
             show_sizes(one)
             continue
