@@ -135,10 +135,10 @@ INLINE: dict[str, list[str]] = {
     "`3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9`": ["commit 3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9"],
     "`1234567` and `deadbeef` are a number and a word": ["?symbol deadbeef"],
     "`django==4.2.1` `react@18.2.0` `@types/node@18.1.0` `flask==3.0.0rc1`": [
-        "version django==4.2.1 = 4.2.1 of django",
+        "version django==4.2.1 = ==4.2.1 of django",
         "version react@18.2.0 = 18.2.0 of react",
         "version @types/node@18.1.0 = 18.1.0 of @types/node",
-        "version flask==3.0.0rc1 = 3.0.0rc1 of flask",
+        "version flask==3.0.0rc1 = ==3.0.0rc1 of flask",
     ],
     "`v1.2.3` and `3.11` name nothing": [],
     "`@scope/pkg` and `left-pad`": ["?package @scope/pkg", "?package left-pad"],

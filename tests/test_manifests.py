@@ -1541,6 +1541,13 @@ def a_package(spec: str = "", version: str = "", *, name: str = "x", locked: boo
         ("4.2", "lts/*", None),
         ("words", ">=4.2", None),
         ("", ">=4.2", None),
+        (">=3.11", ">=3.11", True),
+        (">=3.11", ">=3.11,<4", True),
+        (">=3.10", ">=3.11", False),
+        (">=3.12", ">=3.11", False),
+        (">=18", "^18.0.0", True),
+        ("==4.2.1", ">=4.2", False),
+        ("==4.2.1", "", None),
     ],
 )  # fmt: skip
 def test_a_claimed_version_against_a_range(claimed: str, spec: str, expected: bool | None) -> None:
@@ -1551,6 +1558,10 @@ def test_a_claimed_version_against_a_range(claimed: str, spec: str, expected: bo
     ("claimed", "found", "expected"),
     [
         ("4.2", a_package("==4.2.9", "4.2.9"), True),
+        ("==4.2.9", a_package("==4.2.9", "4.2.9"), True),
+        ("==4.2.8", a_package("", "4.2.9", locked=True), False),
+        (">=4.0", a_package("", "4.2.9", locked=True), True),
+        (">=4.10", a_package("", "4.2.9", locked=True), False),
         ("4.2.1", a_package("==4.2.9", "4.2.9"), False),
         ("4.20", a_package("==4.2.9", "4.2.9"), False),
         ("4", a_package("", "4.2.9", locked=True), True),

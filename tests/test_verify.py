@@ -1235,6 +1235,39 @@ class TestThings:
         (verdict,) = check(verifier, things.repo.root, f"It is on port {port} now", written=BEFORE).verdicts
         assert word(verdict) == ("unverifiable", "not-listening")
 
+    def test_a_port_that_the_configuration_gave_up(self, tmp_path: Path) -> None:
+        history = History()
+        compose = "services:\n  web:\n    image: web\n    ports:\n      - '{}:80'\n"
+        history.commit("2026-01-05", {"docker-compose.yml": compose.format(8080)})
+        changing = history.commit("2026-03-05", {"docker-compose.yml": compose.format(9090)})
+        repo = history.write(tmp_path / "ports")
+        verdict = repo.ask("It answers on port 8080 here", written=BEFORE)
+        assert word(verdict) == ("gone", "reconfigured")
+        assert verdict.commit == repo.commits[changing]
+        assert "9090" in verdict.why
+
+    def test_a_mark_at_the_end_of_a_name(self, tmp_path: Path) -> None:
+        history = History()
+        history.commit(
+            "2026-01-05", {"order.rb": "class Order\n  def valid?\n    true\n  end\n  def old?\n  end\nend\n"}
+        )
+        history.commit("2026-03-05", {"order.rb": "class Order\n  def valid?\n    true\n  end\nend\n"})
+        repo = history.write(tmp_path / "ruby")
+        assert repo.ask("`Order#valid?` decides", written=BEFORE).verdict == "confirmed"
+        assert repo.ask("`Order#old?` decides", written=BEFORE).verdict == "gone"
+
+    def test_flags_of_a_tool_that_is_made_here(self, tmp_path: Path) -> None:
+        history = History()
+        history.commit(
+            "2026-01-05", {"src/cli.py": 'parser.add_argument("--fast")\nparser.add_argument("--old-way")\n'}
+        )
+        history.commit("2026-03-05", {"src/cli.py": 'parser.add_argument("--fast")\n'})
+        own = history.write(tmp_path / "ruff")
+        assert own.ask("`ruff check --fast`", written=BEFORE).verdict == "confirmed"
+        assert own.ask("`ruff check --old-way`", written=BEFORE).verdict == "gone"
+        other = history.write(tmp_path / "other")
+        assert other.check("`ruff check --old-way`", written=BEFORE).verdicts == ()
+
     def test_decisions_are_never_confirmed(self, things: Things) -> None:
         text = "We decided to use httpx. We chose requests. Decision: `httpx` it is. The team agreed on react."
         verdicts = [item for item in things.repo.check(text, written=BEFORE).verdicts if item.claim.kind == "decision"]

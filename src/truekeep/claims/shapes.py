@@ -130,7 +130,7 @@ PATH = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@+()\[\]-]+/)*[\w.@+()\[\]-]+/?\Z|\.[
 PATTERN = re.compile(r"[*?{}<>|$\"'`=,;&%^!\\]|\.\.\.|…|XX|\s")
 _PACKAGE = re.compile(r"@[a-z0-9][\w.-]*/[a-z0-9][\w.-]*\Z")
 _PINNED = re.compile(
-    r"(@?[A-Za-z][\w.-]*(?:/[\w.-]+)?)(?:==|@v?)(\d+(?:\.\d+){0,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?)\Z"
+    r"(@?[A-Za-z][\w.-]*(?:/[\w.-]+)?)(==|@v?)(\d+(?:\.\d+){0,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?)\Z"
 )
 _HYPHENATED = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+\Z")
 _VERSION = re.compile(r"v?\d+\.\d+(?:\.\d+)?(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?\Z")
@@ -179,7 +179,8 @@ def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[
     if _PACKAGE.match(word):
         return [Raw(start, end, "package", word, why, is_weak=True)]
     if (match := _PINNED.match(word)) is not None and not is_file(match[1]):
-        return [Raw(start, end, "version", match[2], why, owner=match[1])]
+        exactly = "==" if match[2] == "==" else ""
+        return [Raw(start, end, "version", exactly + match[3], why, owner=match[1])]
     if (match := _HOST_PORT.match(word)) is not None and is_port(match[1]):
         return [Raw(start + match.start(1), start + match.end(1), "port", match[1], why)]
     if (match := _CONSTANT.match(word)) is not None or (match := _UPPER.match(word)) is not None:

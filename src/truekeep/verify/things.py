@@ -109,7 +109,7 @@ def check_package(world: World, question: Question) -> Verdict | None:
 def check_version(world: World, question: Question) -> Verdict | None:
     claim = question.claim
     owner = claim.owner.lower()
-    claimed = claim.name.removeprefix("v")
+    claimed = claim.name.removeprefix("v")  # with >= for the least, with == for the only one
     found = _packages(world, claim.owner)
     for path, manifest in world.manifests.items():
         for name, spec, line in manifest.runtimes:
@@ -155,6 +155,7 @@ def _version(package: Package) -> str:
 
 
 def _own_version(world: World, question: Question, claimed: str, own: list[tuple[str, Manifest]]) -> Verdict:
+    claimed = claimed.lstrip("=>")
     for path, manifest in own:
         if manifest.version == claimed or manifest.version.startswith(claimed + "."):
             return confirmed(question, "version", f"{manifest.name} {manifest.version}", path)
@@ -357,6 +358,15 @@ def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Ver
                 or b"addr" in text
             ):
                 return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
+    port = int(name)
+    before = _then(world, question, lambda manifest: any(number == port for number, _ in manifest.ports))
+    if before is not None and not _is_unread(world, before[0]):
+        path, commit, day = before
+        now = sorted({number for number, _ in world.manifests[path].ports}) if path in world.manifests else []
+        instead = f"; it names {', '.join(map(str, now[:5]))} now" if now else ""
+        what = f"{path} named it when this was written, and no configuration does now{instead}"
+        cites = tuple(str(number) for number in now[:5])
+        return gone(question, "reconfigured", what, candidates=cites, place=path, commit=commit, day=day)
     return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
 
 

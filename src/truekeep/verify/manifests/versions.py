@@ -32,17 +32,25 @@ def satisfies(claimed: str, found: Package) -> bool | None:
     """Whether "uses NAME claimed" agrees with what the manifest says; None when that cannot be told.
 
     A claim of few parts means all that begins so: "4.2" agrees with a lock at 4.2.9 and with ">=4.2.7,<5"; one of
-    three or more is that version.
+    three or more is that version. ">=4.2" claims the least version, "==4.2" that nothing else is let in.
     """
-    release = _RELEASE.match(claimed.strip())
+    release = _RELEASE.match(claimed.lstrip("=>").strip())
     if release is None:
         return None
     parts, suffix = _parts(release[1]), _plain_suffix(release[2])
+    is_least, is_pin = claimed.startswith(">="), claimed.startswith("==")
+    if found.version and is_least:
+        have = _RELEASE.match(found.version.strip())
+        return _pad(_parts(have[1])) >= _pad(parts) if have is not None else None
     if found.version:
         return _agrees_with_pin(parts, suffix, found)
     ranges = _ranges(found.spec, is_composer=_is_composer_name(found.name))
     if ranges is None:
         return None
+    if is_least:
+        return min(at.low for at in ranges) == _pad(parts)
+    if is_pin:
+        return False
     low, high = _pad(parts), _bump(parts) if len(parts) < 3 else _after(parts)
     return any(
         low < at.high and at.low < high and not any(first <= low and high <= last for first, last in at.holes)
