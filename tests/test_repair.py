@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
@@ -595,6 +596,20 @@ class TestDrafts:
             assert (repair.draft, done) == (None, [])
             assert repair.waiting is not None
             assert repair.waiting.id == draft.stem
+
+    def test_what_a_person_turned_down_is_not_proposed_again(self, app: Place) -> None:
+        path = note(app, "- `src/dead.py` counts them\n- `lib/new.py` lives\n")
+        fix(app)
+        with app.open() as workspace:
+            workspace.reject(next(iter(workspace.drafts())).id)
+        for later in (NOW, NOW + timedelta(days=3)):
+            with app.open(now=later) as workspace:
+                _, done = workspace.repair(workspace.verify())
+            assert app.drafts() == []
+            assert "turned down" in done[0]
+        path.write_text(path.read_text().replace("lives", "lives on"))  # another card by now: a proposal of its own
+        fix(app)
+        assert len(app.drafts()) == 1
 
     def test_a_draft_that_a_person_edited_is_not_replaced(self, app: Place) -> None:
         path = note(app, "- `src/dead.py` counts them\n- `lib/new.py` lives\n")

@@ -329,6 +329,10 @@ class Truth:
         staging = Staging(books.vault)
         if staging.read(draft.path) is not None:
             return
+        last = next(books.ledger.entries(path=draft.path, limit=1), None)
+        if last is not None and last.verb == "rejected":
+            yield f"{repair.path}: to drop what is gone was turned down on {last.at[:10]}, so it is not proposed again"
+            return
         if repair.waiting is not None:
             staging.put(repair.waiting.path, None, 0)
         staging.put(draft.path, render_draft(draft), 0)

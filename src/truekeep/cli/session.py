@@ -44,6 +44,8 @@ def wake(
     Handover, curated memory, heartbeat, the last two days, this project's file, the corrections and policies that
     concern it, and the cards of this repository with their age and what code says to them: the most valuable that
     fits. The same memory on the same day gives the same bytes.
+
+    Example: truekeep wake --for claude
     """
     with open_workspace(ctx, workspace) as opened:
         brief = opened.wake(
@@ -84,6 +86,8 @@ def checkpoint(
     Takes options, or JSON or Markdown on standard input: last_action, system_state, scope_rules, dev_model and
     next_actions make HANDOVER.md; summary goes to the day's log; now, next and blockers to HEARTBEAT.md; decisions,
     changes, project and subagents to their files. On a machine that is not canonical they become handoffs.
+
+    Example: truekeep checkpoint --last-action 'Split the parser' --next-action 'Measure it' --summary 'Two halves now.'
     """
     from truekeep.checkpoint import from_values, parse_checkpoint
 
@@ -157,7 +161,10 @@ def _words(text: tuple[str, ...]) -> str:
 def log(
     ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
 ) -> None:
-    """Append TEXT to today's log. What is there is never touched."""
+    """Append TEXT to today's log. What is there is never touched.
+
+    Example: truekeep log 'The import took four hours; the index was missing.'
+    """
     from truekeep.checkpoint import from_values
 
     asked = from_values({"summary": _words(text)})
@@ -183,7 +190,10 @@ def heartbeat(
     as_json: bool,
     workspace: str | None,
 ) -> None:
-    """Show HEARTBEAT.md, or bring its sections up to date."""
+    """Show HEARTBEAT.md, or bring its sections up to date.
+
+    Example: truekeep heartbeat --now 'Migrating carts' --blocker 'No access to staging'
+    """
     from truekeep.checkpoint import from_values
 
     values = {"now": now, "next": next_, "blockers": list(blockers)}
@@ -208,7 +218,10 @@ def heartbeat(
 def decide(
     ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
 ) -> None:
-    """Note a decision in the month's file."""
+    """Note a decision in the month's file.
+
+    Example: truekeep decide 'Carts live in Redis, not in Postgres: they expire on their own there.'
+    """
     from truekeep.checkpoint import from_values
 
     asked = from_values({"decisions": [_words(text)]})
@@ -232,7 +245,10 @@ def project(
     as_json: bool,
     workspace: str | None,
 ) -> None:
-    """Set the status of project NAME; `.` is the project of this repository."""
+    """Set the status of project NAME; `.` is the project of this repository.
+
+    Example: truekeep project . 'Carts are migrated; invoices are next.'
+    """
     from truekeep.checkpoint import from_values
 
     value = {"status": _words(status), "name": "" if name == "." else name}

@@ -24,6 +24,8 @@ def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) 
 
     A session did real work when it made three edits or one commit; it closed out when it left a handoff. The hooks
     note both, on each machine for itself; `truekeep connect` installs them.
+
+    Example: truekeep status --days 7
     """
     from truekeep.cli.handoff import workspace_if_any
     from truekeep.closeout import closeouts, iter_records
