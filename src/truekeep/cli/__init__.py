@@ -24,6 +24,8 @@ EXIT_INTERRUPTED = 130
 # name: (module, short help). The help stands here so that listing the commands loads none of them.
 COMMANDS = {
     "init": ("setup", "Make a workspace, or adopt an existing one."),
+    "connect": ("connect", "Connect Claude Code, Codex and OpenClaw to this memory."),
+    "disconnect": ("connect", "Take back what connect did."),
     "handoff": ("handoff", "Write, check and list handoffs."),
     "ingest": ("ingest", "File every waiting handoff into memory."),
     "review": ("review", "Decide what waits for a person."),
