@@ -328,6 +328,41 @@ class TestRepositoryFiles:
         disconnect(repo)
         assert not (repo / "AGENTS.md").exists()
 
+    def test_the_other_place_for_claude(self, repo: Path) -> None:
+        (repo / ".claude").mkdir()
+        (repo / ".claude/CLAUDE.md").write_text("mine\n")
+        connect(repo, "--harness", "claude")
+        assert not (repo / "CLAUDE.md").exists()
+        assert RULE_MARKS.begin in (repo / ".claude/CLAUDE.md").read_text()
+        disconnect(repo)
+        assert (repo / ".claude/CLAUDE.md").read_text() == "mine\n"
+
+    def test_a_folder_in_the_way_is_a_problem(self, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (repo / "CLAUDE.md").mkdir()
+        (repo / ".codex").write_text("a file")
+        assert connect(repo) == 1
+        said = capsys.readouterr().err
+        assert "CLAUDE.md: it is not a regular file" in said
+        assert ".codex: is not a folder" in said
+        assert RULE_MARKS.begin in (repo / "AGENTS.md").read_text()
+
+    def test_a_disk_that_says_no(self, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (repo / "CLAUDE.md").write_text("mine\n")
+        real = disk.put_over
+
+        def full(*arguments: Any, **options: Any) -> None:
+            if arguments[1] == "CLAUDE.md":
+                raise OSError(28, "No space left on device")
+            real(*arguments, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "put_over", full)
+            assert connect(repo) == 1
+        assert (repo / "CLAUDE.md").read_text() == "mine\n"
+        assert RULE_MARKS.begin in (repo / "AGENTS.md").read_text()
+        assert disconnect(repo) == 0
+        assert sorted(os.listdir(repo)) == [".git", "CLAUDE.md"]
+
 
 class TestSymlinks:
     def test_inside_the_repository_the_target_is_edited(self, repo: Path) -> None:
@@ -543,6 +578,18 @@ class TestHarnesses:
         assert paths == ["/n", os.path.realpath(place.workspace / "memory/cards")]
         assert disconnect(place.repo, *chosen) == 0
         assert machine.openclaw_json.read_bytes() == before
+
+    def test_cards_are_taken_out_also_when_the_workspace_is_elsewhere_by_now(
+        self, place: Place, machine: Homes
+    ) -> None:
+        connect(place.repo, "--workspace", str(place.workspace))
+        config = json.loads(machine.openclaw_json.read_bytes())
+        machine.openclaw_json.write_text(json.dumps({**config, "logging": {"level": "info"}}))
+        assert disconnect(place.repo) == 0
+        after = json.loads(machine.openclaw_json.read_bytes())
+        assert after["memory"]["search"]["extraPaths"] == ["/n"]
+        assert after["logging"] == {"level": "info"}
+        assert "truekeep" not in machine.openclaw_json.read_text()
 
     def test_a_command_that_fails_is_named_and_can_be_taken_back(
         self, repo: Path, own_home: Path, machine: Homes, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -45,11 +45,23 @@ def apply_plan(plan: Plan, homes: Homes, *, tell: Callable[[str], None]) -> Repo
                 hint = "look at the plan again: truekeep connect --dry-run"
                 report.problems.append(Problem(str(edit.path), "it was changed meanwhile, so it was left alone", hint))
                 continue
+            except OSError as error:
+                report.problems.append(
+                    Problem(str(edit.path), error.strerror or "", "check the permissions and the disk")
+                )
+                continue
             report.done.append(f"wrote {edit.path}")
         if plan.inboxes:
             for folder in plan.inboxes.missing:
-                _make_inbox(plan.inboxes.root, folder)
-                report.done.append(f"made {plan.inboxes.root / folder}")
+                path = plan.inboxes.root / folder
+                try:
+                    _make_inbox(plan.inboxes.root, folder)
+                except OSError as error:
+                    report.problems.append(
+                        Problem(str(path), error.strerror or "", "check the permissions and the disk")
+                    )
+                    continue
+                report.done.append(f"made {path}")
         for harness in dict.fromkeys(call.harness for call in plan.calls):
             _join(harness, [call for call in plan.calls if call.harness == harness], homes, record, report, tell)
             keep.write(record)
@@ -59,6 +71,7 @@ def apply_plan(plan: Plan, homes: Homes, *, tell: Callable[[str], None]) -> Repo
 def _note(plan: Plan, homes: Homes, keep: Keep, record: Record) -> None:
     """Write down everything that this plan will touch, with what is there now."""
     record.owners |= plan.owners
+    record.cards = str(plan.cards) if plan.cards else record.cards
     for folder in keep.made:
         record.folders.setdefault(str(folder), set()).update(plan.owners)
     for edit in plan.edits:

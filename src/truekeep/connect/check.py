@@ -125,7 +125,7 @@ def _rule(name: str, homes: Homes, root: Path | None) -> Path | None:
 def _read(path: Path) -> bytes:
     try:
         return read_bytes(path) or b""
-    except OSError:
+    except Unreadable:
         return b""
 
 

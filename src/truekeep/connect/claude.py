@@ -17,6 +17,9 @@ PROGRAM = "claude"
 
 
 def rule_path(homes: Homes, root: Path | None) -> Path | None:
+    inner = root / ".claude" / "CLAUDE.md" if root else None
+    if root and inner and inner.is_file() and not (root / "CLAUDE.md").exists():
+        return inner  # the other place that it reads in a repository
     return (root or homes.claude) / "CLAUDE.md"
 
 

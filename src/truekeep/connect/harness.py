@@ -56,6 +56,7 @@ class Unreadable(Exception):
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} {what}")
         self.path = path
+        self.what = what
 
 
 class Harness(Protocol):
@@ -131,6 +132,8 @@ def read_bytes(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
+    except OSError as error:
+        raise Unreadable(path, f"cannot be read: {error.strerror}") from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -104,6 +104,7 @@ class Plan:
     place: str
     owners: frozenset[str]
     is_noted: bool  # the record knows all of these owners
+    cards: Path | None = None
     edits: tuple[Edit, ...] = ()
     inboxes: Inboxes | None = None
     calls: tuple[Call, ...] = ()
@@ -142,16 +143,21 @@ def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
         if programs[name] is None:
             continue
         owner = frozenset((f"{name}@{wish.place}",))
+        files = {**_bundle(homes), **HARNESSES[name].files(homes)}
         try:
             standing = HARNESSES[name].look(homes, wish.cards)
-            calls.extend(HARNESSES[name].plan_join(programs[name] or "", homes, wish.cards))
+            ours = [_own(path, text, owner) for path, text in files.items()]
+            joining = HARNESSES[name].plan_join(programs[name] or "", homes, wish.cards)
         except Unreadable as error:
-            problems.append(Problem(str(error.path), str(error), "mend the file, then connect again"))
+            problems.append(Problem(str(error.path), error.what, "mend the file, then connect again"))
             continue
+        except Refused as error:
+            problems.append(Problem(str(homes.market), f"truekeep's own files: {error}", error.hint))
+            continue
+        edits.extend(ours)
+        calls.extend(joining)
         if standing.note:
             notes.append(f"{name}: {standing.note}")
-        for path, text in {**_bundle(homes), **HARNESSES[name].files(homes)}.items():
-            edits.append(_own(path, text, owner))
     edits.extend(_rules(wish, chosen, homes, problems))
     inboxes = _inboxes(wish, chosen, problems) if wish.root else None
     if wish.root and (wish.root / ".git").exists() and inboxes:
@@ -160,6 +166,7 @@ def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
         place=wish.place,
         owners=owners,
         is_noted=owners <= record.owners,
+        cards=wish.cards,
         edits=tuple(_merged(edits)),
         inboxes=inboxes,
         calls=tuple(calls),
@@ -328,8 +335,10 @@ def read_now(path: Path) -> Now:
     real = Path(os.path.realpath(path))
     try:
         folder = disk.open_root(str(real.parent))
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return Now(real, None, None)
+    except OSError as error:
+        raise Refused(f"its folder cannot be opened: {error.strerror}", "check what is there") from error
     try:
         data, stamp = disk.read_file(folder, real.name, limit=MOST_BYTES, shown=str(path))
     except FileNotFoundError:
@@ -338,6 +347,8 @@ def read_now(path: Path) -> Now:
         raise Refused(f"it {error.what}", "put a plain file there") from error
     except disk.ChangedSince as error:
         raise Refused("it is being written right now", "try again") from error
+    except OSError as error:
+        raise Refused(f"it cannot be read: {error.strerror}", "check its permissions") from error
     finally:
         os.close(folder)
     return Now(real, data, stamp)

@@ -45,6 +45,7 @@ class Record:
     files: dict[str, Kept] = field(default_factory=dict)
     folders: dict[str, set[str]] = field(default_factory=dict)  # made by us: path -> owners
     owners: set[str] = field(default_factory=set)
+    cards: str = ""  # the folder that OpenClaw was told to search
 
     def owners_left(self, harness: str, leaving: Iterable[str]) -> set[str]:
         return {owner for owner in self.owners - set(leaving) if owner.partition("@")[0] == harness}
@@ -148,6 +149,7 @@ def _render(record: Record) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "owners": sorted(record.owners),
+        "cards": record.cards,
         "files": {
             path: {
                 "kind": kept.kind,
@@ -174,4 +176,4 @@ def _parse(data: dict[str, Any]) -> Record:
         for path, item in data["files"].items()
     }
     folders = {str(path): set(owners) for path, owners in data["folders"].items()}
-    return Record(files=files, folders=folders, owners=set(data["owners"]))
+    return Record(files=files, folders=folders, owners=set(data["owners"]), cards=data["cards"])

@@ -75,7 +75,8 @@ def plan_disconnect(
     free = tuple(name for name in chosen if not record.owners_left(name, leaving))
     problems: list[Problem] = []
     notes: list[str] = []
-    calls = list(_calls(free, homes, cards, problems, notes))
+    told = Path(record.cards) if record.cards else cards
+    calls = list(_calls(free, homes, told, problems, notes))
     returns = list(_returns(leaving, homes, record, problems))
     roots = {Path(owner.partition("@")[2]) for owner in leaving if not owner.endswith(f"@{USER}")}
     for home in (*sorted(roots), None) if everything else (root,):
@@ -108,7 +109,7 @@ def _calls(
         try:
             calls = HARNESSES[name].plan_leave(programs[name] or name, homes, cards)
         except Unreadable as error:
-            problems.append(Problem(str(error.path), str(error), "mend the file, then disconnect again"))
+            problems.append(Problem(str(error.path), error.what, "mend the file, then disconnect again"))
             continue
         if calls and programs[name] is None:
             notes.append(f"{name} is not installed any more; its files are put back where nothing else has changed")
@@ -216,7 +217,11 @@ def _part(
     tell: Callable[[str], None],
 ) -> bool:
     """Take truekeep out of one harness, and give its files their old bytes. Whether that went well."""
-    first = {path: read_bytes(path) for path in configs}
+    try:
+        first = {path: read_bytes(path) for path in configs}
+    except Unreadable as error:
+        report.problems.append(Problem(str(error.path), error.what, "mend it, then disconnect again"))
+        return False
     for call in calls:
         tell(call.shown)
         wrong = run_call(call, homes)
@@ -226,7 +231,12 @@ def _part(
             return False
         report.done.append(f"ran {call.shown}")
     for path in configs:
-        _restore(name, path, first[path], keep, record.files[str(path)], report, stay)
+        try:
+            _restore(name, path, first[path], keep, record.files[str(path)], report, stay)
+        except (Refused, Unreadable, disk.ChangedSince, OSError) as error:
+            what = "it was changed meanwhile" if isinstance(error, disk.ChangedSince) else str(error)
+            report.problems.append(Problem(str(path), what, "disconnect again"))
+            return False
     return True
 
 
@@ -275,6 +285,9 @@ def _bring(item: Return, report: Report) -> bool:
             write_file(item.now, item.after)
     except disk.ChangedSince:
         report.problems.append(Problem(str(item.path), "it was changed meanwhile", "disconnect again"))
+        return False
+    except OSError as error:
+        report.problems.append(Problem(str(item.path), error.strerror or "", "mend it, then disconnect again"))
         return False
     verb = {"put back": "put back", "take out": "took our part out of", "remove": "removed"}[item.way]
     report.done.append(f"{verb} {item.path}")
