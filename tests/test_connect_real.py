@@ -267,7 +267,8 @@ def test_openclaw_there_and_back(real: Homes, repo: Path, tmp_path: Path) -> Non
 HARNESS_JS = """
 import handler from "./handler.mjs";
 const files = [{ name: "AGENTS.md", path: "/w/AGENTS.md", content: "x", missing: false }];
-const event = { type: process.argv[2], action: process.argv[3], sessionKey: "agent:main:main", messages: [],
+const [type, action, sessionKey = "agent:main:main"] = process.argv.slice(2);
+const event = { type, action, sessionKey, messages: [],
   context: { workspaceDir: "/w", bootstrapFiles: files, cfg: { token: "s3cret" } } };
 const started = Date.now();
 await handler(event);
@@ -296,7 +297,12 @@ class TestHandler:
         assert found["files"][1]["content"] == "The brief."
         assert (tmp_path / "words").read_text() == "hook agent-bootstrap --for openclaw\n"
         told = (tmp_path / "told").read_text()
-        assert json.loads(told)["workspaceDir"] == "/w"
+        assert json.loads(told) == {
+            "hook_event_name": "agent:bootstrap",
+            "session_id": "agent:main:main",
+            "session_key": "agent:main:main",
+            "cwd": "/w",
+        }
         assert "s3cret" not in told
 
     @pytest.mark.parametrize(
@@ -310,3 +316,7 @@ class TestHandler:
     def test_other_events_add_nothing(self, real: Homes, tmp_path: Path) -> None:
         assert len(self.run(tmp_path, "echo x", "command", "new")["files"]) == 1
         assert len(self.run(tmp_path, "echo x", "message", "sent")["files"]) == 1
+
+    @pytest.mark.parametrize("key", ["agent:main:subagent:1", "cron:7", "agent:main:boot:3"])
+    def test_sessions_of_programs_are_left_alone(self, real: Homes, tmp_path: Path, key: str) -> None:
+        assert len(self.run(tmp_path, "echo x", "agent", "bootstrap", key)["files"]) == 1

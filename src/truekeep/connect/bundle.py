@@ -162,16 +162,19 @@ const VERBS = {
   "session:compact:before": ["pre-compact", 3000],
 };
 const MOST = 100000;
-// Never the whole context: it holds the configuration, and with it credentials.
-const TOLD = ["workspaceDir", "sessionId", "sessionKey", "agentId", "commandSource", "messageCount", "tokenCount"];
+// Sessions that a program started, not a person.
+const OTHERS = /(^|:)(subagent|cron|heartbeat|boot)(:|$)/;
 
+// Never the whole context: it holds the configuration, and with it credentials.
 function payload(event) {
-  const told = { type: event.type, action: event.action, sessionKey: event.sessionKey };
-  for (const key of TOLD) {
-    const value = event.context?.[key];
-    if (typeof value === "string" || typeof value === "number") told[key] = value;
-  }
-  return JSON.stringify(told);
+  const { workspaceDir, sessionId, tokenCount } = event.context ?? {};
+  return JSON.stringify({
+    hook_event_name: `${event.type}:${event.action}`,
+    session_id: String(sessionId ?? event.sessionKey ?? ""),
+    session_key: String(event.sessionKey ?? ""),
+    cwd: typeof workspaceDir === "string" ? workspaceDir : undefined,
+    context_tokens: typeof tokenCount === "number" ? tokenCount : undefined,
+  });
 }
 
 function ask(verb, deadline, input) {
@@ -203,7 +206,7 @@ function ask(verb, deadline, input) {
 export default async function handler(event) {
   try {
     const known = VERBS[`${event.type}:${event.action}`];
-    if (!known) return;
+    if (!known || OTHERS.test(String(event.sessionKey ?? ""))) return;
     const text = (await ask(known[0], known[1], payload(event))).trim();
     const files = event.context?.bootstrapFiles;
     if (known[0] !== "agent-bootstrap" || !text || !Array.isArray(files)) return;
