@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 PACKAGES = ("@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0", "openclaw@2026.9.6")
@@ -20,6 +21,7 @@ _CHOSEN = os.environ.get("TRUEKEEP_TEST_HARNESSES", "")
 FOLDER = Path(_CHOSEN) if _CHOSEN not in ("", "off") else Path(_CACHE) / "truekeep" / "harnesses"
 
 
+@cache  # a registry that is out of reach is asked once
 def real_programs() -> tuple[Path | None, str]:
     """The folder with the real programs; or None, and why not."""
     if _CHOSEN == "off":
