@@ -5,8 +5,8 @@ only the rows it knows to be speech and passes over everything else: tool calls 
 that a program wrote, and the text that truekeep itself put into the session. Any line may be hostile: one that cannot
 be read costs that line and nothing more, and no text leaves here with a credential or an unseen character in it.
 
-Files are read a line at a time and never written. Compressed ones (`.zst`) are left alone, and so is OpenClaw's newer
-SQLite store.
+Files are read a line at a time and never written; compressed ones (`.zst`) as they are unpacked. A session that goes on
+can be heard from where it was left. OpenClaw's newer SQLite store is read elsewhere; its rows are these lines.
 """
 
 from __future__ import annotations
@@ -25,15 +25,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 from truekeep.disk import UnsafePath, open_folder, open_root
 from truekeep.errors import BadInput
 from truekeep.hidden import is_plain, printable, strip_hidden
+from truekeep.model import BEGIN_MARK, END_MARK
 
 if TYPE_CHECKING:
     from json import JSONDecoder
 
 HARNESSES = ("claude", "codex", "openclaw")
-
-BEGIN_MARK = "<!-- truekeep:begin"
-END_MARK = "<!-- truekeep:end"
-"""Whatever truekeep shows to an agent stands between lines with these, so that it is not taken for speech later."""
 
 MAX_LINE = 8 << 20
 """Longer lines are passed over, in bytes. The largest real ones are tool results and pictures, which are no speech."""
@@ -46,7 +43,7 @@ _ROLES = ("user", "assistant")
 
 
 class Turn(NamedTuple):
-    """What one side said, on one line, safe to store."""
+    """What one side said, safe to store; on one line, unless the listener was told to keep line breaks."""
 
     role: Role
     text: str
@@ -73,6 +70,7 @@ class TranscriptFile(NamedTuple):
     mtime_ns: int
     size: int
     shown: str  # a name for indexes and people: stable, printable, no two files the same
+    ctime_ns: int = 0
 
 
 # --- Dialogue -------------------------------------------------------------------------------------------------------
@@ -80,13 +78,93 @@ class TranscriptFile(NamedTuple):
 
 def iter_turns(lines: Iterable[bytes], harness: str, *, sidechains: bool = False) -> Iterator[Turn]:
     """The dialogue in the lines of a session file; `sidechains` adds what Claude's subagents said."""
-    if harness == "claude":
-        return _iter_claude(_iter_rows(lines, _CLAUDE_SIGNS), sidechains=sidechains)
-    if harness == "codex":
-        return _iter_codex(_iter_rows(lines, _CODEX_SIGNS))
-    if harness == "openclaw":
-        return _iter_openclaw(_iter_rows(lines, _OPENCLAW_SIGNS))
-    raise BadInput(f"no harness is called {printable(harness)}", hint=f"known: {', '.join(HARNESSES)}")
+    return _iter_heard(lines, Listener(harness, sidechains=sidechains))
+
+
+def _iter_heard(lines: Iterable[bytes], listener: Listener) -> Iterator[Turn]:
+    for line in lines:
+        if (turn := listener.hear(line)) is not None:
+            yield turn
+        if listener.has_ended:
+            return
+
+
+class Progress(NamedTuple):
+    """How far a session was heard: all it takes to go on as if it had been heard in one go."""
+
+    line: int = 0
+    has_spoken: bool = False
+    has_ended: bool = False  # whatever else it holds, nobody speaks in it
+
+
+class Listener:
+    """Hears a session line by line, from the start or from where another listener was."""
+
+    def __init__(
+        self, harness: str, *, sidechains: bool = False, breaks: bool = False, progress: Progress | None = None
+    ) -> None:
+        if harness not in HARNESSES:
+            raise BadInput(f"no harness is called {printable(harness)}", hint=f"known: {', '.join(HARNESSES)}")
+        self._signs = _SIGNS[harness]
+        self._speech = {"claude": self._claude, "codex": self._codex, "openclaw": self._openclaw}[harness]
+        self._breaks = breaks
+        self._claude_asides = _CLAUDE_ASIDES if sidechains else (*_CLAUDE_ASIDES, "isSidechain")
+        self.line, self._has_spoken, self.has_ended = progress or Progress()
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.line, self._has_spoken, self.has_ended)
+
+    def hear(self, line: bytes) -> Turn | None:
+        """What the next line says, if somebody speaks in it."""
+        self.line += 1
+        if self.has_ended or len(line) > MAX_LINE or not _has_signs(line, self._signs):
+            return None
+        row = _parse_row(line)
+        said = self._speech(row) if row is not None else None
+        if row is None or said is None or not said[1]:
+            return None
+        self._has_spoken = True
+        return Turn(role=said[0], text=said[1], line=self.line, at=_parse_moment(row.get("timestamp")))
+
+    def _claude(self, row: Row) -> tuple[Role, str] | None:
+        role, message = row.get("type"), row.get("message")
+        if role not in _ROLES or not isinstance(message, dict) or message.get("role", role) != role:
+            return None
+        if row.get("toolUseResult") is not None or any(row.get(aside) for aside in self._claude_asides):
+            return None
+        if message.get("model") == "<synthetic>":
+            return None  # Claude Code speaking in the agent's place, about an error
+        return role, _clean(_iter_text(message.get("content"), "text"), _unwrap_claude, self._breaks)
+
+    def _codex(self, row: Row) -> tuple[Role, str] | None:
+        payload = row.get("payload")
+        if row.get("type") != "response_item" or not isinstance(payload, dict) or payload.get("type") != "message":
+            return None
+        role = payload.get("role")
+        if role not in _ROLES:
+            return None
+        blocks = _iter_text(payload.get("content"), "input_text", "output_text", "text")
+        return role, _clean(blocks, _unwrap_codex if role == "user" else str, self._breaks)
+
+    def _openclaw(self, row: Row) -> tuple[Role, str] | None:
+        if _is_dream(row):
+            self.has_ended = True
+            return None
+        message = row.get("message")
+        if row.get("type") != "message" or not isinstance(message, dict):
+            return None
+        role, provenance = message.get("role"), message.get("provenance")
+        if role not in _ROLES:
+            return None
+        if isinstance(provenance, dict) and provenance.get("kind") in ("inter_session", "internal_system"):
+            return None  # another session, or recalled memory
+        unwrap = _unwrap_openclaw_user if role == "user" else _unwrap_openclaw
+        text = _clean(_iter_text(message.get("content"), "text"), unwrap, self._breaks)
+        if not self._has_spoken and role == "user" and text.startswith("[cron:"):
+            self.has_ended = True  # a session that a schedule began, in which nobody speaks
+            return None
+        return None if _is_machinery(text, role) else (role, text)
 
 
 def render_dialogue(turns: Iterable[Turn]) -> tuple[str, list[int]]:
@@ -132,10 +210,7 @@ _DREAM = "dreaming-narrative-"
 _OPENCLAW_SIGNS: Signs = ((b'"message"', _DREAM.encode()), (b'"user"', b'"assistant"', _DREAM.encode()))
 
 
-def _iter_rows(lines: Iterable[bytes], signs: Signs) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(lines, 1):
-        if len(line) <= MAX_LINE and _has_signs(line, signs) and (row := _parse_row(line)) is not None:
-            yield number, row
+_SIGNS = {"claude": _CLAUDE_SIGNS, "codex": _CODEX_SIGNS, "openclaw": _OPENCLAW_SIGNS}
 
 
 def _has_signs(line: bytes, signs: Signs) -> bool:
@@ -222,8 +297,8 @@ def _strip_unseen(text: str) -> str:
 _SEPARATORS = re.compile("[\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 
 
-def _clean(blocks: Iterable[str], unwrap: Callable[[str], str]) -> str:
-    """The text of a turn on one line, without what truekeep injected, wrappers and credentials."""
+def _clean(blocks: Iterable[str], unwrap: Callable[[str], str], breaks: bool) -> str:
+    """The text of a turn, without what truekeep injected, wrappers and credentials; on one line, or with its breaks."""
     # Truekeep's own text goes first: it may quote a wrapper. NUL parts the blocks, because no visible text has one.
     text = _cut_marked("\n\0".join(blocks), BEGIN_MARK, END_MARK)
     text = "\n".join(map(unwrap, text.split("\0"))).strip()
@@ -234,7 +309,16 @@ def _clean(blocks: Iterable[str], unwrap: Callable[[str], str]) -> str:
     # Before the line breaks go, because some credentials are only seen across one; and after, for the other ones.
     masked = withhold(text)
     line = " ".join(masked.split())
-    return line if line == text else withhold(line)
+    safe = line if line == text else withhold(line)
+    return _tidy(masked) if breaks and safe == line else safe
+
+
+def _tidy(text: str) -> str:
+    """A text with its line breaks, but without trailing blanks and long gaps."""
+    return _GAP.sub("\n\n", "\n".join(line.rstrip() for line in text.splitlines())).strip("\n")
+
+
+_GAP = re.compile("\n{3,}")
 
 
 def _parse_moment(value: object) -> str:
@@ -245,6 +329,11 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{4,20}(?:Z|[+-][0-9
 
 
 # --- Wrappers -------------------------------------------------------------------------------------------------------
+
+
+def cut_injected(text: str) -> str:
+    """The text without what truekeep had put into a session."""
+    return _cut_marked(text, BEGIN_MARK, END_MARK)
 
 
 def _cut_marked(text: str, begin: str, end: str) -> str:
@@ -298,21 +387,6 @@ def _match_tags(*names: str) -> re.Pattern[str]:
 _CLAUDE_ASIDES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 
 
-def _iter_claude(rows: Iterable[tuple[int, Row]], *, sidechains: bool) -> Iterator[Turn]:
-    asides = _CLAUDE_ASIDES if sidechains else (*_CLAUDE_ASIDES, "isSidechain")
-    for number, row in rows:
-        role, message = row.get("type"), row.get("message")
-        if role not in _ROLES or not isinstance(message, dict) or message.get("role", role) != role:
-            continue
-        if row.get("toolUseResult") is not None or any(row.get(aside) for aside in asides):
-            continue
-        if message.get("model") == "<synthetic>":
-            continue  # Claude Code speaking in the agent's place, about an error
-        text = _clean(_iter_text(message.get("content"), "text"), _unwrap_claude)
-        if text:
-            yield Turn(role=role, text=text, line=number, at=_parse_moment(row.get("timestamp")))
-
-
 def _unwrap_claude(text: str) -> str:
     if "<" in text:
         text = _cut_tags(text, _claude_tags())
@@ -339,20 +413,6 @@ def _claude_tags() -> re.Pattern[str]:
 
 
 # --- Codex ----------------------------------------------------------------------------------------------------------
-
-
-def _iter_codex(rows: Iterable[tuple[int, Row]]) -> Iterator[Turn]:
-    for number, row in rows:
-        payload = row.get("payload")
-        if row.get("type") != "response_item" or not isinstance(payload, dict) or payload.get("type") != "message":
-            continue
-        role = payload.get("role")
-        if role not in _ROLES:
-            continue
-        blocks = _iter_text(payload.get("content"), "input_text", "output_text", "text")
-        text = _clean(blocks, _unwrap_codex if role == "user" else str)
-        if text:
-            yield Turn(role=role, text=text, line=number, at=_parse_moment(row.get("timestamp")))
 
 
 def _unwrap_codex(text: str) -> str:
@@ -425,28 +485,6 @@ _OPENCLAW_PROMPTS = (
 )
 
 
-def _iter_openclaw(rows: Iterable[tuple[int, Row]]) -> Iterator[Turn]:
-    spoken = False
-    for number, row in rows:
-        if _is_dream(row):
-            return
-        message = row.get("message")
-        if row.get("type") != "message" or not isinstance(message, dict):
-            continue
-        role, provenance = message.get("role"), message.get("provenance")
-        if role not in _ROLES:
-            continue
-        if isinstance(provenance, dict) and provenance.get("kind") in ("inter_session", "internal_system"):
-            continue  # another session, or recalled memory
-        unwrap = _unwrap_openclaw_user if role == "user" else _unwrap_openclaw
-        text = _clean(_iter_text(message.get("content"), "text"), unwrap)
-        if not spoken and role == "user" and text.startswith("[cron:"):
-            return  # a session that a schedule began, in which nobody speaks
-        if text and not _is_machinery(text, role):
-            spoken = True
-            yield Turn(role=role, text=text, line=number, at=_parse_moment(row.get("timestamp")))
-
-
 def _is_dream(row: Row) -> bool:
     """Whether this row says that the session is one of OpenClaw's nightly passes over its own memory."""
     data = row.get("data")
@@ -494,6 +532,7 @@ _ENVELOPE = re.compile(r"\A\[[A-Z][a-z]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[
 
 def _is_machinery(text: str, role: Role) -> bool:
     """Whether a program wrote this, or it is an agent's way of saying nothing."""
+    text = " ".join(text.split()) if "\n" in text else text
     if text == "NO_REPLY" or _SILENCE.fullmatch(text) or _EXEC_ENDED.match(text):
         return True
     if role == "assistant":
@@ -511,7 +550,7 @@ _EXEC_ENDED = re.compile(r"exec (?:finished ?[:(]|(?:completed|failed) \([\w-]{1
 
 def read_lines(path: Path) -> Iterator[bytes]:
     """The lines of a session file. One that is too long comes as an empty one, so that all keep their numbers."""
-    with _opened(path) as file:
+    with open_session(path) as file:
         while line := file.readline(MAX_LINE + 1):
             if len(line) <= MAX_LINE:
                 yield line
@@ -523,8 +562,13 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 def read_session(path: Path, harness: str) -> Session:
     """What the first 64 kB say about the session."""
-    with _opened(path) as file:
+    with open_session(path) as file:
         head = file.read(HEAD)
+    return parse_session(head, harness, path.name)
+
+
+def parse_session(head: bytes, harness: str, name: str) -> Session:
+    """What the head of a session says about it; the file's name has its id where the head has none."""
     *lines, last = head.split(b"\n")
     rows = [row for row in map(_parse_row, lines) if row is not None]
     rows.append(_parse_cut_row(last.decode("utf-8", "ignore")))
@@ -534,7 +578,7 @@ def read_session(path: Path, harness: str) -> Session:
         session = Session(*(known or new for known, new in zip(session, found, strict=True)))
         if all(session) or (session.id and harness != "claude"):
             break  # the others say it all in one row, and a fork of a session repeats that of the first
-    return session if session.id else session._replace(id=_parse_session_id(path.name, harness))
+    return session if session.id else session._replace(id=_parse_session_id(name, harness))
 
 
 def _parse_session(row: Row, harness: str) -> Session:
@@ -549,14 +593,14 @@ def _parse_session(row: Row, harness: str) -> Session:
         said = {"timestamp": row.get("timestamp"), **meta, "branch": git.get("branch") if isinstance(git, dict) else ""}
     return Session(
         harness=harness,
-        id=_clean_name(said.get("id")),
-        cwd=_clean_name(said.get("cwd")),
+        id=clean_name(said.get("id")),
+        cwd=clean_name(said.get("cwd")),
         started_at=_parse_moment(said.get("timestamp")),
-        branch=_clean_name(said.get("branch")),
+        branch=clean_name(said.get("branch")),
     )
 
 
-def _clean_name(value: object) -> str:
+def clean_name(value: object) -> str:
     """A path, a branch or an id as it may be stored and shown."""
     if not isinstance(value, str) or not value or len(value) > 4096:
         return ""
@@ -569,7 +613,7 @@ def is_own_housekeeping(session: Session, environ: Mapping[str, str], *, home: P
     """Whether Codex ran this session on its own memory. Nobody spoke in it, and what it says is Codex's prompt."""
     if session.harness != "codex" or not session.cwd:
         return False
-    root = _find_root(home or Path(environ.get("HOME", "/")), environ, "CODEX_HOME", ".codex")
+    root = find_root(home or Path(environ.get("HOME", "/")), environ, "CODEX_HOME", ".codex")
     cwd = os.path.normpath(session.cwd)
     return any(
         cwd == own or cwd.startswith(own.rstrip("/") + "/") for own in (os.path.normpath(root), os.path.realpath(root))
@@ -593,7 +637,8 @@ def sniff_harness(first_lines: Iterable[bytes]) -> str | None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def open_session(path: Path) -> Iterator[BinaryIO]:
+    """A session file, to be read from its beginning; a compressed one as what is in it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -604,7 +649,23 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         os.close(descriptor)
         raise UnsafePath(printable(str(path)), "is not a regular file")
     with open(descriptor, "rb", buffering=1 << 18) as file:
-        yield file
+        if not path.name.endswith(".zst"):
+            yield file
+            return
+        zstd = load_zstd()
+        try:
+            with zstd.ZstdFile(file) as unpacked:
+                yield unpacked
+        except (zstd.ZstdError, EOFError) as error:
+            raise OSError(errno.EILSEQ, "it is damaged, or not written to the end", str(path)) from error
+
+
+def load_zstd() -> Any:
+    """Zstandard: Python's own from 3.14 on, before that the same module under another name."""
+    import importlib
+    import sys
+
+    return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 # --- Finding --------------------------------------------------------------------------------------------------------
@@ -627,7 +688,7 @@ def _is_session(name: str) -> bool:
 
 
 def _is_rollout(name: str) -> bool:
-    return name.startswith("rollout-") and name.endswith(".jsonl")
+    return name.startswith("rollout-") and name.endswith((".jsonl", ".jsonl.zst"))
 
 
 def _is_openclaw_session(name: str) -> bool:
@@ -635,7 +696,7 @@ def _is_openclaw_session(name: str) -> bool:
     stem, extension, rest = name.partition(".jsonl")
     if not extension or ".checkpoint." in stem or stem.endswith(".trajectory"):
         return False
-    return not rest or (rest.startswith(".reset.") and not rest.endswith(".zst"))
+    return not rest or rest.startswith(".reset.")
 
 
 _PLACES = (
@@ -654,32 +715,76 @@ _PLACES = (
 _MAX_DEPTH = 8
 
 
-def find_transcripts(*, home: Path, environ: Mapping[str, str], since: float | None) -> Iterator[TranscriptFile]:
+def find_transcripts(
+    *, home: Path, environ: Mapping[str, str], since: float | None, compressed: bool = False
+) -> Iterator[TranscriptFile]:
     """Every session file of the three harnesses that was written at or after a time, in a stable order.
 
     A harness's own folder may be a symlink, as dotfiles often are; nothing below it is followed. What cannot be read
-    is passed over, and so are compressed files.
+    is passed over, and so are compressed files unless they are asked for.
     """
+    for seen in iter_seen(home=home, environ=environ):
+        old = since is not None and seen.info.st_mtime < since
+        if not old and (compressed or not seen.trail[-1].endswith(".zst")):
+            yield seen.describe()
+
+
+class Seen(NamedTuple):
+    """A session file as a walk sees it. What it is called costs more than the look, so that is asked for apart."""
+
+    place: _Place
+    root: str
+    trail: tuple[str, ...]
+    info: os.stat_result
+
+    @property
+    def path(self) -> str:
+        return "/".join((self.root, *self.trail))
+
+    def describe(self) -> TranscriptFile:
+        harness = self.place.harness
+        return TranscriptFile(
+            path=Path(self.path),
+            harness=harness,
+            session_id=_parse_session_id(self.trail[-1], harness),
+            mtime_ns=self.info.st_mtime_ns,
+            size=self.info.st_size,
+            shown=render_shown("/".join(("transcripts", harness, *self.trail[self.place.telling]))),
+            ctime_ns=self.info.st_ctime_ns,
+        )
+
+
+def iter_seen(*, home: Path, environ: Mapping[str, str]) -> Iterator[Seen]:
+    """Every session file that there is, compressed ones too, by its stat alone."""
     for place in _PLACES:
-        root = _find_root(home, environ, place.variable, place.default)
+        root = str(find_root(home, environ, place.variable, place.default))
         try:
-            folder = open_root(str(root))
+            folder = open_root(root)
         except OSError:
             continue
         try:
             for trail, info in _iter_files(folder, place.shape, place.is_wanted, ()):
-                if since is not None and info.st_mtime < since:
-                    continue
-                yield TranscriptFile(
-                    path=root.joinpath(*trail),
-                    harness=place.harness,
-                    session_id=_parse_session_id(trail[-1], place.harness),
-                    mtime_ns=info.st_mtime_ns,
-                    size=info.st_size,
-                    shown=_render_shown("/".join(("transcripts", place.harness, *trail[place.telling]))),
-                )
+                yield Seen(place, root, trail, info)
         finally:
             os.close(folder)
+
+
+def find_agent_databases(*, home: Path, environ: Mapping[str, str]) -> Iterator[TranscriptFile]:
+    """OpenClaw's databases, one for each agent. `shown` is what the names of their sessions begin with."""
+    root = find_root(home, environ, "OPENCLAW_STATE_DIR", ".openclaw")
+    try:
+        folder = open_root(str(root))
+    except OSError:
+        return
+    try:
+        found = _iter_files(folder, ("agents", "*", "agent"), "openclaw-agent.sqlite".__eq__, ())
+        for trail, info in found:
+            shown = render_shown(f"transcripts/openclaw/{trail[1]}.sqlite")
+            yield TranscriptFile(
+                root.joinpath(*trail), "openclaw", trail[1], info.st_mtime_ns, info.st_size, shown, info.st_ctime_ns
+            )
+    finally:
+        os.close(folder)
 
 
 def _iter_files(
@@ -720,7 +825,7 @@ def _list_folder(folder: int) -> tuple[list[os.DirEntry[str]], list[str]]:
     return files, folders
 
 
-def _find_root(home: Path, environ: Mapping[str, str], variable: str, default: str) -> Path:
+def find_root(home: Path, environ: Mapping[str, str], variable: str, default: str) -> Path:
     value = environ.get(variable) or default
     return home / (value[2:] if value.startswith("~/") else value)
 
@@ -729,15 +834,15 @@ def _parse_session_id(name: str, harness: str) -> str:
     stem = name.partition(".jsonl")[0]
     if harness == "codex" and (rollout := _ROLLOUT.fullmatch(stem)):
         stem = rollout[1]
-    return _clean_name(stem)
+    return clean_name(stem)
 
 
 _ROLLOUT = re.compile(r"rollout-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}-([^_]+)(?:_.*)?")
 
 
-def _render_shown(path: str) -> str:
+def render_shown(path: str) -> str:
     """The path itself if it is made of ordinary characters, and else one that can be shown and is no other file's."""
-    shown = _clean_name(path)
+    shown = clean_name(path)
     if shown == path and _ORDINARY.fullmatch(path):
         return path
     from hashlib import blake2b
