@@ -69,6 +69,12 @@ class Verify(NamedTuple):
     budget_ms: int = 200
 
 
+class Transcripts(NamedTuple):
+    """How long the archive keeps sessions after somebody last spoke in them; 0: for ever."""
+
+    keep_days: int = 365
+
+
 class Config(NamedTuple):
     """What a workspace is told to do."""
 
@@ -78,6 +84,7 @@ class Config(NamedTuple):
     limits: Limits = Limits()
     recall: Recall = Recall()
     verify: Verify = Verify()
+    transcripts: Transcripts = Transcripts()
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -116,8 +123,8 @@ repositories = [{repositories}]
 # key_env = ""              # the environment variable that holds the key, if it is not the usual one
 # dimensions = 0            # shorter vectors, where the service offers them
 # extra_paths = []          # more Markdown to search, such as "~/notes"
-# transcripts = true        # search the harnesses' own session files, when asked to
-# transcript_days = 30
+# transcripts = true        # search the harnesses' own session files and the archive of them, when asked to
+# transcript_days = 30      # session files that are not in the archive: only those written to since
 # lend = true               # take vectors from OpenClaw's database where it has them for the same model
 
 [verify]
@@ -125,6 +132,9 @@ repositories = [{repositories}]
 # ingest = true             # hold handoffs against code before they are filed
 # recall = true             # show with every hit whether what it names still exists
 # budget_ms = 200           # the time that a search may spend on checking its hits
+
+[transcripts]
+# keep_days = 365           # the archive of `truekeep transcripts sync` keeps sessions this long; 0: for ever
 """
 
 
@@ -142,7 +152,7 @@ def parse_config(text: str, *, where: str) -> Config:
     except tomllib.TOMLDecodeError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
     problems: list[str] = []
-    _unknown(data, ("repositories", "writers", "policy", "limits", "recall", "verify"), "", problems)
+    _unknown(data, ("repositories", "writers", "policy", "limits", "recall", "verify", "transcripts"), "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
@@ -150,6 +160,7 @@ def parse_config(text: str, *, where: str) -> Config:
         limits=_limits(data.get("limits", {}), problems),
         recall=_recall(data.get("recall", {}), problems),
         verify=_verify(data.get("verify", {}), problems),
+        transcripts=_transcripts(data.get("transcripts", {}), problems),
     )
     if problems:
         raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
@@ -237,6 +248,11 @@ def _recall(value: Any, problems: list[str]) -> Recall:
 
 def _verify(value: Any, problems: list[str]) -> Verify:
     return Verify(**_settings(_table(value, "verify", problems), "verify", Verify()._asdict(), problems))
+
+
+def _transcripts(value: Any, problems: list[str]) -> Transcripts:
+    table = _table(value, "transcripts", problems)
+    return Transcripts(**_settings(table, "transcripts", Transcripts()._asdict(), problems))
 
 
 def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:

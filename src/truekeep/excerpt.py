@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.errors import BadInput, NotFound
@@ -19,6 +18,7 @@ from truekeep.index.refresh import decode, read_source
 from truekeep.index.sources import Source, sweep
 
 if TYPE_CHECKING:
+    from truekeep.transcript import Turn
     from truekeep.verify.verdict import Verdict
 
 LINES = 120
@@ -79,7 +79,7 @@ def read_excerpt(
     except OSError as error:
         raise BadInput(f"{wanted}: {error.strerror}", hint="only text can be read here") from error
     about = describe(source.path, text)
-    day = about.day or _local_day(info.st_mtime).isoformat()
+    day = about.day or local_day(info.st_mtime).isoformat()
     everything = text.split("\n")
     if everything and everything[-1] == "":
         everything.pop()
@@ -130,7 +130,7 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> Source:
     raise NotFound(f"there is no {wanted} in the memory", hint=_near(path, root, extra))
 
 
-def _local_day(seconds: float) -> date:
+def local_day(seconds: float) -> date:
     return datetime.fromtimestamp(seconds).astimezone().date()
 
 
@@ -142,12 +142,13 @@ def _near(path: str, root: str, extra: Sequence[str]) -> str:
     return f"did you mean {', '.join(close)}?" if close else "`truekeep search` finds what there is"
 
 
-def read_transcript_excerpt(path: str, location: str, *, first: int, lines: int, today: date) -> Excerpt:
+def cut_transcript(
+    path: str, turns: Iterable[Turn], day: date, *, first: int, lines: int, today: date, repository: str = ""
+) -> Excerpt:
     """The dialogue of a session from a line of its file on."""
-    from truekeep.transcript import iter_dialogue, iter_turns, read_lines
+    from truekeep.transcript import iter_dialogue
 
-    harness, _, file = location.partition(":")
-    everything = list(iter_dialogue(iter_turns(read_lines(Path(file)), harness)))
+    everything = list(iter_dialogue(turns))
     start = next((at for at, (_, origin) in enumerate(everything) if origin >= first), None)
     if start is None:
         raise NotFound(f"{path} says nothing from line {first} on", hint="--from 1")
@@ -158,8 +159,8 @@ def read_transcript_excerpt(path: str, location: str, *, first: int, lines: int,
         if chosen and (len(chosen) >= lines or size > CHARACTERS) and origin != chosen[-1][1]:
             break  # between two turns: one that were cut could not be gone on with
         chosen.append((line, origin))
-    day = _local_day(os.stat(file).st_mtime)
     last = chosen[-1][1]
     text = "\n".join(line for line, _ in chosen)
     total = everything[-1][1]
-    return Excerpt(path, chosen[0][1], last, total, text, "transcripts", day.isoformat(), (today - day).days, "")
+    age = (today - day).days
+    return Excerpt(path, chosen[0][1], last, total, text, "transcripts", day.isoformat(), age, repository)

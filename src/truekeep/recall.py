@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -26,10 +26,12 @@ from truekeep.index import schema
 from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
 from truekeep.index.sources import STORES, Changes, Source, compare, sweep
+from truekeep.transcripts.archive import Archive
 
 if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
     from truekeep.index.refresh import Prepared, Refreshed
+    from truekeep.transcript import Turn
 
 INDEX_FILE = "index.sqlite"
 LEXICON_FILE = "lexicon.bin"
@@ -37,6 +39,7 @@ TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up t
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1"  # what a chunk is; a change rebuilds the index
 _LONGEST_QUERY = 100_000
+_ARCHIVE = "archive:"  # how the location of a session in the archive begins
 
 
 class Answer(NamedTuple):
@@ -103,6 +106,7 @@ class Recall:
         self._path = os.path.join(state, INDEX_FILE)
         self._searcher: Searcher | None = None
         self._opened: tuple[int, int] | None = None  # which file is open, should another take its place
+        self._archive = Archive(state)
         self._embedders: dict[str, Embedder | None] = {}
         self._is_held = False  # whether this process holds the indexer's lock
         self.notes: list[str] = []
@@ -111,6 +115,7 @@ class Recall:
         if self._searcher is not None:
             self._searcher.db.close()
         self._searcher = self._opened = None
+        self._archive.close()
 
     # Searching.
 
@@ -420,12 +425,22 @@ class Recall:
     # Transcripts.
 
     def _transcript_sources(self) -> Iterator[Source]:
+        """What the archive holds, and the session files that it does not hold as they are now."""
         from truekeep.transcript import find_transcripts
 
         since = (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
         home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
+        known = self._archive.originals()
+        newer: set[str] = set()
         for file in find_transcripts(home=home, environ=self._environ, since=since):
-            yield Source(file.shown, "transcripts", file.size, file.mtime_ns, 0, 0, f"{file.harness}:{file.path}")
+            if known.get(file.shown) != (file.size, file.mtime_ns, file.ctime_ns):
+                newer.add(file.shown)
+                yield Source(file.shown, "transcripts", file.size, file.mtime_ns, 0, 0, f"{file.harness}:{file.path}")
+        for kept in self._archive.sessions():
+            if kept.shown not in newer:
+                at = int(kept.moment.timestamp()) * 1_000_000_000
+                place = f"{_ARCHIVE}{kept.id}"
+                yield Source(kept.shown, "transcripts", kept.turns, at, kept.version, kept.id, place)
 
     def _refresh_transcripts(
         self,
@@ -447,7 +462,7 @@ class Recall:
             embedder,
             until=until,
             tell=lambda at, total: tell("transcripts", at, total),
-            read=lambda source: _read_transcript(source, self._environ),
+            read=lambda source: _read_transcript(source, self._environ, self._archive),
         )
 
     def _catch_up_transcripts(self, searcher: Searcher) -> None:
@@ -691,15 +706,24 @@ class Recall:
     def read_transcript(self, path: str, *, first: int, lines: int, today: date) -> Excerpt:
         """The dialogue of an indexed session."""
         from truekeep.errors import NotFound
-        from truekeep.excerpt import read_transcript_excerpt
+        from truekeep.excerpt import cut_transcript, local_day
+        from truekeep.transcript import iter_turns, read_lines
 
-        row = self._usable().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
+        row: Any = self._usable().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
+        if row is not None and not row[0].startswith(_ARCHIVE):
+            harness, _, file = row[0].partition(":")
+            with suppress(FileNotFoundError):
+                day = local_day(os.stat(file).st_mtime)
+                turns = iter_turns(read_lines(Path(file)), harness)
+                return cut_transcript(path, turns, day, first=first, lines=lines, today=today)
+        kept = self._archive.find_shown(path)
+        if kept is not None:
+            day = kept.moment.astimezone().date()
+            turns = self._archive.turns(kept)
+            return cut_transcript(path, turns, day, first=first, lines=lines, today=today, repository=kept.repository)
         if row is None:
             raise NotFound(f"{path} is not in the index", hint="`truekeep search --store transcripts` finds sessions")
-        try:
-            return read_transcript_excerpt(path, row[0], first=first, lines=lines, today=today)
-        except FileNotFoundError as error:
-            raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep index` forgets it") from error
+        raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep transcripts sync` keeps the others")
 
     def watch(
         self, tell: Callable[[Indexed], None], *, stop: Any = None, warn: Callable[[str], None] = lambda _: None
@@ -744,7 +768,7 @@ def _versioned(embedder: Embedder | None, epoch: int) -> Embedder | None:
     return embedder if embedder is None or embedder.provider == "static" else Versioned(embedder, epoch)
 
 
-def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:
+def _read_transcript(source: Source, environ: Mapping[str, str], archive: Archive) -> Prepared:
     """The dialogue of a session as lines, each with the line of the session file that it came from."""
     import hashlib
 
@@ -753,22 +777,30 @@ def _read_transcript(source: Source, environ: Mapping[str, str]) -> Prepared:
     from truekeep.index.refresh import FILE_LIMIT, Prepared
     from truekeep.transcript import is_own_housekeeping, iter_dialogue, iter_turns, read_lines, read_session
 
-    harness, _, path = source.location.partition(":")
-    session = read_session(Path(path), harness)
+    turns: Iterable[Turn] = ()
+    if source.location.startswith(_ARCHIVE):
+        kept = archive.get(int(source.location.removeprefix(_ARCHIVE)))
+        harness, cwd, repository = kept.harness, kept.cwd, kept.repository
+        turns = archive.own_turns(kept)  # what it shares with another session is found there
+    else:
+        harness, _, path = source.location.partition(":")
+        session = read_session(Path(path), harness)
+        cwd, repository = session.cwd, ""
+        if not is_own_housekeeping(session, environ):
+            turns = iter_turns(read_lines(Path(path)), harness)
     lines: list[str] = []
     origins: list[int] = []
     size = 0
-    if not is_own_housekeeping(session, environ):
-        for line, origin in iter_dialogue(iter_turns(read_lines(Path(path)), harness)):
-            lines.append(line)
-            origins.append(origin)
-            size += len(line)
-            if size > FILE_LIMIT:
-                break
+    for line, origin in iter_dialogue(turns):
+        lines.append(line)
+        origins.append(origin)
+        size += len(line)
+        if size > FILE_LIMIT:
+            break
     text = "\n".join(lines)
     cut = split_chunks(text)
-    project = os.path.basename(session.cwd.rstrip("/"))
+    project = os.path.basename(cwd.rstrip("/"))
     day = datetime.fromtimestamp(source.mtime_ns / 1e9).astimezone().date().isoformat()
-    about = About(f"{harness} {project}", day, project, ())
+    about = About(f"{harness} {project}", day, repository or project, ())
     mapped = [origins[chunk.first - 1 : chunk.last] for chunk in cut]
     return Prepared(source, hashlib.sha256(text.encode()).digest(), True, about, cut, mapped)

@@ -1,0 +1,181 @@
+"""The archive as others use it: sync it, list it, read a conversation out of it.
+
+Opened when something is asked of it, and only then; without an archive there is simply nothing in it. Two syncs never
+overlap. A damaged archive is set aside as evidence; what can still be read of it, and what the harnesses still have, is
+taken into a new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from truekeep.transcript import Turn
+    from truekeep.transcripts.store import Kept, Store
+    from truekeep.transcripts.sync import Synced, Where
+
+FOLDER, FILE = "transcripts", "archive.sqlite"
+_NEAR = 8  # sessions that are named when a name could mean any of them
+
+
+class Conversation(NamedTuple):
+    """A session to be read: what is known of it, its turns, and where a fork's own ones begin."""
+
+    kept: Kept
+    turns: tuple[Turn, ...]
+    parent: str  # the name of the session that it was forked from
+    shared: int
+
+
+class Archive:
+    """The archive of one workspace."""
+
+    def __init__(self, state: str) -> None:
+        self.path = os.path.join(state, FOLDER, FILE)
+        self._store: Store | None = None
+        self._opened: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        self._store = self._opened = None
+
+    def sync(self, where: Where, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Synced:
+        """Bring it up to date with what the harnesses have written."""
+        import apsw
+
+        from truekeep import disk
+        from truekeep.errors import Busy, StorageFailed
+        from truekeep.transcripts.store import DAMAGE, Damaged
+
+        self.close()
+        folder = os.path.dirname(self.path)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            with disk.locked(folder) as held:
+                if not held:
+                    raise Busy("another truekeep is reading transcripts", hint="wait for it to end and run it again")
+                try:
+                    return self._sync(where, force, tell)
+                except (Damaged, *DAMAGE) as error:
+                    return self._mend(where, force, tell, str(error))
+        except (apsw.Error, OSError) as error:
+            hint = "nothing is lost; make room or mend the disk and run it again"
+            raise StorageFailed(f"{self.path}: {error}", hint=hint) from error
+
+    def _sync(self, where: Where, force: bool, tell: Callable[[int, int], None]) -> Synced:
+        from truekeep.transcripts.store import Store
+        from truekeep.transcripts.sync import Sync
+
+        store = Store(self.path)
+        try:
+            return Sync(store, where, tell=tell).run(force=force)
+        finally:
+            store.close()
+
+    def _mend(self, where: Where, force: bool, tell: Callable[[int, int], None], why: str) -> Synced:
+        from truekeep.transcripts.store import Store
+        from truekeep.transcripts.sync import salvage
+
+        kept = f"{self.path}.damaged-{where.now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.replace(self.path + suffix, kept + suffix)
+        store = Store(self.path)
+        saved = salvage(kept, store)
+        store.close()
+        done = self._sync(where, force, tell)
+        note = f"the archive was damaged ({why}); it is kept as {os.path.basename(kept)}, {saved} sessions were saved"
+        return done._replace(notes=(note, *done.notes))
+
+    # Reading. Without an archive, or with one that cannot be read, there is nothing in it.
+
+    def _reader(self) -> Store | None:
+        import apsw
+
+        from truekeep.transcripts.store import Damaged, Store
+
+        try:
+            info = os.stat(self.path)
+        except OSError:
+            self.close()
+            return None
+        here = (info.st_dev, info.st_ino)
+        if self._store is None or self._opened != here:
+            self.close()
+            try:
+                self._store, self._opened = Store(self.path, read_only=True), here
+            except (Damaged, OSError, apsw.Error):
+                return None
+        return self._store
+
+    def originals(self) -> dict[str, tuple[int, int, int]]:
+        """The stat of every original that it holds all of, by its path in search results."""
+        with self._asking() as store:
+            return {source.shown: source.stamp for source in store.sources().values()} if store is not None else {}
+
+    def sessions(self) -> list[Kept]:
+        """Every session that has something of its own to tell, the latest first."""
+        with self._asking() as store:
+            return [kept for kept in store.sessions() if kept.turns] if store is not None else []
+
+    def find_shown(self, shown: str) -> Kept | None:
+        with self._asking() as store:
+            return store.find_shown(shown) if store is not None else None
+
+    def get(self, session: int) -> Kept:
+        with self._asking() as store:
+            kept = store.find_session(session) if store is not None else None
+        if kept is None:
+            raise FileNotFoundError(session)
+        return kept
+
+    def turns(self, kept: Kept) -> Iterator[Turn]:
+        with self._asking() as store:
+            yield from store.turns(kept.id) if store is not None else ()
+
+    def own_turns(self, kept: Kept) -> Iterator[Turn]:
+        with self._asking() as store:
+            yield from store.own_turns(kept.id) if store is not None else ()
+
+    @contextmanager
+    def _asking(self) -> Iterator[Store | None]:
+        """The archive; trouble with it is trouble with a file, and not with whatever database the caller has open."""
+        import apsw
+
+        try:
+            yield self._reader()
+        except apsw.Error as error:
+            raise OSError(errno.EIO, f"the archive of transcripts cannot be read: {error}", self.path) from error
+
+    def conversation(self, wanted: str) -> Conversation:
+        """A session by its name, the beginning of it, or its path in a search result."""
+        from truekeep.errors import BadInput, NotFound
+        from truekeep.hidden import clip, printable
+
+        with self._asking() as store:
+            if store is None:
+                raise NotFound("there is no archive of transcripts yet", hint="`truekeep transcripts sync` makes it")
+            path = wanted.partition("#")[0]
+            if path.startswith("transcripts/"):
+                by_path = store.find_shown(path)
+                found = [by_path] if by_path is not None else []
+            else:
+                found = store.named(wanted) if wanted else []
+            if not found:
+                hint = "`truekeep transcripts list` shows the names"
+                raise NotFound(f"no session is called {printable(wanted)[:100]}", hint=hint)
+            if len(found) > 1:
+                near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_NEAR]]
+                near += [f"and {len(found) - _NEAR} more"] * (len(found) > _NEAR)
+                what = f"{len(found)} sessions begin with {printable(wanted)[:100]}"
+                raise BadInput(what, hint="say more: " + "; ".join(near), sessions=[kept.name for kept in found])
+            (kept,) = found
+            parent = store.find_session(kept.parent) if kept.parent is not None else None
+            return Conversation(kept, tuple(store.turns(kept.id)), parent.name if parent else "", kept.shared)

@@ -1,0 +1,439 @@
+"""The archive itself, .truekeep/transcripts/archive.sqlite: sessions, their turns, and how far each original was read.
+
+It is the only copy once a harness has deleted its file, so every commit is synced, and turns and the place up to which
+they were read are written together: a crash repeats the reading, never a turn. Nothing here decides what speech is, and
+nothing comes in that was not masked before. What is removed is overwritten.
+
+    session    one conversation; a fork has a parent and the number of turns that it shares with it
+    block      about 32,000 characters of a session's own turns, one JSON array a line, compressed with zlib
+    source     one original (a file, or a session in OpenClaw's database): its stat, and the place it was read up to
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import apsw
+
+from truekeep.errors import BadSetup
+from truekeep.transcript import Progress, Turn
+
+VERSION = 1
+BLOCK = 32_768  # characters of a block: large enough to compress well, small enough to be written again for one turn
+TITLE = 160
+_APPLICATION = 0x746B7472  # "tktr"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+_SCHEMA = """
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,        -- what people ask for it by: the harness's id, with ~2 where two have the same
+  harness TEXT NOT NULL, native TEXT NOT NULL, machine TEXT NOT NULL,
+  cwd TEXT NOT NULL, branch TEXT NOT NULL, repository TEXT NOT NULL, started_at TEXT NOT NULL,
+  shown TEXT NOT NULL UNIQUE,       -- its path in search results
+  pointer TEXT NOT NULL,            -- where the original is, or was
+  parent INTEGER, shared INTEGER NOT NULL,  -- it begins with that many turns of another session
+  turns INTEGER NOT NULL,           -- its own, after those
+  loose INTEGER NOT NULL,           -- 1: the last one stood in a line without an end, and may change
+  title TEXT NOT NULL, head BLOB,   -- its first words; the digest of its first two turns
+  state INTEGER NOT NULL,           -- 0: to be compared with others, 1: may still follow one, 2: settled
+  last_at TEXT NOT NULL, kept_at TEXT NOT NULL, version INTEGER NOT NULL
+);
+CREATE INDEX session_head ON session(head) WHERE head IS NOT NULL;
+CREATE INDEX session_native ON session(native);
+CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL;
+CREATE INDEX session_open ON session(state) WHERE state = 0;
+CREATE TABLE block (
+  id INTEGER PRIMARY KEY, session INTEGER NOT NULL, first INTEGER NOT NULL, turns INTEGER NOT NULL, data BLOB NOT NULL,
+  UNIQUE (session, first)
+);
+CREATE TABLE shared_lines (         -- of a fork: the lines of its own original for the turns that it shares
+  session INTEGER PRIMARY KEY, data BLOB NOT NULL
+);
+CREATE TABLE source (
+  key BLOB PRIMARY KEY,             -- digest of the original's path, which itself may hold what must not be stored
+  shown TEXT NOT NULL, session INTEGER, is_copy INTEGER NOT NULL,
+  size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
+  offset INTEGER NOT NULL, line INTEGER NOT NULL, has_spoken INTEGER NOT NULL, has_ended INTEGER NOT NULL,
+  is_skipping INTEGER NOT NULL, head BLOB NOT NULL, tail BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX source_session ON source(session) WHERE session IS NOT NULL;
+CREATE INDEX source_shown ON source(shown);
+"""
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)
+TO_COMPARE, FOLLOWING, SETTLED = 0, 1, 2
+
+
+class Damaged(Exception):
+    """The archive's file cannot be read as one."""
+
+
+class Kept(NamedTuple):
+    """A session as the archive has it."""
+
+    id: int
+    name: str
+    harness: str
+    native: str
+    machine: str
+    cwd: str
+    branch: str
+    repository: str
+    started_at: str
+    shown: str
+    pointer: str
+    parent: int | None
+    shared: int
+    turns: int
+    loose: int
+    title: str
+    head: bytes | None
+    state: int
+    last_at: str
+    kept_at: str
+    version: int
+
+    @property
+    def total(self) -> int:
+        """How many turns it has, with those that it shares with the session it came from."""
+        return self.shared + self.turns
+
+    @property
+    def moment(self) -> datetime:
+        """When somebody last spoke in it."""
+        return datetime.strptime(self.last_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+    @property
+    def settled_turns(self) -> int:
+        return self.total - self.loose
+
+
+class Source(NamedTuple):
+    """One original: which state of it was read, and how far."""
+
+    key: bytes
+    shown: str
+    session: int | None = None
+    is_copy: bool = False  # all that it says is in a session that is read from another original
+    size: int = -1
+    mtime_ns: int = -1
+    ctime_ns: int = -1
+    offset: int = 0
+    line: int = 0
+    has_spoken: bool = False
+    has_ended: bool = False
+    is_skipping: bool = False  # in the middle of a line too long to be speech
+    head: bytes = b""
+    tail: bytes = b""
+
+    @property
+    def stamp(self) -> tuple[int, int, int]:
+        return self.size, self.mtime_ns, self.ctime_ns
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(self.line, self.has_spoken, self.has_ended)
+
+
+def key_of(place: str) -> bytes:
+    return blake2b(os.fsencode(place), digest_size=16).digest()
+
+
+class Store:
+    """The archive, open."""
+
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
+        self.path = path
+        if not read_only:
+            _make_room(path)
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        try:
+            self.db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
+            if not read_only:
+                raise
+            # Not ours to write: then nobody writes it here, and it can be read as it stands.
+            uri = f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1"
+            self.db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            self.db.set_busy_timeout(5000)
+            self._prepare(read_only)
+        except (*DAMAGE, apsw.SQLError) as error:
+            self.db.close()
+            raise Damaged(str(error)) from error
+        except BaseException:
+            self.db.close()
+            raise
+
+    def _prepare(self, read_only: bool) -> None:
+        version: Any = self.db.execute("PRAGMA user_version").get
+        if version > VERSION:
+            raise BadSetup(f"{self.path} was written by a newer truekeep", hint="upgrade truekeep on this machine")
+        if version and self.db.execute("PRAGMA application_id").get != _APPLICATION:
+            raise Damaged("it is some other database")
+        if read_only:
+            if version == 0:
+                raise Damaged("it is empty")
+            return
+        self.db.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
+        if version == 0:
+            self.db.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL").fetchall()
+            with self.transaction():
+                if self.db.execute("PRAGMA user_version").get == 0:  # nobody was faster
+                    self.db.execute(_SCHEMA)
+                    self.db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    self.db.execute(f"PRAGMA user_version = {VERSION}")
+
+    def close(self) -> None:
+        self.db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            with suppress(apsw.Error):
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+            raise
+
+    # Originals.
+
+    def sources(self) -> dict[bytes, Source]:
+        return {source.key: source for source in map(_as_source, self.db.execute("SELECT * FROM source"))}
+
+    def write_source(self, source: Source) -> None:
+        marks = ", ".join("?" * len(source))
+        self.db.execute(f"INSERT OR REPLACE INTO source VALUES ({marks})", source)  # noqa: S608
+
+    def find_shown(self, shown: str) -> Kept | None:
+        """The session that a path of a search result means: by its own, else by that of any original."""
+        for statement in (
+            "SELECT * FROM session WHERE shown = ?",
+            "SELECT session.* FROM source JOIN session ON session.id = source.session WHERE source.shown = ?",
+        ):
+            row: Any = self.db.execute(statement, (shown,)).fetchone()
+            if row is not None:
+                return as_kept(row)
+        return None
+
+    # Sessions.
+
+    def sessions(self) -> list[Kept]:
+        return [as_kept(row) for row in self.db.execute("SELECT * FROM session ORDER BY last_at DESC, id DESC")]
+
+    def find_session(self, session: int) -> Kept | None:
+        row: Any = self.db.execute("SELECT * FROM session WHERE id = ?", (session,)).fetchone()
+        return as_kept(row) if row is not None else None
+
+    def get_session(self, session: int) -> Kept:
+        found = self.find_session(session)
+        assert found is not None, session
+        return found
+
+    def named(self, prefix: str) -> list[Kept]:
+        """The sessions whose name begins like this; the one that has exactly this name alone."""
+        rows = self.db.execute(
+            "SELECT * FROM session WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name", (prefix.casefold(),)
+        )
+        found = [as_kept(row) for row in rows]
+        exact = [kept for kept in found if kept.name == prefix.casefold()]
+        return exact or found
+
+    def add_session(self, kept: Kept) -> int:
+        """A new session without turns yet. Its name and its path are made unlike all others."""
+        shown = kept.shown
+        taken: Any = self.db.execute("SELECT id FROM session WHERE shown = ?", (shown,)).fetchone()
+        if taken is not None:  # an earlier state of the same original, which was written anew since
+            self.db.execute("UPDATE session SET shown = ? WHERE id = ?", (f"{shown}~{taken[0]}", taken[0]))
+        row = kept._replace(id=0, name=self._free_name(kept.native))
+        marks = ", ".join("?" * (len(row) - 1))
+        self.db.execute(
+            f"INSERT INTO session({', '.join(Kept._fields[1:])}) VALUES ({marks})",  # noqa: S608
+            row[1:],
+        )
+        return self.db.last_insert_rowid()
+
+    def _free_name(self, native: str) -> str:
+        plain = native.casefold()
+        base = plain if _NAME.fullmatch(plain) else f"session-{key_of(native).hex()[:12]}"
+        name, number = base, 1
+        while self.db.execute("SELECT 1 FROM session WHERE name = ?", (name,)).fetchone() is not None:
+            number += 1
+            name = f"{base}~{number}"
+        return name
+
+    def change(self, session: int, **values: Any) -> None:
+        """Set some columns, and count the change."""
+        columns = ", ".join(f"{name} = ?" for name in values)
+        self.db.execute(
+            f"UPDATE session SET {columns}, version = version + 1 WHERE id = ?",  # noqa: S608
+            (*values.values(), session),
+        )
+
+    def remove(self, session: int) -> None:
+        for table, column in (("block", "session"), ("shared_lines", "session"), ("session", "id")):
+            self.db.execute(f"DELETE FROM {table} WHERE {column} = ?", (session,))  # noqa: S608
+
+    # Turns.
+
+    def append(self, session: int, turns: Iterable[Turn], *, after_line: int, loose: int) -> None:
+        """Add turns to the end of a session, in the place of what stood there loosely after a line."""
+        kept = self.get_session(session)
+        count, tail = kept.turns, list[Turn]()
+        row: Any = self.db.execute(
+            "SELECT id, first, data FROM block WHERE session = ? ORDER BY first DESC LIMIT 1", (session,)
+        ).fetchone()
+        if row is not None:
+            tail = [turn for turn in _unpack(row[2]) if not kept.loose or turn.line <= after_line]
+            count = row[1]
+            self.db.execute("DELETE FROM block WHERE id = ?", (row[0],))
+        count = self._write_blocks(session, count, (*tail, *turns))
+        state = TO_COMPARE if kept.state == FOLLOWING else kept.state
+        self.change(session, turns=count, loose=loose, state=state, title=kept.title or self._title(session))
+
+    def divide(self, session: int, *, parent: int | None, shared: int) -> None:
+        """Keep of a conversation only what follows its first turns; those are another session's, or none."""
+        turns = self.turns(session)
+        lines = [turn.line for turn in islice(turns, shared)]
+        count = self._write_blocks(-session, 0, turns)
+        for table in ("block", "shared_lines"):
+            self.db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608
+        self.db.execute("UPDATE block SET session = ? WHERE session = ?", (session, -session))
+        if lines:
+            data = zlib.compress(json.dumps(lines, separators=(",", ":")).encode(), 6)
+            self.db.execute("INSERT INTO shared_lines VALUES (?, ?)", (session, data))
+        self.change(session, parent=parent, shared=shared, turns=count, title=self._title(session))
+
+    def _write_blocks(self, session: int, first: int, turns: Iterable[Turn]) -> int:
+        """Write turns from a place on. Returns the place after them."""
+        for block in _blocks(turns):
+            self.db.execute(
+                "INSERT INTO block(session, first, turns, data) VALUES (?, ?, ?, ?)",
+                (session, first, len(block), _pack(block)),
+            )
+            first += len(block)
+        return first
+
+    def _title(self, session: int) -> str:
+        """Its first words: the person's, if a person spoke in it."""
+        first = list(islice(self.own_turns(session), 8))
+        chosen = next((turn for turn in first if turn.role == "user"), first[0] if first else None)
+        return " ".join(chosen.text[: 4 * TITLE].split())[:TITLE] if chosen is not None else ""
+
+    def own_turns(self, session: int, *, start: int = 0, stop: int | None = None) -> Iterator[Turn]:
+        """The turns that only this session has, or some of them by their places."""
+        at = start
+        while stop is None or at < stop:
+            row: Any = self.db.execute(
+                "SELECT first, data FROM block WHERE session = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+                (session, at),
+            ).fetchone()
+            block = _unpack(row[1])[at - row[0] :] if row is not None else []
+            if not block:
+                return
+            yield from block if stop is None else block[: stop - at]
+            at += len(block)
+
+    def turns(self, session: int) -> Iterator[Turn]:
+        """The whole conversation, with what it shares with the session it came from, under its own original's lines."""
+        row: Any = self.db.execute("SELECT data FROM shared_lines WHERE session = ?", (session,)).fetchone()
+        lines: Iterator[int] = iter(json.loads(zlib.decompress(row[0])) if row is not None else ())
+        for part, stop in self.parts(session):
+            for turn in self.own_turns(part, stop=stop):
+                yield turn if part == session else turn._replace(line=next(lines, turn.line))
+
+    def parts(self, session: int) -> list[tuple[int, int]]:
+        """The sessions that a conversation is made of, in order, each with the number of its own turns that count."""
+        parts: list[tuple[int, int]] = []
+        kept: Kept | None = self.get_session(session)
+        stop = kept.total if kept else 0
+        while kept is not None:
+            if stop > kept.shared:
+                parts.append((kept.id, stop - kept.shared))
+            stop = min(stop, kept.shared)
+            kept = self.find_session(kept.parent) if kept.parent is not None else None
+        return parts[::-1]
+
+    def count(self) -> int:
+        """How many sessions have something to tell."""
+        count: Any = self.db.execute("SELECT count(*) FROM session WHERE turns > 0").get
+        return int(count)
+
+    def tidy(self) -> None:
+        """Give free pages back, and move what is in the log to its place."""
+        self.db.execute("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        total = 0
+        for suffix in ("", "-wal"):
+            with suppress(OSError):
+                total += os.stat(self.path + suffix).st_size
+        return total
+
+
+# --- Blocks ---------------------------------------------------------------------------------------------------------
+
+
+def _blocks(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
+    block: list[Turn] = []
+    size = 0
+    for turn in turns:
+        block.append(turn)
+        size += len(turn.text)
+        if size >= BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _pack(block: list[Turn]) -> bytes:
+    lines = (
+        json.dumps([turn.line, turn.role, turn.at, turn.text], ensure_ascii=False, separators=(",", ":"))
+        for turn in block
+    )
+    return zlib.compress("\n".join(lines).encode("utf-8", "replace"), 6)
+
+
+def _unpack(data: bytes) -> list[Turn]:
+    try:
+        rows = [json.loads(line) for line in zlib.decompress(data).decode().split("\n")]
+        return [Turn(role=role, text=text, line=line, at=at) for line, role, at, text in rows]
+    except (zlib.error, ValueError) as error:
+        raise apsw.CorruptError("a block of the archive cannot be unpacked") from error
+
+
+def as_kept(row: Any) -> Kept:
+    return Kept(*row)
+
+
+def _as_source(row: Any) -> Source:
+    return Source(*row)
+
+
+def _make_room(path: str) -> None:
+    """The folder and the file, readable by their owner only: what people said to agents is nobody else's business."""
+    folder = os.path.dirname(path)
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    if os.path.islink(folder):
+        raise OSError(errno.ELOOP, "it is a symlink", folder)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
