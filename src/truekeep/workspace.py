@@ -21,6 +21,8 @@ from truekeep.model import Filed, Report
 from truekeep.state import STATE, Host, State
 
 if TYPE_CHECKING:
+    from truekeep.adopt.leave import Adopted
+    from truekeep.adopt.note import Skipped as SkippedNote
     from truekeep.books import Books
     from truekeep.card import Card
     from truekeep.catalog import Catalog
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from truekeep.ledger import Entry, Ledger, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
+    from truekeep.transcripts.archive import Conversation
+    from truekeep.transcripts.store import Kept
+    from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
     from truekeep.vault import Vault
     from truekeep.verify.kept import Checked, Origin
@@ -799,6 +804,88 @@ class Workspace:
             found.append(Origin(line.source.origin.repository, end_of_day(date.fromisoformat(at[:10]))))
         return tuple(found)
 
+    # Transcripts.
+
+    def sync_transcripts(self, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Synced:
+        """Keep what was said in the harnesses' sessions, before they delete it. `force`: expire even most of it."""
+        from functools import cache
+
+        from truekeep.repo import find_top, repository_name
+        from truekeep.transcripts.archive import Archive
+        from truekeep.transcripts.sync import Where
+
+        @cache
+        def name_repository(cwd: str) -> str:
+            folder = Path(cwd)
+            top = find_top(folder) if folder.is_absolute() and folder.is_dir() else None
+            return repository_name(top) if top is not None else folder.name
+
+        self.state.check_host(self.machine, "keep transcripts")
+        where = Where(
+            home=Path(os.environ.get("HOME") or os.path.expanduser("~")),
+            environ=os.environ,
+            machine=self.machine.name,
+            now=self._now(),
+            keep_days=self.config.transcripts.keep_days,
+            name_repository=name_repository,
+        )
+        return Archive(str(self.path / STATE)).sync(where, force=force, tell=tell)
+
+    def transcripts(self, *, harness: str = "", repository: str = "", since: date | None = None) -> list[Kept]:
+        """The sessions in the archive, the latest first. A repository is named in full, by its last part, or a path."""
+        from truekeep.transcripts.archive import Archive
+
+        archive = Archive(str(self.path / STATE))
+        wanted = repository.rstrip("/").removesuffix(".git").casefold()
+        try:
+            return [
+                kept
+                for kept in archive.sessions()
+                if (not harness or kept.harness == harness)
+                and (not wanted or _is_about(kept, wanted))
+                and (since is None or kept.moment.astimezone().date() >= since)
+            ]
+        finally:
+            archive.close()
+
+    def transcript(self, wanted: str) -> Conversation:
+        """A session of the archive, as conversation."""
+        from truekeep.transcripts.archive import Archive
+
+        archive = Archive(str(self.path / STATE))
+        try:
+            return archive.conversation(wanted)
+        finally:
+            archive.close()
+
+    def adopt(
+        self, harness: str, *, given: Path | None = None, repository: Path | None = None, dry_run: bool = False
+    ) -> tuple[list[Adopted], list[SkippedNote]]:
+        """Leave handoffs for what a harness remembers on its own and is new, each in its repository's inbox."""
+        from truekeep.adopt import claude, codex
+        from truekeep.adopt.leave import adopt
+        from truekeep.adopt.note import Place
+        from truekeep.model import CARDS
+        from truekeep.repo import find_top
+
+        find = {"claude": claude.find_claude, "codex": codex.find_codex}.get(harness)
+        if find is None:
+            raise BadInput(f"nothing can be adopted from {harness!r}", hint="claude or codex")
+        home = Path(os.environ.get("HOME") or os.path.expanduser("~"))
+        place = Place(home, os.environ, self._checkout_folders(), self._now())
+        root = find_top(repository.absolute()) or repository.absolute() if repository is not None else None
+        found = find(place, given=given.absolute() if given is not None else None, repo=root)
+        done = adopt(
+            found.notes,
+            home=self.path,
+            writers=self.config.writers,
+            judge=self.lint,
+            has_card=lambda name: (self.path / CARDS / name).is_file(),
+            memory_path=self.path / STATE / f"adopted-{self.machine.id[:8]}.json",
+            dry_run=dry_run,
+        )
+        return done, found.skipped
+
     def today(self) -> date:
         return self._now().date()
 
@@ -836,6 +923,12 @@ class Workspace:
                 is_card = "/" not in inside and (self.path / card).is_file() and not (self.path / inside).exists()
                 return card if is_card else inside
         raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
+
+
+def _is_about(kept: Kept, repository: str) -> bool:
+    """Whether a session was held in a repository, or below a folder."""
+    name, cwd = kept.repository.casefold(), kept.cwd.casefold()
+    return repository == name or name.endswith(f"/{repository}") or f"{cwd}/".startswith(f"{repository}/")
 
 
 def _person() -> str:

@@ -36,6 +36,8 @@ COMMANDS = {
     "resolve": ("resolve", "What memory says about one thing, in trust order."),
     "repos": ("verify", "List the checkouts that memory is held against."),
     "index": ("search", "Bring the search index up to date."),
+    "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
+    "adopt": ("adopt", "Take in what a harness remembers on its own."),
     "mcp": ("mcp", "Serve memory to agents over MCP."),
     "card": ("card", "Look at the cards."),
     "history": ("history", "What was written, when, from which handoff."),

@@ -1,0 +1,77 @@
+"""`truekeep adopt`: what a harness remembers on its own, as handoffs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.hidden import printable
+
+_COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
+
+
+@click.command()
+@click.argument("harness", type=click.Choice(("claude", "codex")))
+@click.option("--from", "given", metavar="DIR", help="Look here: a memory folder, a project's, or the harness's own.")
+@click.option("--repo", "repository", metavar="DIR", help="Only this repository; with --from, the one it is about.")
+@click.option("--dry-run", is_flag=True, help="Show what would be left, and change nothing.")
+@json_option
+@workspace_option
+@click.pass_context
+def adopt(
+    ctx: click.Context,
+    harness: str,
+    given: str | None,
+    repository: str | None,
+    dry_run: bool,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Take in what a harness remembers on its own.
+
+    Each note of Claude Code's or Codex's own memory becomes a handoff in the inbox of its repository, with where it
+    came from; what is about the user goes to the workspace's own inbox. Ingest then judges it like any other. Notes are
+    not changed, and come again only when they say something else.
+
+    Example: truekeep adopt claude --dry-run
+    """
+    opened = open_workspace(ctx, workspace)
+    done, skipped = opened.adopt(
+        harness,
+        given=Path(given).expanduser() if given else None,
+        repository=Path(repository).expanduser() if repository else None,
+        dry_run=dry_run,
+    )
+    unseen = sorted({item.repository for item in done if item.handoff and item.repository})
+    unseen = [root for root in unseen if not opened.looks_into(Path(root))]
+    if as_json:
+        print_json(
+            "adopt",
+            {
+                "harness": harness,
+                "dry_run": dry_run,
+                "notes": [item._asdict() for item in done],
+                "skipped": [item._asdict() for item in skipped],
+                "not_scanned": unseen,
+            },
+        )
+        return
+    for item in done:
+        if item.outcome == "unchanged" and not item.why:
+            continue
+        word = "would leave" if dry_run and item.outcome == "left" else item.outcome
+        click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
+        for line in (f"for {item.target}" if item.target else "", item.handoff, item.why):
+            if line:
+                click.echo(f"  {printable(line)}")
+    for item_ in skipped:
+        click.echo(f"{click.style('skipped', fg='yellow')} {printable(item_.shown)}\n  {printable(item_.why)}")
+    counts = Counter(item.outcome for item in done)
+    told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
+    click.echo(f"{len(done)} notes: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+    for root in unseen:
+        what = f"ingest does not look into {root}; add it to `repositories` in {opened.path}/.truekeep/config.toml"
+        click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)

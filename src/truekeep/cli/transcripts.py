@@ -1,0 +1,241 @@
+"""`truekeep transcripts sync`, `list`, `show`: the archive of sessions from the command line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.ages import parse_since
+from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.transcript import Turn
+    from truekeep.transcripts.archive import Conversation
+    from truekeep.transcripts.store import Kept
+    from truekeep.transcripts.sync import Synced
+
+_HARNESSES = ("claude", "codex", "openclaw")
+_SHORTEST = 8  # characters of a name in a list
+_TURNS = re.compile(r"(\d{1,9})?(-)?(\d{1,9})?")
+_WIDTH = 100
+
+
+@click.group()
+def transcripts() -> None:
+    """Keep what was said in sessions, and read it again.
+
+    Harnesses delete their session files, Claude Code after 30 days. The archive keeps the dialogue of Claude Code,
+    Codex and OpenClaw, with secrets masked, for as long as `[transcripts] keep_days` says.
+
+    Example: truekeep transcripts list --since 8w
+    """
+
+
+@transcripts.command()
+@click.option("--force", is_flag=True, help="Remove what is past its age even if that is most of the archive.")
+@json_option
+@workspace_option
+@click.pass_context
+def sync(ctx: click.Context, force: bool, as_json: bool, workspace: str | None) -> None:
+    """Take in what is new in the harnesses' sessions.
+
+    Reads only what was added since the last time; nothing of the harnesses is changed. Made for timers and hooks.
+
+    Example: truekeep transcripts sync
+    """
+    done = open_workspace(ctx, workspace).sync_transcripts(force=force, tell=_progress(as_json))
+    if as_json:
+        print_json("transcripts-sync", done._asdict())
+        return
+    _show_synced(done)
+
+
+def _show_synced(done: Synced) -> None:
+    new = f"{_many(done.turns, 'new turn')} from {_many(done.read, 'session')}" if done.turns else "nothing new"
+    expired = f", {done.expired} past their age" if done.expired else ""
+    click.echo(
+        f"{click.style('kept', fg='green')} {_many(done.sessions, 'session')} in {done.size / 1e6:.1f} MB: "
+        f"{new}{expired} ({done.originals} originals, {done.seconds:.1f} s)"
+    )
+    for line in (*done.notes, *done.problems):
+        click.echo(click.style(f"  {printable(line)}", fg="yellow"), err=True)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _progress(as_json: bool) -> Callable[[int, int], None]:
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def tell(at: int, total: int) -> None:
+        click.echo(f"\rsessions {at}/{total}" + ("\r\x1b[K" if at >= total else ""), nl=False, err=True)
+
+    return tell
+
+
+@transcripts.command("list")
+@click.option("--harness", type=click.Choice(_HARNESSES), help="Only this harness.")
+@click.option("--repo", "repository", metavar="NAME", default="", help="Only sessions in this repository or folder.")
+@click.option("--since", metavar="DAY", help="Only sessions of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
+@json_option
+@workspace_option
+@click.pass_context
+def list_(
+    ctx: click.Context, harness: str | None, repository: str, since: str | None, as_json: bool, workspace: str | None
+) -> None:
+    """Show the sessions in the archive, the latest first.
+
+    Example: truekeep transcripts list --repo shop --since 8w
+    """
+    opened = open_workspace(ctx, workspace)
+    found = opened.transcripts(
+        harness=harness or "", repository=repository, since=parse_since(since or "", opened.today())
+    )
+    if as_json:
+        print_json("transcripts-list", {"sessions": [shown_session(kept) for kept in found]})
+        return
+    if not found:
+        click.echo("no session is in the archive; `truekeep transcripts sync` takes them in")
+        return
+    short = _shorten([kept.name for kept in found])
+    rows = [
+        [
+            short[kept.name],
+            f"{kept.moment.astimezone():%Y-%m-%d %H:%M}",
+            kept.harness,
+            kept.repository.rpartition("/")[2] or "-",
+            str(kept.total),
+            ("… " if kept.shared else "") + clip(kept.title, 80),
+        ]
+        for kept in found
+    ]
+    print_table(["session", "when", "harness", "repository", "turns", "first words"], rows)
+
+
+def shown_session(kept: Kept) -> dict[str, Any]:
+    """A session as data."""
+    return {
+        "session": kept.name,
+        "harness": kept.harness,
+        "repository": kept.repository,
+        "cwd": kept.cwd,
+        "branch": kept.branch,
+        "machine": kept.machine,
+        "started_at": kept.started_at,
+        "last_at": kept.last_at,
+        "kept_at": kept.kept_at,
+        "turns": kept.total,
+        "shared": kept.shared,
+        "first_words": kept.title,
+        "path": kept.shown,
+        "original": kept.pointer,
+    }
+
+
+def _shorten(names: list[str]) -> dict[str, str]:
+    """Each name as short as it can be and still mean only one of them."""
+    ordered = sorted(names)
+    short: dict[str, str] = {}
+    for at, name in enumerate(ordered):
+        near = [ordered[other] for other in (at - 1, at + 1) if 0 <= other < len(ordered)]
+        shared = max((_alike(name, other) for other in near), default=0)
+        short[name] = name[: max(_SHORTEST, shared + 1)]
+    return short
+
+
+def _alike(one: str, other: str) -> int:
+    for at, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return at
+    return min(len(one), len(other))
+
+
+@transcripts.command()
+@click.argument("session")
+@click.option("--turns", metavar="A-B", help="Only these turns: 3, 3-9, 20-, -5 (the first five).")
+@json_option
+@workspace_option
+@click.pass_context
+def show(ctx: click.Context, session: str, turns: str | None, as_json: bool, workspace: str | None) -> None:
+    """Read a session as conversation.
+
+    SESSION is a name of the list or the beginning of one, or a path that a search cited. The line of the original
+    stands with every turn.
+
+    Example: truekeep transcripts show 5e551011 --turns 10-20
+    """
+    told = open_workspace(ctx, workspace).transcript(session)
+    first, last = _parse_turns(turns, len(told.turns))
+    chosen = list(enumerate(told.turns, 1))[first - 1 : last]
+    if as_json:
+        print_json(
+            "transcripts-show",
+            {
+                **shown_session(told.kept),
+                "forked_from": told.parent,
+                "dialogue": [
+                    {"turn": number, "role": turn.role, "at": turn.at, "line": turn.line, "text": turn.text}
+                    for number, turn in chosen
+                ],
+            },
+        )
+        return
+    _show_head(told)
+    for number, turn in chosen:
+        if told.parent and number == told.shared + 1:
+            click.echo(click.style(f"\n— what is above it shares with {told.parent} —", dim=True))
+        _show_turn(number, turn)
+
+
+def _parse_turns(text: str | None, total: int) -> tuple[int, int]:
+    if not text:
+        return 1, total
+    match = _TURNS.fullmatch(text.strip())
+    if match is None or not (match[1] or match[3]):
+        raise BadInput(f"--turns {printable(text)[:40]} is no range", hint="3, 3-9, 20- or -5")
+    first = int(match[1] or 1)
+    last = int(match[3]) if match[3] else total if match[2] else first
+    if not 1 <= first <= last or first > total:
+        raise BadInput(f"there is no turn {printable(text)[:40]}", hint=f"it has turns 1 to {total}")
+    return first, min(last, total)
+
+
+def _show_head(told: Conversation) -> None:
+    kept = told.kept
+    place = ", ".join(part for part in (kept.repository or kept.cwd, kept.branch) if part)
+    click.echo(click.style(printable(f"{kept.harness}  {place}"), bold=True))
+    click.echo(click.style(printable(f"session {kept.name}, {kept.total} turns, last {kept.last_at}"), dim=True))
+    click.echo(click.style(printable(f"original {kept.pointer}"), dim=True))
+
+
+def _show_turn(number: int, turn: Turn) -> None:
+    who = click.style("User", fg="cyan", bold=True) if turn.role == "user" else click.style("Assistant", fg="green")
+    when = _shown_moment(turn.at)
+    click.echo(f"\n{who} {click.style('  '.join((f'[{number}]', *when, f'line {turn.line}')), dim=True)}")
+    for line in printable(turn.text, newlines=True).split("\n"):
+        click.echo(_wrapped(line) if line.strip() else "")
+
+
+def _shown_moment(at: str) -> tuple[str, ...]:
+    try:
+        return (f"{datetime.fromisoformat(at).astimezone():%Y-%m-%d %H:%M}",)
+    except ValueError:
+        return ()
+
+
+def _wrapped(line: str) -> str:
+    """A line as a terminal shows it best; what is piped on stays as it is, and so does indented text."""
+    if len(line) <= _WIDTH or not sys.stdout.isatty() or line.startswith(("    ", "\t", "```", "|")):
+        return line
+    import textwrap
+
+    return textwrap.fill(line, _WIDTH, break_long_words=False, break_on_hyphens=False)
