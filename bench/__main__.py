@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from bench import ingest, recall_quality, recall_speed, startup, truth_speed
+from bench import ingest, recall_quality, recall_speed, startup, transcripts, truth_speed
 from bench.truth import run as truth
 
 BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
     "recall-speed": recall_speed.main,
     "truth": truth.main,
     "truth-speed": truth_speed.main,
+    "transcripts": lambda _: transcripts.main(),
 }
 
 
