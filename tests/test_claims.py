@@ -479,6 +479,21 @@ PAST: dict[str, tuple[list[str], list[str]]] = {  # sentence → what stands, wh
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "may_be"),
+    [
+        ("Nobody misses `src/old.py` since it was thrown out with the rest.", True),
+        ("In `src/old.py`, which did not survive, it was called otherwise.", True),
+        ("`src/old.py` is ancient.", True),
+        ("`src/dead.py` and `removed()` do it.", False),
+        ("`Store.drop_item` deletes rows.", False),
+        ("`src/new.py` does it. The rest was thrown out.", False),
+    ],
+)
+def test_sentences_that_may_be_about_the_past(text: str, may_be: bool) -> None:
+    assert extract_claims(text).claims[0].may_be_past is may_be
+
+
 @pytest.mark.parametrize("text", PAST)
 def test_sentences_about_the_past(text: str) -> None:
     found = [claim for claim in extract_claims(text).claims if claim.kind != "decision"]

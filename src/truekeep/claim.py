@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 3  # of the extraction: what was kept under another one is found anew
+VERSION = 4  # of the extraction: what was kept under another one is found anew
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
@@ -30,6 +30,7 @@ class Claim(NamedTuple):
     quote: str = ""  # the code that is quoted beside a line
     is_weak: bool = False  # counts only where the repository knows it
     is_past: bool = False  # said to be gone, or never there: nothing to check
+    may_be_past: bool = False  # the sentence speaks of loss somewhere: no reason to call this lost as well
     is_definite: bool = False  # "defined in", not only "in"
     why: str = ""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath
-from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotFound, StorageFailed
+from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotCanonical, NotFound, StorageFailed
 from truekeep.host import this_machine
 from truekeep.model import Filed, Report
 from truekeep.state import STATE, Host, State
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from truekeep.adopt.leave import Adopted
     from truekeep.adopt.note import Skipped as SkippedNote
     from truekeep.books import Books
+    from truekeep.brief import Brief
     from truekeep.card import Card
     from truekeep.catalog import Catalog
     from truekeep.checkouts import Checkout as CheckoutFolder
+    from truekeep.checkpoint import Checkpoint, Write
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from truekeep.ledger import Entry, Ledger, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
+    from truekeep.session import Left, Listed
     from truekeep.transcripts.archive import Conversation
     from truekeep.transcripts.store import Kept
     from truekeep.transcripts.sync import Synced
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from truekeep.verify.store import Store
 
 RANKINGS = ("truekeep", "openclaw")
+_PATIENCE = 10.0  # seconds that a session waits for another one to finish writing
 
 
 def default_path() -> Path:
@@ -154,9 +158,9 @@ class Workspace:
     # Locks and rooms.
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self, wait: float = 0) -> Iterator[None]:
         try:
-            with self.state.lock():
+            with self.state.lock(wait):
                 yield
         except OSError as error:
             raise StorageFailed(
@@ -173,10 +177,10 @@ class Workspace:
             ) from error
 
     @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
+    def _writing(self, what: str, *, wait: float = 0) -> Iterator[None]:
         """The canonical host, the lock, and whatever a killed run left, finished."""
         self.state.check_host(self.machine, what)
-        with self._lock():
+        with self._lock(wait):
             self._is_writing = True
             if self._ledger is not None:
                 self.close()  # it was opened for reading
@@ -804,6 +808,132 @@ class Workspace:
             found.append(Origin(line.source.origin.repository, end_of_day(date.fromisoformat(at[:10]))))
         return tuple(found)
 
+    # Sessions.
+
+    def wake(
+        self, root: Path | None = None, *, tokens: int | None = None, harness: str = "", budget: float = 0.0
+    ) -> Brief:
+        """What an agent in this repository must know. `budget`: seconds that may go into checking cards."""
+        from truekeep import session
+        from truekeep.brief import cap_for
+        from truekeep.repo import repository_name
+        from truekeep.wake import compose, place_of
+
+        place = place_of(repository_name(root) if root is not None else "")
+        vault = self._the_vault()
+        listed = self._roll()
+        chosen = session.choose_cards(listed, place.repository)
+        say = self._says([card.path for card in chosen], budget)
+        cards = list(session.see_cards(vault, chosen, place.repository, say))
+        return compose(
+            lambda path: session.read_text(vault, path),
+            cards,
+            place,
+            today=self._now().date(),
+            cap=cap_for(harness, tokens),
+            others=len(listed) - len(chosen),
+        )
+
+    def _roll(self) -> list[Listed]:
+        """Every card as the index knows it, and what was written since; without an index, the newest files."""
+        from truekeep.index.roll import read_roll
+        from truekeep.model import CARDS
+        from truekeep.session import Listed, list_cards
+
+        path = str(self.path / STATE / "index.sqlite")
+        roll = read_roll(path)
+        if roll is None:
+            return list_cards(str(self.path), newest=400)
+        listed = {card: Listed(card, repository, day) for card, repository, day in roll}
+        since = datetime.fromtimestamp(os.stat(path).st_mtime - 2, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for card in self._the_ledger().paths_since(since):
+            if card.startswith(f"{CARDS}/"):
+                listed.pop(card, None)
+                known = self._listed(card)
+                if known is not None:
+                    listed[card] = known
+        return list(listed.values())
+
+    def _listed(self, path: str) -> Listed | None:
+        """A card as a list has it, read from its file."""
+        from truekeep.card import parse_card
+        from truekeep.session import Listed, read_text
+
+        text = read_text(self._the_vault(), path)
+        if text is None:
+            return None
+        card = parse_card(path.rpartition("/")[2], text)
+        day = card.updated or card.created
+        return Listed(path, card.front.text("repository"), day.isoformat() if day else "")
+
+    def _says(self, paths: Sequence[str], budget: float) -> Callable[[str, str], tuple[str, bool]]:
+        """What code says to each of these cards, in a few words, and whether it refutes it."""
+        settings = self.config.verify
+        if not settings.recall or not (settings.checkouts or self.config.repositories):
+            return lambda *_: ("", False)
+        known = self._truth().checked(paths, budget)
+
+        def say(path: str, _: str) -> tuple[str, bool]:
+            from truekeep.session import in_words
+
+            found = known.get(path)
+            return in_words(found) if found is not None else ("", False)
+
+        return say
+
+    def hint(self, prompt: str, *, repository: str, told: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Cards that a prompt surely needs, as text for the agent, and their paths. Words alone decide; often none."""
+        from truekeep import session
+        from truekeep.index.hint import find_hints
+
+        found = find_hints(str(self.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
+        listed = [known for hint in found if (known := self._listed(hint.path)) is not None]
+        if not listed:
+            return "", ()
+        say = self._says([card.path for card in listed], 0.0)
+        cards = list(session.see_cards(self._the_vault(), listed, repository, say))
+        return session.hint_text(cards, self._now().date()), tuple(card.path for card in cards)
+
+    def read(self, path: str) -> str:
+        """A memory file as it is; empty where there is none."""
+        from truekeep.session import read_text
+
+        return read_text(self._the_vault(), path) or ""
+
+    def checkpoint(self, given: Checkpoint, *, root: Path | None = None, writer: str = "") -> Left:
+        """Leave what a session learned: in memory here, as handoffs where this machine may not write it."""
+        from truekeep.checkpoint import plan_writes
+        from truekeep.session import Left, Session, clean, leave_handoffs, uses_daily_folder
+
+        safe, notes = clean(given)
+        place, by = self._speaker(root, writer)
+        now = self._now()
+
+        def plan(read: Callable[[str], str | None]) -> list[Write]:
+            daily = uses_daily_folder(str(self.path))
+            return plan_writes(safe, read, now=now, by=by, project=place, daily=daily)
+
+        try:
+            with self._writing("checkpoint", wait=_PATIENCE):
+                session = Session(self._books(), actor=_person(), now=now)
+                return Left(tuple(session.write(plan, verb="checkpoint", note=by)), (), tuple(notes))
+        except NotCanonical as error:
+            if root is None:
+                raise NotCanonical(
+                    error.message, hint="in a repository, this leaves a handoff instead", **error.details
+                ) from error
+        writers = self.config.writers
+        left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, by=by)
+        return Left((), tuple(left), tuple(notes))
+
+    def _speaker(self, root: Path | None, writer: str) -> tuple[str, str]:
+        """The slug of a repository, and who speaks: the writer, from where."""
+        from truekeep.repo import repository_name
+        from truekeep.wake import place_of
+
+        repository = repository_name(root) if root is not None else ""
+        return place_of(repository).slug, ", ".join(part for part in (writer, repository.rpartition("/")[2]) if part)
+
     # Transcripts.
 
     def sync_transcripts(self, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Synced:
@@ -857,6 +987,33 @@ class Workspace:
             return archive.conversation(wanted)
         finally:
             archive.close()
+
+    # Status.
+
+    def count_cards(self) -> int:
+        from truekeep.model import CARDS
+
+        names = (item.name for item in self._the_vault().names(CARDS))
+        return sum(name.endswith(".md") and name[0] != "." for name in names)
+
+    def count_waiting(self) -> int:
+        from truekeep.inbox import Inboxes
+
+        limits = self.config.limits
+        inboxes = Inboxes(self.inboxes(), limit=limits.handoff_bytes, settle=limits.settle_seconds)
+        try:
+            return len(inboxes.waiting())
+        finally:
+            inboxes.close()
+
+    def last_line(self, log: str) -> str:
+        """The last line of one of the logs; empty when there is none."""
+        try:
+            with open(self.path / STATE / "logs" / log, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4_096))
+                return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        except OSError:
+            return ""
 
     def adopt(
         self, harness: str, *, given: Path | None = None, repository: Path | None = None, dry_run: bool = False

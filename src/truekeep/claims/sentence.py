@@ -70,6 +70,25 @@ _HABIT = re.compile(
     r"|each\b|by default\b|automatically\b|again\b|if\b|unless\b|before\b|after\b|once\b)",
     re.IGNORECASE,
 )
+_LOSS = (  # somewhere in a sentence, they make it one that may speak of what is not there any more
+    r"removed(?! (?:\w+ ){1,4}from\b)", "removal", r"deleted(?! (?:\w+ ){1,4}from\b)", "deletion", "dropped",
+    "retired", "killed", "axed", "nuked", "purged", "scrapped", "abandoned", "eliminated", "discontinued", "obsolete",
+    "superseded", "(?:was|were|been|is|are|got) replaced", "replaced by", "renamed", "sunset", "phased out", "pulled",
+    "ripped", "threw", "thrown", "rid of", "gone", "went away", "disappeared", "vanished", "died", "dead", "defunct",
+    "extinct", "no longer", "no more", "any ?more", "any longer", "used to", "formerly", "former", r"previous(?:ly)?",
+    "originally", r"historical\w*", "history", "legacy", "back then", "back in", "in the past", "old days",
+    r"once(?! (?:a|per|in|every|you|the|it|we)\b)", "until", "till", "lived", "existed", "exists? no",
+    "nowhere(?! else)", "absent", "ceased", "survived?", "ancient", "bygone", r"pre-v?\d",
+    r"before (?:we|version|v?\d)", "earlier (?:versions?|releases?)", "older (?:versions?|releases?)",
+    "in those days", "at (?:the|that) time", "farewell", "goodbye", "folded", "absorbed", "swallowed", "inlined",
+    "cleaned (?:up|out)", "stripped", "wiped", "dismantled", "decommissioned", "torn down", "tore", "withdrawn",
+    "reverted", "rolled back", "undone", "superfluous", "unneeded", "last seen", "taken out", "took out",
+    "moved (?:away|out)", "(?:makes?|made|gave|gives) way", "yielded to", "fell (?:victim|away)", "passed away",
+    "(?:not|n't) (?:exist|used|needed|present|part|around|available|found|there)",
+)  # fmt: skip
+_MAY_BE_PAST = re.compile(rf"\b(?:{'|'.join(_LOSS)})\b", re.IGNORECASE)
+_CODE = re.compile(r"`[^`]*\0[^`]*`|`[^`\0]*`|[^\s`]*(?:\0|[\w)][/._:(][\w(/])[^\s`]*")  # words that are no prose
+_AROUND = 160  # characters of a sentence on either side of a claim
 _IN_BRACKETS = re.compile(
     r"[(\[](?:now\b|removed|deleted|gone|dropped|renamed|obsolete|retired|replaced)", re.IGNORECASE
 )
@@ -109,6 +128,7 @@ _RELATES = re.compile(
 def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) -> Iterator[Claim]:
     spans = list(code_spans(line)) if "`" in line and any(raw.kind == "line" for raw in raws) else []
     starts = [start for start, _ in spans]
+    speaks_of_loss = raws and _MAY_BE_PAST.search(line) is not None
     for at, raw in enumerate(raws):
         place, near, quote, definite = raw.place, "", "", False
         about = raws[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1]  # the next ones count, or a long line is slow
@@ -135,6 +155,7 @@ def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) 
             is_weak=raw.is_weak or _is_planned(raw, line),
             is_past=raw.kind not in ("decision", "url")
             and (past or _is_past(raw, line) or _gives_way(raw, about, line)),
+            may_be_past=bool(speaks_of_loss) and _MAY_BE_PAST.search(_sentence(raw, line)) is not None,
             is_definite=definite,
             why=raw.why,
         )
@@ -209,6 +230,14 @@ def _quoted_beside(raw: Raw, raws: list[Raw], line: str, spans: list[tuple[int, 
         if len(gap) <= 30 and not re.search(r"[.!?;]\s|\d", gap):
             return line[start:end].strip()
     return ""
+
+
+def _sentence(raw: Raw, line: str) -> str:
+    """The sentence around a claim, without the claim."""
+    before = _sentence_end(line[max(0, raw.start - _AROUND) : raw.start])
+    after = line[raw.end : raw.end + _AROUND]
+    stop = re.search(r"[.;!?]\s", after)
+    return _CODE.sub(" ", f"{before}\0{after[: stop.start()] if stop else after}")
 
 
 def _is_past(raw: Raw, line: str) -> bool:

@@ -69,7 +69,12 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     for kind, check in _ONE_BY_ONE.items():
         for question in by_kind[kind]:
             found[id(question)] = _guarded(check, world, question)
-    return [found.get(id(question)) for question in questions]
+    return [_unless_past(found.get(id(question))) for question in questions]
+
+
+def _unless_past(verdict: Verdict | None) -> Verdict | None:
+    """A sentence that speaks of loss may well say that this is lost: then that is no news."""
+    return None if verdict is not None and verdict.is_rot and verdict.claim.may_be_past else verdict
 
 
 def _spelt(world: World, questions: Sequence[Question]) -> Sequence[Question]:
