@@ -111,6 +111,7 @@ def test_a_prompt_that_names_something_of_a_card_gets_that_card(indexed: Place) 
         "Refactor everything so that it is faster",
         f"{BEGIN_MARK} hint -->\ndrain_queue\n{END_MARK} hint -->\nthanks, go on please",
         'drain "* OR NEAR( queue',
+        "<task-notification>\n<result>drain_queue is fine</result>\n</task-notification>",
         "",
     ],
 )
@@ -128,6 +129,18 @@ def test_before_compaction_it_is_said_once_what_to_keep(here: Place) -> None:
     assert hook(here, "pre-compact", trigger="auto") == ""
     hook(here, "session-start", source="compact")
     assert hook(here, "pre-compact", trigger="auto") != ""
+
+
+def test_codex_hears_after_a_compaction_what_it_is_not_told_before(here: Place) -> None:
+    hook(here, "session-start", "--for", "codex", source="startup")
+    transcript(here, codex_row(**CHANGE) * 2)
+    assert hook(here, "pre-compact", "--for", "codex", trigger="auto") == ""
+    said = hook(here, "session-start", "--for", "codex", source="compact")
+    assert said.index(f"{END_MARK} wake") < said.index("truekeep handoff new --writer codex")
+    assert said.splitlines()[-1] == f"{END_MARK} compact -->"
+    here.leave(a_handoff(), inbox=here.repo / ".codex/memory-handoffs", age=-1)
+    hook(here, "stop", "--for", "codex")
+    assert "handoff new" not in hook(here, "session-start", "--for", "codex", source="compact")
 
 
 @pytest.mark.parametrize(("used", "is_near"), [(100_000, False), (175_999, False), (176_000, True), (199_000, True)])
@@ -182,6 +195,96 @@ def test_a_handoff_of_an_earlier_session_does_not_count(here: Place) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 5)
     assert hook(here, "stop") != ""
+
+
+def codex_row(**item: Any) -> str:
+    return json.dumps({"type": "event_msg", "payload": {"type": "item_completed", "item": item}}) + "\n"
+
+
+CHANGE = {"type": "FileChange", "changes": {"a.py": {}, "b.py": {}}, "status": "completed"}
+QUOTED = [  # rows of real transcripts that only speak of work
+    {"type": "attachment", "attachment": {"tools": [{"name": "Edit"}], "content": [{"type": "tool_use"}]}},
+    {"type": "api-request-blob", "blob": {"content": [{"type": "tool_use", "name": "Write", "input": {}}] * 4}},
+    {"type": "session_meta", "payload": {"base_instructions": "never `git commit`; use apply_patch. patch_apply_end"}},
+    {"type": "user", "message": {"content": 'say "tool_use" and git commit'}},
+    {"type": "assistant", "message": {"content": [{"type": "text", "text": '"name": "Edit", "tool_use"'}] * 5}},
+    {"type": "assistant", "message": {"content": "tool_use"}},
+    {"type": "assistant", "message": {"content": [{"type": "tool_use"}, 7, None]}},
+    {"type": "event_msg", "payload": {"type": "patch_apply_end", "success": False, "changes": {"a": 1}}},
+    {"type": "event_msg", "payload": ["patch_apply_end"]},
+    ["tool_use"],
+]
+
+
+def test_only_the_agents_own_steps_are_work(here: Place) -> None:
+    """Both harnesses write the prompt, with its tools and its rules about commits, into the transcript."""
+    hook(here, "session-start", source="startup")
+    transcript(here, "".join(json.dumps(row) + "\n" for row in QUOTED) * 3 + '{"type": "tool_use\n')
+    assert hook(here, "stop") == ""
+    transcript(here, codex_row(**{**CHANGE, "status": "failed"}) + codex_row(**CHANGE) * 2)
+    assert "4 edits and left" in hook(here, "stop")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_one"),
+    [
+        ("git commit -m 'x'", True),
+        ("cd app && GIT_EDITOR=true git -C . -c a=b commit", True),
+        ("echo git commit", False),
+        ("git log --grep 'a' ; echo commit", False),
+        ("git commit-graph write", False),
+        ("legit commit", False),
+    ],
+)
+def test_without_gits_own_log_a_command_tells_of_a_commit(here: Place, command: str, is_one: bool) -> None:
+    hook(here, "session-start", source="startup")
+    call = {"type": "tool_use", "name": "Bash", "input": {"command": command}}
+    transcript(here, json.dumps({"type": "assistant", "message": {"content": [call]}}) + "\n")
+    assert ("1 commit and left" in hook(here, "stop")) == is_one
+
+
+def test_switching_a_branch_is_no_commit(here: Place) -> None:
+    git = ["git", "-C", str(here.repo)]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True, env=git_env())
+    hook(here, "session-start", source="startup")
+    subprocess.run([*git, "switch", "-q", "-c", "other"], check=True)
+    subprocess.run([*git, "reset", "-q", "--hard", "HEAD"], check=True)
+    assert hook(here, "stop") == ""
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
+    assert "1 commit and left" in hook(here, "stop")
+
+
+def test_in_a_worktree_its_own_commits_count(here: Place) -> None:
+    git = ["git", "-C", str(here.repo)]
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True, env=git_env())
+    tree = here.base / "tree"
+    subprocess.run([*git, "worktree", "add", "-q", str(tree)], check=True, capture_output=True)
+    hook(here, "session-start", source="startup", cwd=str(tree))
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "elsewhere"], check=True, env=git_env())
+    assert hook(here, "stop", cwd=str(tree)) == ""
+    subprocess.run(["git", "-C", str(tree), "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
+    assert "1 commit and left" in hook(here, "stop", cwd=str(tree))
+
+
+def test_what_was_done_before_a_session_was_resumed_is_not_its_work(here: Place) -> None:
+    transcript(here, EDIT * 5)
+    hook(here, "session-start", source="resume")
+    assert hook(here, "stop") == ""
+    transcript(here, EDIT * 3)
+    hook(here, "session-start", source="resume")
+    assert "3 edits and left" in hook(here, "stop")
+
+
+def test_what_sub_agents_did_is_work_of_the_session(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT)
+    aside = here.base / "session" / "subagents"
+    aside.mkdir(parents=True)
+    (aside / "agent-1.jsonl").write_text(EDIT)
+    assert hook(here, "stop") == ""
+    assert hook(here, "stop") == ""
+    (aside / "agent-2.jsonl").write_text(EDIT * 2)
+    assert "4 edits and left" in hook(here, "stop")
 
 
 def test_a_half_written_line_is_counted_once(here: Place) -> None:

@@ -40,7 +40,7 @@ class Cap(NamedTuple):
 
 CAPS = {
     "claude": Cap(8_000, 250, 24_000),  # 10,000 characters of hook output; the rest would go to a file
-    "codex": Cap(8_000, 250, 24_000),  # about 2,500 tokens
+    "codex": Cap(8_000, 250, 9_400),  # 2,500 tokens, which it counts as four bytes each; the rest would go to a file
     "openclaw": Cap(18_000, 500, 54_000),  # 20,000 characters for one file
 }
 

@@ -16,10 +16,14 @@ from typing import Any, NamedTuple
 
 KEPT_DAYS = 120
 MANY_EDITS = 3  # from here on a session did real work, as it did with a single commit
-_WORK = re.compile(rb'"name"\s*:\s*"(?:Edit|Write|MultiEdit|NotebookEdit|apply_patch)"|"type"\s*:\s*"patch_apply_end"')
-_COMMIT = re.compile(rb"\bgit(?: -C \S+)? commit\b")
+_EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+# A line that may be a step of the agent. The rest of a transcript quotes tools and instructions, `git commit` and all.
+_STEP = re.compile(rb'"(?:tool_use|FileChange|CommandExecution|patch_apply_end|exec_command_end)"')
+_COMMIT = re.compile(r"(?:^|[;&|(\n])\s*(?:\w+=\S*\s+)*git\b[^|;&\n]*\scommit(?![\w-])")
+_LOGGED = re.compile(rb"^[^\t\n]*\t(?:commit|cherry-pick|revert)\b", re.MULTILINE)
 _BLOCK = 1 << 20
 _MOST = 32 << 20  # bytes of a transcript that one look reads
+_MOST_ASIDE = 8 << 20  # of its sub-agents'
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -34,10 +38,11 @@ class Record(NamedTuple):
     transcript: str = ""
     started_at: float = 0.0
     ended_at: float = 0.0
-    head: str = ""  # the commit that was checked out when it began
     edits: int = 0
     commits: int = 0
+    aside: int = 0  # edits of its sub-agents, counted until they are enough
     offset: int = 0  # of the transcript, as far as it was read
+    reflog: int = 0  # of git's own log of what was checked out
     handoffs: int = 0
     is_reminded: bool = False
     is_flushed: bool = False  # it was asked to save before this compaction
@@ -46,7 +51,14 @@ class Record(NamedTuple):
 
     @property
     def has_work(self) -> bool:
-        return self.edits >= MANY_EDITS or self.commits > 0
+        return self.edits + self.aside >= MANY_EDITS or self.commits > 0
+
+    @property
+    def work(self) -> str:
+        """What was done, in words."""
+        said = [f"{self.edits + self.aside} edits"] if self.edits + self.aside else []
+        said += [f"{self.commits} commit{'s' if self.commits > 1 else ''}"] if self.commits else []
+        return " and ".join(said) or "nothing that was noticed"
 
 
 def folder() -> str:
@@ -112,19 +124,27 @@ def prune_records(now: float) -> None:
 
 def look_again(record: Record, inboxes: Iterable[str]) -> Record:
     """The record with what happened since the last look: edits, commits, handoffs. Reads only what was added."""
-    edits, commits, offset = _work_since(record.transcript, record.offset)
-    head = read_head(record.root)
-    if record.head and head and head != record.head and not (record.commits or commits):
-        commits = 1
-    return record._replace(
+    edits, committed, offset = _work_since(record.transcript, record.offset)
+    commits, reflog = _commits_since(record.root, record.reflog)
+    record = record._replace(
         edits=record.edits + edits,
-        commits=record.commits + commits,
+        commits=record.commits + (committed if commits is None else commits),
         offset=offset,
+        reflog=reflog,
         handoffs=count_handoffs(inboxes, record.started_at),
     )
+    return record if record.has_work else record._replace(aside=_work_aside(record.transcript))
 
 
-def _work_since(path: str, offset: int) -> tuple[int, int, int]:
+def from_here(record: Record) -> Record:
+    """The record of a session that goes on from another, whose work was not its own."""
+    try:
+        return record._replace(offset=record.offset or os.stat(record.transcript).st_size)
+    except OSError:
+        return record
+
+
+def _work_since(path: str, offset: int, most: int = _MOST) -> tuple[int, int, int]:
     """Edits and commits in what a transcript gained, and how far it was read: to the end of its last whole line."""
     edits = commits = 0
     try:
@@ -132,13 +152,16 @@ def _work_since(path: str, offset: int) -> tuple[int, int, int]:
             size = os.fstat(file.fileno()).st_size
             if size < offset:
                 offset = 0  # another file by the same name
-            file.seek(max(offset, size - _MOST))
+            file.seek(max(offset, size - most))
             offset = file.tell()
             left = b""
             while block := file.read(_BLOCK):
                 whole, _, left = (left + block).rpartition(b"\n")
-                edits += len(_WORK.findall(whole))
-                commits += len(_COMMIT.findall(whole))
+                for line in whole.split(b"\n") if _STEP.search(whole) else ():
+                    if _STEP.search(line):
+                        more, committed = _work_in(line)
+                        edits += more
+                        commits += committed
                 if len(left) > 8 * _BLOCK:
                     left = b""  # no line of work is so long
                 offset = file.tell() - len(left)
@@ -147,27 +170,59 @@ def _work_since(path: str, offset: int) -> tuple[int, int, int]:
     return edits, commits, offset
 
 
-def read_head(root: str) -> str:
-    """The commit that is checked out, by git's own files; empty where that is not plain."""
-    git = os.path.join(root, ".git")
+def _work_in(line: bytes) -> tuple[int, int]:
+    """Edits and commits in one row of a transcript: of Claude Code, or of Codex, today's and earlier."""
     try:
-        if os.path.isfile(git):
-            with open(git, encoding="utf-8") as file:
-                git = os.path.join(root, file.read(4096).removeprefix("gitdir:").strip())
-        with open(os.path.join(git, "HEAD"), encoding="utf-8") as file:
-            head = file.read(4096).strip()
-        if not head.startswith("ref:"):
-            return head
-        common = git
-        with suppress(OSError), open(os.path.join(git, "commondir"), encoding="utf-8") as file:
-            common = os.path.join(git, file.read(4096).strip())
-        name = head.removeprefix("ref:").strip()
-        for place in (git, common):
-            with suppress(OSError), open(os.path.join(place, name), encoding="utf-8") as file:
-                return file.read(100).strip()
-    except (OSError, UnicodeDecodeError, ValueError):
-        return ""
-    return ""
+        row = json.loads(line)
+        if row["type"] == "assistant":
+            calls = [call for call in row["message"]["content"] if call["type"] == "tool_use"]
+            commands = [call["input"].get("command", "") for call in calls if call["name"] == "Bash"]
+            return sum(call["name"] in _EDITS for call in calls), sum(map(_is_commit, commands))
+        if row["type"] != "event_msg":
+            return 0, 0
+        step = row["payload"].get("item") or row["payload"]
+        if step["type"] in ("FileChange", "patch_apply_end"):
+            return len(step["changes"]) * (step.get("success") is True or step.get("status") == "completed"), 0
+        if step["type"] in ("CommandExecution", "exec_command_end"):
+            return 0, int(step.get("exit_code") == 0 and _is_commit(step["command"][-1]))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        pass  # a shape of another version
+    return 0, 0
+
+
+def _is_commit(command: object) -> bool:
+    return isinstance(command, str) and _COMMIT.search(command) is not None
+
+
+def _work_aside(transcript: str) -> int:
+    """Edits of a session's sub-agents, which Claude Code keeps beside its transcript."""
+    edits, room = 0, _MOST_ASIDE
+    with suppress(OSError), os.scandir(os.path.join(os.path.splitext(transcript)[0], "subagents")) as entries:
+        for entry in entries:
+            if entry.name.endswith(".jsonl") and edits < MANY_EDITS and room > 0:
+                more, _, read = _work_since(entry.path, 0, room)
+                edits, room = edits + more, room - read
+    return edits
+
+
+def _commits_since(root: str, offset: int) -> tuple[int | None, int]:
+    """Commits in what git's log of this checkout gained, and its size now; None where git keeps none."""
+    if not root:
+        return None, 0
+    try:
+        with open(_reflog(root), "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(offset if offset <= size else size)  # git drops what is old
+            return len(_LOGGED.findall(file.read(_BLOCK))), size
+    except OSError:
+        return None, 0
+
+
+def _reflog(root: str) -> str:
+    git = os.path.join(root, ".git")
+    with suppress(OSError, UnicodeDecodeError), open(git, encoding="utf-8") as file:  # a worktree or a submodule
+        git = os.path.join(root, file.read(4096).removeprefix("gitdir:").strip())
+    return os.path.join(git, "logs", "HEAD")
 
 
 def count_handoffs(inboxes: Iterable[str], since: float) -> int:
@@ -225,5 +280,5 @@ def begin(harness: str, session_id: str, *, root: str, repository: str, transcri
         root=root,
         transcript=transcript,
         started_at=time.time(),
-        head=read_head(root),
+        reflog=_commits_since(root, 0)[1],
     )

@@ -106,8 +106,7 @@ def _story(error: BaseException) -> str:
 def _note(workspace: str, line: str) -> None:
     """A line in the log of the workspace, else in this machine's own."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    chosen = workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
-    state = os.path.join(chosen, ".truekeep")
+    state = os.path.join(_chosen(workspace), ".truekeep")
     if not os.path.isdir(state):
         state = os.path.dirname(closeout.folder())
     from truekeep.state import append_line
@@ -167,13 +166,16 @@ def _is_not_ours(call: Call) -> bool:
 
 def _session_start(call: Call) -> str:
     """The brief, unless this session has it already."""
-    record = _record(call)
-    text = _brief(call, record)
     import hashlib
 
+    source = call.text("source")
+    record = closeout.from_here(_record(call)) if source in ("resume", "fork") else _record(call)
+    text = _brief(call, record)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
-    is_known = call.text("source") == "resume" and digest == record.brief
+    is_known = source == "resume" and digest == record.brief
     closeout.write_record(record._replace(brief=digest, is_flushed=False))
+    if source == "compact" and call.harness == "codex" and record.has_work and not record.handoffs:
+        text += _marked("compact", f"The context was shortened. {_what_is_left(record)}")  # nobody hears it before
     return "" if is_known else text
 
 
@@ -194,7 +196,7 @@ def _bootstrap(call: Call) -> str:
 def _prompt(call: Call) -> str:
     """Up to three cards that this prompt needs, when that is sure."""
     prompt = _own_words(call.text("prompt"))
-    workspace = _open(call) if len(prompt) > 12 else None
+    workspace = _open(call) if len(prompt) > 12 and not prompt.startswith("<task-notification>") else None
     if workspace is None:
         return ""
     record = _record(call)
@@ -215,19 +217,29 @@ def _own_words(prompt: str) -> str:
 
 def _pre_compact(call: Call) -> str:
     """What to keep before the context goes; once for each compaction."""
-    record = closeout.look_again(_record(call), _inboxes(call))
+    record = _look(call)
     if record.is_flushed or not _is_near_the_end(call.payload):
         return ""
     closeout.write_record(record._replace(is_flushed=True))
-    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else "no handoff was left yet"
-    return (
-        f"{BEGIN_MARK} compact -->\n"
-        f"The context is about to be shortened; {left}. Worth keeping in the summary: decisions with their reasons,\n"
-        "what was tried and failed, exact names of files, flags and ports, and what comes next. What outlasts the\n"
-        f"session belongs in a handoff: `{_command(record)}`;\n"
-        "where the work stands: `truekeep checkpoint`.\n"
-        f"{END_MARK} compact -->\n"
+    if call.harness == "codex":
+        return ""  # it shows this to no model; the session hears of it when it goes on
+    return _marked(
+        "compact",
+        "The context is about to be shortened. Worth keeping in the summary: decisions with their reasons, what was\n"
+        f"tried and failed, exact names of files, flags and ports, and what comes next. {_what_is_left(record)}",
     )
+
+
+def _what_is_left(record: closeout.Record) -> str:
+    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else "No handoff was left yet"
+    return (
+        f"{left}.\nWhat outlasts the session belongs in a handoff: `{_command(record)}`;\n"
+        "where the work stands: `truekeep checkpoint`."
+    )
+
+
+def _marked(what: str, text: str) -> str:
+    return f"{BEGIN_MARK} {what} -->\n{text}\n{END_MARK} {what} -->\n"
 
 
 def _is_near_the_end(payload: Mapping[str, Any]) -> bool:
@@ -240,16 +252,15 @@ def _is_near_the_end(payload: Mapping[str, Any]) -> bool:
 
 def _stop(call: Call) -> str:
     """Say once that nothing was left, if real work was done."""
-    record = closeout.look_again(_record(call), _inboxes(call))
+    record = _look(call)
     is_due = record.has_work and not record.handoffs and not record.is_reminded
     is_due = is_due and call.payload.get("stop_hook_active") is not True and bool(record.root)
     closeout.write_record(record._replace(is_reminded=record.is_reminded or is_due))
     if not is_due:
         return ""
-    did = f"{record.edits} edits" + (f" and {record.commits} commit(s)" if record.commits else "")
     reason = (
-        f"{BEGIN_MARK} closeout --> This session made {did} and left no memory handoff. If it produced knowledge that "
-        f"outlasts it, this leaves one: {_command(record)} . If it did not, nothing more is needed. "
+        f"{BEGIN_MARK} closeout --> This session made {record.work} and left no memory handoff. If it produced "
+        f"knowledge that outlasts it, this leaves one: {_command(record)} . If it did not, nothing more is needed. "
         f"{END_MARK} closeout -->"
     )
     return json.dumps({"decision": "block", "reason": reason}) + "\n"
@@ -262,7 +273,7 @@ def _command(record: closeout.Record) -> str:
 
 def _session_end(call: Call) -> str:
     """Note it and leave; the work is done by a process that nobody waits for."""
-    record = closeout.look_again(_record(call), _inboxes(call))
+    record = _look(call)
     closeout.write_record(record._replace(ended_at=time.time()))
     _start_later(call)
     return ""
@@ -285,6 +296,8 @@ def _start_later(call: Call) -> None:
 
 def _later(call: Call) -> str:
     """What a session's end leaves to be done: transcripts kept, the index and the verdicts brought up to date."""
+    from truekeep.errors import Busy
+
     with suppress(OSError):
         os.nice(10)
     workspace = _open(call)
@@ -299,6 +312,8 @@ def _later(call: Call) -> str:
         ):
             try:
                 step()
+            except Busy:
+                pass  # whoever is at it already does the same
             except Exception as error:  # noqa: BLE001 - one that fails does not stop the next
                 _note(call.workspace, f"later, {what}: {_story(error)}")
     return ""
@@ -326,12 +341,15 @@ def _record(call: Call) -> closeout.Record:
     )
 
 
-def _inboxes(call: Call) -> list[str]:
-    """Where this session's handoffs may be: the repository's inboxes, and those of the workspace."""
+def _look(call: Call) -> closeout.Record:
+    """What this session did until now. Its handoffs may be in the repository's inboxes, or in the workspace's."""
     record = _record(call)
-    chosen = call.workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
-    roots = [record.root] if record.root else []
-    return [os.path.join(root, inbox) for root in (*roots, chosen) for inbox in _INBOXES]
+    roots = (record.root, _chosen(call.workspace)) if record.root else (_chosen(call.workspace),)
+    return closeout.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in _INBOXES])
+
+
+def _chosen(workspace: str) -> str:
+    return workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
 
 
 def _open(call: Call) -> Workspace | None:

@@ -77,10 +77,8 @@ def _show_closeouts(found: list[Closeout], days: int) -> None:
     missed = [(item, item.missed[0]) for item in found if item.missed]
     for item, record in missed[:5]:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
-        left = f"{record.edits} edits, {record.commits} commits, no handoff"
-        click.echo(
-            f"\nlook at {item.harness} session {record.id} of {day}: {left}\n  {record.transcript or '(no transcript)'}"
-        )
+        click.echo(f"\nlook at {item.harness} session {record.id} of {day}: {record.work}, no handoff")
+        click.echo(f"  {record.transcript or '(no transcript)'}")
 
 
 def _shown(item: Closeout) -> dict[str, Any]:
