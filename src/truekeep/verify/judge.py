@@ -133,6 +133,11 @@ def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | Non
                 missing.append(question)
             else:
                 found[id(question)] = verdict
+        symbols.find_words(missing)
+        for question in missing:
+            if symbols.is_word(question.claim) and (verdict := symbols.check_word(question)) is not None:
+                found[id(question)] = verdict
+        missing = [question for question in missing if id(question) not in found]
         symbols.prepare_past(missing)
     except (OutOfTime, GitFailed) as error:
         return {id(item): found.get(id(item)) or _unanswered(item, error) for item in questions}

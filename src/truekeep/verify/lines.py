@@ -210,6 +210,8 @@ def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> F
         return Found(path, line, shown)
     if line > len(then) - tail:
         return Found(path, line + len(now) - len(then), shown)
+    if (alone := _unique(now, text)) and _unique(then, text):
+        return Found(path, alone, shown)  # the only such line in both: no need to align them
     if len(then) <= _LONGEST and len(now) <= _LONGEST:
         old, new = then[head : len(then) - tail], now[head : len(now) - tail]
         at = line - 1 - head

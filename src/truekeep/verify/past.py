@@ -18,7 +18,7 @@ from typing import NamedTuple
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.kept import stamp_of
 from truekeep.verify.store import Store, StoreLost
-from truekeep.verify.tree import LARGEST, OutOfTime, PastTree, State, read_file, read_past
+from truekeep.verify.tree import LARGEST, Checkout, OutOfTime, PastTree, Sought, State, read_file, read_past
 
 _DAY = 86_400
 _NEVER = 1 << 60
@@ -60,7 +60,7 @@ class Past:
         reach = stamp_of(state.common_dir, "shallow") if state.is_shallow else ""
         self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
-        self._trees: dict[str, PastTree] = {}
+        self._sought = Sought(())
         self._files: dict[str, PastTree] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
         self._added: dict[str, list[str]] = {}
@@ -375,22 +375,26 @@ class Past:
 
     # Code.
 
-    def tree(self, commit: str) -> PastTree | None:
-        tree = self._trees.get(commit)
-        if tree is None:
-            self._check_time()
+    def seek(self, names: Iterable[str]) -> None:
+        """Say which names old trees will be asked for."""
+        asked = set(names)
+        if not asked <= self._sought.names.keys():
+            self._sought = Sought(asked)
+
+    def tree(self, commit: str, names: Iterable[str], now: Checkout) -> PastTree | None:
+        """What an old tree had otherwise than it is now, as far as its files have these names."""
+        self._check_time()
+        asked = set(names)
+        self.seek(asked)
+        try:
             try:
-                try:
-                    tree = read_past(self.git, self.store, commit, deadline=self.deadline)
-                except StoreLost:
-                    tree = read_past(self.git, self.store, commit, deadline=self.deadline)
-            except GitFailed as error:
-                self.problem = error.why
-                return None
-            if len(self._trees) >= 4:
-                self._trees.pop(next(iter(self._trees)))
-            self._trees[commit] = tree
-            self._is_partial |= tree.is_partial
+                tree = read_past(self.git, self.store, commit, now, asked, self._sought, deadline=self.deadline)
+            except StoreLost:
+                tree = read_past(self.git, self.store, commit, now, asked, self._sought, deadline=self.deadline)
+        except GitFailed as error:
+            self.problem = error.why
+            return None
+        self._is_partial |= tree.is_partial
         return tree
 
     def checkpoints(self) -> list[Commit]:

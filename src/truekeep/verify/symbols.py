@@ -222,12 +222,14 @@ class Symbols:
 
     # Then.
 
+    def find_words(self, questions: Sequence[Question]) -> None:
+        """See which of today's files have these names as words at all."""
+        self._users = self.world.now.find("words", {name for item in questions for name in spellings(item.claim)})
+
     def prepare_past(self, questions: Sequence[Question]) -> None:
         """Look for what is missing in the commits that its memories were written at, one old tree after the other."""
-        now, past = self.world.now, self.world.past
-        names = {name for question in questions for name in spellings(question.claim)}
-        self._users = now.find("words", names)
-        now.find("mentions", {question.claim.name for question in questions})
+        past = self.world.past
+        self.world.now.find("mentions", {question.claim.name for question in questions})
         undated: set[Wanted] = set()
         dated: dict[str, set[Wanted]] = defaultdict(set)
         commits: dict[str, Commit] = {}
@@ -235,7 +237,7 @@ class Symbols:
             commit = past.commit_at(question.written_at) if question.written_at is not None else None
             owner = question.claim.owner.rpartition(".")[2] if question.claim.kind == "method" else ""
             owners = [owner] if owner and not any(map(is_code, self._files.get(owner, ()))) else []
-            for name in (*spellings(question.claim), *owners):
+            for name in (*_then_spellings(question.claim), *owners):
                 if commit is None or commit.id == past.state.head:
                     undated.add((name, question.written_at))
                 elif past.was(name, commit.id) is None:
@@ -243,10 +245,15 @@ class Symbols:
                     dated[commit.id].add((name, question.written_at))
                 elif not self._recall(name, question.written_at, commit.id):
                     undated.add((name, question.written_at))
+        left = {name for name, _ in undated if past.was(name, "") is None}
+        past.seek(left.union(*({name for name, _ in wanted} for wanted in dated.values())))
         most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
         for number, oid in enumerate(most_wanted):
             undated |= self._look_into(commits[oid], dated[oid], oid) if number < _TREES else dated[oid]
         self._look_back({wanted for wanted in undated if not self._recall(*wanted, "")})
+        for oid in most_wanted[_TREES:]:  # the next run is to find the same, without looking
+            for name, at in dated[oid]:
+                past.remember_was(name, oid, _as_seen(self._then.get((name, at))))
         if self.world.options.deleting:
             lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._then.items()]
             past.prime_deleting(lost)
@@ -262,10 +269,10 @@ class Symbols:
 
     def _look_into(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
         """Search one old tree; what it does not have is left over."""
-        tree = self.world.past.tree(commit.id) if wanted else None
+        names = {name for name, _ in wanted}
+        tree = self.world.past.tree(commit.id, names, self.world.now) if wanted else None
         if tree is None:
             return wanted
-        names = {name for name, _ in wanted}
         defining = tree.find("names", names)
         outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_LOOKED_AT]})
         users = tree.find("words", {name for name in names if not defining[name]})
@@ -279,9 +286,8 @@ class Symbols:
             )
             used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
             if spots or used:
-                self._then[name, at] = Then(commit, spots, used)
-                seen = [commit, [(spot.path, spot.outline) for spot in spots], used]
-                self.world.past.remember_was(name, base, json.dumps(seen))
+                self._then[name, at] = then = Then(commit, spots, used)
+                self.world.past.remember_was(name, base, _as_seen(then))
             else:
                 left.add((name, at))
                 if base:
@@ -300,12 +306,16 @@ class Symbols:
         self._then[name, at] = Then(commit, found, tuple(used))
         return True
 
+    def is_word(self, claim: Claim) -> bool:
+        """Whether the word itself is what counts, wherever it stands."""
+        return claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name)))
+
     def check_past(self, question: Question) -> Verdict | None:
         """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
         claim = question.claim
         then = self._then.get((claim.name, question.written_at))
-        if claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name))):
-            return self._word_verdict(question)
+        if self.is_word(claim):
+            return self._lost_word(question)
         if claim.place:
             return self._left_its_file(question, then)
         if claim.kind == "method" and claim.owner:
@@ -500,8 +510,8 @@ class Symbols:
             return unverifiable(question, "only-mentioned", "no code here defines or uses it" + mention)
         return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
 
-    def _word_verdict(self, question: Question) -> Verdict | None:
-        """A flag, an environment variable or a constant: its very word in code that is no test."""
+    def check_word(self, question: Question) -> Verdict | None:
+        """A flag, an environment variable or a constant that code has now: its very word, in code that is no test."""
         claim = question.claim
         found = self._find_word(claim)
         if found:
@@ -511,9 +521,11 @@ class Symbols:
             for spot in self.spots(name, prefer(self._files.get(name, ()))[:_LOOKED_AT]):
                 if is_code(spot.path) and not is_config(language_for(spot.path)):
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
-        is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
-        named = spellings(claim)[:1] if is_bare else spellings(claim)
-        for old in (self._then.get((name, question.written_at)) for name in named):
+        return None
+
+    def _lost_word(self, question: Question) -> Verdict | None:
+        claim = question.claim
+        for old in (self._then.get((name, question.written_at)) for name in _then_spellings(claim)):
             code = [path for path in _places(old) if is_code(path)] if old is not None else []
             if old is not None and any(claim.kind == "env" or not is_config(language_for(path)) for path in code):
                 return self._gone_then(question, old, "", ())
@@ -529,6 +541,11 @@ class Symbols:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"
         return ""
+
+
+def _as_seen(then: Then | None) -> str:
+    """What was found of a name, as it is kept for the next run."""
+    return json.dumps([then.commit, [(spot.path, spot.outline) for spot in then.spots], then.users]) if then else ""
 
 
 def _places(then: Then) -> list[str]:
@@ -552,6 +569,13 @@ def spellings(claim: Claim) -> list[str]:
     if rest:
         found += ["_".join((head, *rest)), head + "".join(part.capitalize() for part in rest)]
     return list(dict.fromkeys(found))
+
+
+def _then_spellings(claim: Claim) -> list[str]:
+    """How old code may have written it; without its dashes a flag of one word is any word."""
+    found = spellings(claim)
+    is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
+    return found[:1] if is_bare else found
 
 
 def _owned(item: Outline, owner: str) -> bool:

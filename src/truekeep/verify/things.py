@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
 
 from truekeep.repo import GitFailed
 from truekeep.verify.manifests import Manifest, Package, read_manifest, runtime_package, same_package, satisfies
@@ -61,21 +62,46 @@ def _no_commit(world: World, question: Question) -> Verdict:
 
 
 def _reached(world: World, oids: list[str]) -> tuple[set[str], set[str]]:
-    """Which of these commits this branch has, and which any branch or tag has."""
-    here = set()
+    """Which of these commits this branch has, and which any branch or tag has. What was found out is kept."""
+    here: set[str] = set()
+    anywhere: set[str] = set()
+    left = []
     if not oids:
-        return set(), set()
+        return here, anywhere
+    refs = world.git.run("for-each-ref", "--format=%(objectname)")
+    base = f"reached {world.past.key} {sha256(world.now.state.head.encode() + refs).hexdigest()[:24]}"
+    for oid in oids:
+        known = world.store.answer(f"{base} {oid}")
+        if known is None:
+            left.append(oid)
+        elif known:
+            anywhere.add(oid)
+            if known == "here":
+                here.add(oid)
+    if left:
+        on_branch, on_any = _walk(world, left)
+        here |= on_branch
+        anywhere |= on_any
+        with world.store.transaction():
+            for oid in left:
+                world.store.remember(f"{base} {oid}", "here" if oid in on_branch else "there" if oid in on_any else "")
+    return here, anywhere
+
+
+def _walk(world: World, oids: list[str]) -> tuple[set[str], set[str]]:
+    """The same, asked of git: one by one while they are few, else by listing all there are."""
+    here = set()
     for oid in oids if len(oids) <= 3 else ():
         try:
             world.git.run("merge-base", "--is-ancestor", oid, "HEAD")
         except GitFailed:
             continue
         here.add(oid)
+    if len(oids) > 3:
+        here = set(world.git.run("rev-list", "HEAD", "--", timeout=60).decode().split()) & set(oids)
     if len(here) == len(oids):
         return here, here
     everything = set(world.git.run("rev-list", "--all", "HEAD", "--", timeout=60).decode().split())
-    if len(oids) > 3:
-        here = set(world.git.run("rev-list", "HEAD", "--", timeout=60).decode().split()) & set(oids)
     return here, everything & set(oids)
 
 

@@ -59,6 +59,7 @@ class Tree:
         self.store = store
         self.paths = paths
         self.ids = ids  # of the blob of each path in the store; 0: nothing was read of it
+        self.is_single = False  # one file alone: it is read although the store has no facts of it
         self.is_partial = False  # something could not be read: what is not found here may be there
         self._found: dict[str, dict[str, list[str]]] = {}
         self._outlines: dict[str, tuple[Outline, ...]] = {}
@@ -159,7 +160,7 @@ class Tree:
             row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,)) if number else None
             if row is not None:
                 self._outlines[path] = tuple(Outline(*item) for item in json.loads(row[0]))
-            elif number:
+            elif number or self.is_single:
                 missing.append((path, number))
             else:
                 self._outlines[path] = ()
@@ -167,7 +168,7 @@ class Tree:
             with self.store.transaction():
                 for (_, number), (path, data) in zip(missing, self.read([path for path, _ in missing]), strict=True):
                     self._outlines[path] = found = outline_of(data, path) if data is not None else ()
-                    if data is not None:
+                    if data is not None and number:
                         self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
         return {path: self._outlines[path] for path in asked}
 
@@ -178,6 +179,8 @@ class Tree:
     def digest(self, path: str, item: Outline) -> str:
         """The digest of a definition's body: the same as long as its code is."""
         number = self.blob_of(path)
+        if not number:
+            return digest_in(self.code(path), item)
         row = self.store.row("SELECT digest FROM body WHERE id = ? AND start = ?", (number, item.start))
         if row is not None:
             return str(row[0])
@@ -258,6 +261,12 @@ class Checkout(Tree):
         for at, path in enumerate(self.paths):
             found.setdefault(bytes(oids[at * 20 : at * 20 + 20]), []).append(path)
         return found
+
+    @cached_property
+    def lost(self) -> list[tuple[str, bytes]]:
+        """Files of HEAD, with their blobs, that are not on disk as they are there: somebody is at work."""
+        here = self.path_of_blob
+        return [(path, oid) for path, oid in _files_of(self.git, self.state.head) if oid not in here]
 
     @cached_property
     def _names_only(self) -> frozenset[str]:
@@ -382,6 +391,14 @@ def read_checkout(root: str, store: Store, *, deadline: float | None = None) -> 
     untracked, folders = _untracked(git, root, entries, old)
     listing = _look(git, root, store, entries, untracked, folders, old, deadline)
     return Checkout(git, store, listing, state)
+
+
+def _files_of(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
+    """The plain files of a commit, with their blobs."""
+    for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
+        head, _, raw = item.partition(b"\t")
+        if raw and head.startswith(b"100"):
+            yield os.fsdecode(raw), bytes.fromhex(head.split(b" ")[2].decode())[:20]
 
 
 class _Entry(NamedTuple):
@@ -703,28 +720,64 @@ class PastTree(Tree):
             yield path, data
 
 
-def read_past(git: Git, store: Store, commit: str, *, deadline: float | None = None) -> PastTree:
-    """The tree of an old commit, with the facts of its blobs; those that nobody has seen yet are read from git."""
-    entries = []
-    for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
-        head, _, raw = item.partition(b"\t")
-        if raw and head.startswith(b"100"):
-            entries.append((os.fsdecode(raw), bytes.fromhex(head.split(b" ")[2].decode())[:20]))
-    wanted = [(path, oid, language_for(path)) for path, oid in entries if kind_of(path) in (Kind.CODE, Kind.TEST)]
+class Sought:
+    """Names that a run looks for in old files. Which of them a file has is seen once; most have none."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = {name: name.encode("utf-8", "surrogateescape") for name in names}
+        raw = frozenset(self.names.values())
+        self._words = frozenset(name for name in raw if name.translate(_SPACED) == name)
+        self._others = raw - self._words  # flags, names with a mark, letters of other scripts
+        self._found: dict[bytes, frozenset[bytes]] = {}  # by blob
+
+    def in_blob(self, oid: bytes) -> frozenset[bytes] | None:
+        """What of it a blob has; None for one that nobody has looked into."""
+        return self._found.get(oid)
+
+    def look_into(self, oid: bytes, data: bytes) -> frozenset[bytes]:
+        found = self._words.intersection(data.translate(_SPACED).split())
+        found |= {name for name in self._others if name in data}
+        self._found[oid] = found or _NOTHING
+        return found
+
+
+_NOTHING: frozenset[bytes] = frozenset()
+_SPACED = bytes(byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else 32 for byte in range(256))
+
+
+def read_past(
+    git: Git,
+    store: Store,
+    commit: str,
+    now: Checkout,
+    names: Iterable[str],
+    sought: Sought,
+    *,
+    deadline: float | None = None,
+) -> PastTree:
+    """The files of an old commit that are not as they are now, with the facts of those that have one of some names."""
+    asked = {sought.names[name] for name in names}
+    entries = list(_other_files(git, commit, now))
+    wanted = [
+        (path, oid, language_for(path))
+        for path, oid in entries
+        if ((seen := sought.in_blob(oid)) is None or not asked.isdisjoint(seen))
+        and kind_of(path) in (Kind.CODE, Kind.TEST)
+    ]
     known = store.blob_ids([(oid, language) for _, oid, language in wanted])
     missing = [item for item in wanted if (item[1], item[2]) not in known]
     is_partial = False
     if missing:
         with store.transaction(vital=True):
-            names = [oid.hex() for _, oid, _ in missing]
+            oids = [oid.hex() for _, oid, _ in missing]
             for count, ((path, oid, language), (_, data)) in enumerate(
-                zip(missing, git.blobs(names, limit=LARGEST), strict=True)
+                zip(missing, git.blobs(oids, limit=LARGEST), strict=True)
             ):
                 if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
                     raise OutOfTime
                 if data is None:
                     is_partial = True
-                else:
+                elif not asked.isdisjoint(sought.look_into(oid, data)):
                     known[oid, language] = _blob(store, oid, language, data, path)
     ids = [known.get((oid, language_for(path)), 0) for path, oid in entries]
     tree = PastTree(git, store, commit, entries, ids)
@@ -732,14 +785,24 @@ def read_past(git: Git, store: Store, commit: str, *, deadline: float | None = N
     return tree
 
 
+def _other_files(git: Git, commit: str, now: Checkout) -> Iterator[tuple[str, bytes]]:
+    """The plain files of a commit that the checkout has not as they are, with their blobs."""
+    found = git.run("diff-tree", "-r", "-z", "--no-renames", commit, now.state.head, "--", timeout=60).split(b"\0")
+    changed = set()
+    for head, raw in zip(found[::2], found[1::2], strict=False):
+        mode, _, oid, _, _ = head.split(b" ")
+        path = os.fsdecode(raw)
+        changed.add(path)
+        if mode.startswith(b":100"):
+            yield path, bytes.fromhex(oid.decode())[:20]
+    yield from ((path, oid) for path, oid in now.lost if path not in changed)
+
+
 def read_file(git: Git, store: Store, commit: str, path: str, oid: bytes | None) -> PastTree:
-    """One file of an old commit, without its neighbours."""
-    if oid is None or kind_of(path) is Kind.OPAQUE:
-        return PastTree(git, store, commit, [(path, oid)] if oid else [], [0] if oid else [])
+    """One file of an old commit, without its neighbours. What it defines is read when somebody asks."""
+    if oid is None:
+        return PastTree(git, store, commit, [], [])
     language = language_for(path)
-    number = store.blob_ids([(oid, language)]).get((oid, language), 0)
-    if not number:
-        for _, data in git.blobs([oid.hex()], limit=LARGEST):
-            if data is not None:
-                number = _blob(store, oid, language, data, path)
-    return PastTree(git, store, commit, [(path, oid)], [number])
+    tree = PastTree(git, store, commit, [(path, oid)], [store.blob_ids([(oid, language)]).get((oid, language), 0)])
+    tree.is_single = kind_of(path) is not Kind.OPAQUE
+    return tree
