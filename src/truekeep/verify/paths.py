@@ -94,11 +94,7 @@ def _old_name(world: World, name: str, question: Question) -> Place | None:
 
 
 def _cache(world: World) -> dict[tuple[str, int | None, bool], Place | None]:
-    cache: dict[tuple[str, int | None, bool], Place | None] | None = getattr(world, "_places", None)
-    if cache is None:
-        cache = {}
-        world._places = cache  # type: ignore[attr-defined]
-    return cache
+    return world.places
 
 
 def _find_place(world: World, name: str, question: Question) -> Place | None:

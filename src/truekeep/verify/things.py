@@ -5,18 +5,16 @@ Each is asked of the place that answers for it, and is unverifiable where nothin
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 
 from truekeep.repo import GitFailed
-from truekeep.verify.manifests import Manifest, Package, read_manifest, runtime_package, same_package, satisfies
+from truekeep.verify.manifests import Manifest, Package, runtime_package, same_package, satisfies
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code, prefer
 
 _BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
-_BUNDLES = 20_000  # files of build folders that are looked at
 
 
 # Commits.
@@ -283,35 +281,11 @@ def _then(world: World, question: Question, has: Callable[[Manifest], bool]) -> 
     commit = world.past.commit_at(at) if at is not None else None
     commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()
     for commit in commits:
-        for path, manifest in _manifests_then(world, commit.id):
+        for path, manifest in world.manifests_at(commit.id):
             if has(manifest):
                 touched = world.past.last_touch(path)
                 return path, touched.id if touched else "", touched.day if touched else ""
     return None
-
-
-def _manifests_then(world: World, commit: str) -> list[tuple[str, Manifest]]:
-    known: dict[str, list[tuple[str, Manifest]]] | None = getattr(world, "_manifests_then", None)
-    if known is None:
-        known = {}
-        world._manifests_then = known  # type: ignore[attr-defined]
-    if commit not in known:
-        from truekeep.verify.manifests import is_manifest
-
-        found: list[tuple[str, Manifest]] = []
-        try:
-            raw = world.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", timeout=60)
-            paths = [path for item in raw.split(b"\0") if is_manifest(path := os.fsdecode(item))]
-            paths = sorted(paths, key=lambda path: (path.count("/"), path))[:60]
-            for path, (_, data) in zip(
-                paths, world.git.blobs([f"{commit}:{path}" for path in paths], limit=4_000_000), strict=True
-            ):
-                if data is not None:
-                    found.append((path, read_manifest(path, data)))
-        except GitFailed:
-            pass
-        known[commit] = found
-    return known[commit]
 
 
 # The machine.
@@ -474,24 +448,9 @@ def check_bundle(world: World, question: Question) -> Verdict | None:
 
 
 def _built(world: World, folder: str) -> Iterable[str]:
-    """The files of build folders, which git usually ignores: bounded, through no symlink."""
-    known: list[str] | None = getattr(world, "_bundles", None)
-    if known is not None:
-        return known
-    known = []
-    tops = dict.fromkeys((*_BUILD_FOLDERS, *([folder.split("/")[0]] if folder else [])))
-    for top in tops:
-        start = os.path.join(world.root, top)
-        if os.path.islink(start):
-            continue
-        for here, folders, files in os.walk(start):
-            folders[:] = [name for name in folders if name not in ("node_modules", ".git")]
-            relative = os.path.relpath(here, world.root)
-            known += [f"{relative}/{name}" for name in files]
-            if len(known) > _BUNDLES:
-                break
-    world._bundles = known  # type: ignore[attr-defined]
-    return known
+    """The files of build folders, which git usually ignores."""
+    for top in dict.fromkeys((*_BUILD_FOLDERS, *([folder.split("/")[0]] if folder else []))):
+        yield from world.files_on_disk(top)
 
 
 def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:

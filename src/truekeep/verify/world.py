@@ -6,8 +6,11 @@ import os
 import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
+from truekeep.repo import GitFailed
 from truekeep.verify.facts import Kind, kind_of
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
@@ -18,6 +21,8 @@ from truekeep.verify.tree import LARGEST, Checkout, Outline, read_checkout
 _LARGEST_LOCK = 20_000_000
 _KINDS = {Kind.CODE: 0, Kind.TEST: 1, Kind.VENDORED: 2, Kind.DOCUMENT: 3, Kind.OPAQUE: 4}
 _CLOCK_SLACK = 86_400
+_OLD_MANIFESTS = 60
+_MOST_FILES = 20_000
 
 
 class World:
@@ -35,7 +40,10 @@ class World:
         self.git = self.now.git
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
+        self.places: dict[Any, Any] = {}  # where paths are, as far as that was found out
         self._elsewhere: dict[str, Commit | None] = {}
+        self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
+        self._on_disk: dict[str, list[str]] = {}
 
     def is_newer_than(self, written_at: int | None) -> bool:
         """Whether this checkout has seen the days after the memory was written."""
@@ -88,6 +96,35 @@ class World:
     @cached_property
     def manifests(self) -> dict[str, Manifest]:
         return dict(read_manifests(self.now))
+
+    def manifests_at(self, commit: str) -> list[tuple[str, Manifest]]:
+        """The manifests of an old commit, the ones nearest to the root first; none where git cannot tell."""
+        if commit not in self._manifests_at:
+            found: list[tuple[str, Manifest]] = []
+            with suppress(GitFailed):
+                raw = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", timeout=60)
+                paths = [path for item in raw.split(b"\0") if is_manifest(path := os.fsdecode(item))]
+                paths = sorted(paths, key=lambda path: (path.count("/"), path))[:_OLD_MANIFESTS]
+                names = [f"{commit}:{path}" for path in paths]
+                for path, (_, data) in zip(paths, self.git.blobs(names, limit=LARGEST), strict=True):
+                    if data is not None:
+                        found.append((path, read_manifest(path, data)))
+            self._manifests_at[commit] = found
+        return self._manifests_at[commit]
+
+    def files_on_disk(self, top: str) -> list[str]:
+        """The files below a folder of the root, ignored ones as well: so many at most, through no symlink."""
+        if top not in self._on_disk:
+            found: list[str] = []
+            start = os.path.join(self.root, top)
+            for here, folders, files in () if os.path.islink(start) else os.walk(start):
+                folders[:] = [name for name in folders if name not in ("node_modules", ".git")]
+                relative = os.path.relpath(here, self.root)
+                found += [f"{relative}/{name}" for name in files]
+                if len(found) > _MOST_FILES:
+                    break
+            self._on_disk[top] = found
+        return self._on_disk[top]
 
 
 def read_manifests(now: Checkout) -> Iterable[tuple[str, Manifest]]:
