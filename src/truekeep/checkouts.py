@@ -7,6 +7,7 @@ again only when its configuration changed.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -33,6 +34,17 @@ class Checkout(NamedTuple):
     @property
     def name(self) -> str:
         return self.names[0]
+
+
+def expand_repositories(patterns: Sequence[str]) -> list[Path]:
+    """The folders that the configured patterns name, in a stable order."""
+    roots: dict[str, None] = {}
+    for pattern in patterns:
+        full = os.path.expanduser(os.path.expandvars(pattern))
+        for path in sorted(glob.glob(full, recursive=True)):
+            if os.path.isdir(path):
+                roots.setdefault(os.path.abspath(path))
+    return [Path(path) for path in roots]
 
 
 def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:
@@ -81,7 +93,7 @@ def _remotes(git: Git, *where: str) -> list[str]:
 
 def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
     """The checkout that a memory's repository means: a clone before its worktrees, the first before others."""
-    wanted = repository.strip().removesuffix(".git").lower()
+    wanted = (parse_remote(repository) or repository.strip().removesuffix(".git")).lower()
     if not wanted:
         return None
     matches = [item for item in checkouts if wanted in (name.lower() for name in item.names[:-1] or item.names)]

@@ -10,13 +10,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotCanonical, NotFound, StorageFailed
-from truekeep.host import this_machine
 from truekeep.model import Filed, Report
 from truekeep.state import STATE, Host, State
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
     from truekeep.history import History, Line
+    from truekeep.host import Machine
     from truekeep.inbox import Inbox
     from truekeep.index.search import Hit
     from truekeep.ledger import Entry, Ledger, Record
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from truekeep.verify.store import Store
 
 RANKINGS = ("truekeep", "openclaw")
+_NEWEST = 400  # cards that wake looks at one by one
+_PATIENT = 60.0  # seconds that a check may take where its answer is relied upon
 _PATIENCE = 10.0  # seconds that a session waits for another one to finish writing
 
 
@@ -79,7 +82,6 @@ class Workspace:
     def __init__(self, path: Path, *, now: Callable[[], datetime] | None = None) -> None:
         self.path = path
         self.state = State(path)
-        self.machine = this_machine()
         self._now = now or (lambda: datetime.now().astimezone())
         self._config: Config | None = None
         self._vault: Vault | None = None
@@ -148,6 +150,12 @@ class Workspace:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    @cached_property
+    def machine(self) -> Machine:
+        from truekeep.host import this_machine
+
+        return this_machine()
 
     @property
     def config(self) -> Config:
@@ -313,7 +321,8 @@ class Workspace:
 
     def inboxes(self, repositories: Sequence[Path] | None = None) -> list[Inbox]:
         """The inboxes of the named repositories, else of the configured ones; the workspace's own are always there."""
-        from truekeep.inbox import expand_repositories, find_inboxes
+        from truekeep.checkouts import expand_repositories
+        from truekeep.inbox import find_inboxes
 
         roots = list(repositories) if repositories is not None else expand_repositories(self.config.repositories)
         for root in roots:
@@ -425,7 +434,7 @@ class Workspace:
 
     def looks_into(self, root: Path) -> bool:
         """Whether ingest scans this repository."""
-        from truekeep.inbox import expand_repositories
+        from truekeep.checkouts import expand_repositories
 
         wanted = os.path.realpath(root)
         roots = [*expand_repositories(self.config.repositories), self.path]
@@ -518,8 +527,6 @@ class Workspace:
     def cards(self) -> Iterator[Card]:
         """Every card, by name."""
         from truekeep.card import parse_card
-        from truekeep.disk import ChangedSince
-        from truekeep.handoff import decode_text
         from truekeep.model import CARDS
 
         vault = self._books().vault
@@ -537,7 +544,6 @@ class Workspace:
     def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
         """One card, its text, and the entry and handoff that last wrote it."""
         from truekeep.card import parse_card
-        from truekeep.handoff import decode_text
         from truekeep.model import CARDS
 
         name = wanted.removeprefix(f"{CARDS}/")
@@ -629,24 +635,25 @@ class Workspace:
         answer = self._the_recall().search(
             query, limit=asked, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
         )
-        hits = self._with_verdicts(answer.hits)
+        hits = self._with_verdicts(answer.hits, patient=verified)
         if verified:
-            hits = [hit for hit in hits if not any(verdict.is_rot for verdict in hit.verdicts)][:limit]
+            hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
         return answer._replace(hits=tuple(hits))
 
-    def _with_verdicts(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Hits with what code says to them, in the time that the configuration allows."""
+    def _with_verdicts(self, hits: Sequence[Hit], *, patient: bool = False) -> list[Hit]:
+        """Hits with what code says to them, in the time that the configuration allows, or as long as it takes."""
         settings = self.config.verify
         if not settings.recall or not hits or not (settings.checkouts or self.config.repositories):
             return list(hits)
-        return self._truth().verdicts(hits, budget=settings.budget_ms / 1000)
+        return self._truth().verdicts(hits, budget=_PATIENT if patient else settings.budget_ms / 1000)
 
     def resolve(self, topic: str, *, limit: int = 10) -> Resolution:
         """Everything memory says about one thing, in trust order, with the winner and why."""
         from truekeep.truth import resolve
 
         answer = self.search(topic, limit=limit)
-        return resolve(topic, answer.hits, self._truth().code_says(topic, answer.hits))
+        hits = self._with_verdicts(answer.hits, patient=True)  # an answer to rely on may take its time
+        return resolve(topic, hits, self._truth().code_says(topic, hits))
 
     def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:
         """Some lines of a memory file, by its path or by a citation such as memory/cards/a.md#L5-L9."""
@@ -783,7 +790,7 @@ class Workspace:
         return self._holder.hold(content, day, root, name)
 
     def _checkout_folders(self) -> list[Path]:
-        from truekeep.inbox import expand_repositories
+        from truekeep.checkouts import expand_repositories
 
         return expand_repositories((*self.config.verify.checkouts, *self.config.repositories))
 
@@ -821,7 +828,7 @@ class Workspace:
 
         place = place_of(repository_name(root) if root is not None else "")
         vault = self._the_vault()
-        listed = self._roll()
+        listed, total = self._roll(place.repository)
         chosen = session.choose_cards(listed, place.repository)
         say = self._says([card.path for card in chosen], budget)
         cards = list(session.see_cards(vault, chosen, place.repository, say))
@@ -831,28 +838,42 @@ class Workspace:
             place,
             today=self._now().date(),
             cap=cap_for(harness, tokens),
-            others=len(listed) - len(chosen),
+            others=total - len(chosen),
         )
 
-    def _roll(self) -> list[Listed]:
-        """Every card as the index knows it, and what was written since; without an index, the newest files."""
+    def _roll(self, repository: str) -> tuple[list[Listed], int]:
+        """The latest cards of a repository and of none, as the index knows them and as they were written since.
+
+        Without an index, the newest files. Also how many cards there are.
+        """
         from truekeep.index.roll import read_roll
-        from truekeep.model import CARDS
         from truekeep.session import Listed, list_cards
+        from truekeep.wake import MOST_CARDS
 
         path = str(self.path / STATE / "index.sqlite")
-        roll = read_roll(path)
+        written = self._cards_since(path)
+        roll = read_roll(path, repositories={repository, ""}, most=MOST_CARDS + len(written))
         if roll is None:
-            return list_cards(str(self.path), newest=400)
-        listed = {card: Listed(card, repository, day) for card, repository, day in roll}
-        since = datetime.fromtimestamp(os.stat(path).st_mtime - 2, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for card in self._the_ledger().paths_since(since):
-            if card.startswith(f"{CARDS}/"):
-                listed.pop(card, None)
-                known = self._listed(card)
-                if known is not None:
-                    listed[card] = known
-        return list(listed.values())
+            found = list_cards(str(self.path), newest=_NEWEST)
+            return found, len(found)
+        listed = {card: Listed(card, name, day) for card, name, day in roll.cards if card not in written}
+        fresh = [known for card in written if (known := self._listed(card)) is not None]
+        return [*listed.values(), *fresh], max(roll.total, len(listed) + len(fresh))
+
+    def _cards_since(self, index: str) -> list[str]:
+        """The cards that truekeep wrote since the index was brought up to date, the latest of them."""
+        from truekeep.model import CARDS
+
+        ledger = self.path / STATE / "ledger.sqlite"
+        try:
+            since = os.stat(index).st_mtime - 2
+            files = [path for path in (ledger, f"{ledger}-wal") if os.path.exists(path)]
+            if all(os.stat(path).st_mtime < since for path in files):
+                return []
+        except OSError:
+            return []
+        at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._the_ledger().paths_since(at, below=f"{CARDS}/", most=_NEWEST)
 
     def _listed(self, path: str) -> Listed | None:
         """A card as a list has it, read from its file."""

@@ -57,6 +57,7 @@ _OR_NEWER = re.compile(r"`?(?:\+|,? (?:or|and) (?:newer|later|above|higher|great
 _UP_TO = re.compile(
     r"`?(?: ?(?:-|–|—|to|through|until|and|or|,|/) ?v?\d|,? (?:or|and) (?:older|earlier|below|lower)\b)"
 )  # one end of a range, one of several
+_SINCE = re.compile(r"\b(?:since|before|until|till|as of|prior to|up to)\s+[`*_]*\Z", re.IGNORECASE)
 _CONTAINER = re.compile(
     r"\bcontainers? (?:named |called )?[`\"']([A-Za-z0-9][\w.-]{1,62})[`\"']"
     r"|`([A-Za-z0-9][\w.-]{1,62})` container\b"
@@ -105,7 +106,8 @@ def in_words(line: str, raws: list[Raw]) -> list[Raw]:
         for match in _COMMIT_WORD.finditer(line):
             found.append(Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
         for match in _VERSIONED.finditer(line):
-            if match[1].lower() not in _NOT_VERSIONED and not _UP_TO.match(line, match.end()):
+            is_current = not _UP_TO.match(line, match.end()) and not _SINCE.search(line, 0, match.start())
+            if match[1].lower() not in _NOT_VERSIONED and is_current:
                 least = ">=" if _OR_NEWER.match(line, match.end()) else ""
                 why = "a name and the least number" if least else "a name and a number"
                 found.append(Raw(*match.span(2), "version", least + match[2], why, owner=match[1], is_weak=True))

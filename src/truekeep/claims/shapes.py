@@ -290,13 +290,19 @@ def is_file(name: str) -> bool:
     if name in _BARE_FILES:
         return True
     stem, dot, extension = name.rpartition(".")
-    if extension in _METHOD_LIKE and stem.isidentifier() and f"{stem}.{extension}" not in _KNOWN_FILES:
-        return False  # `Mutex.lock`, `items.map`
+    if extension in _METHOD_LIKE and _is_dotted(stem) and f"{stem}.{extension}" not in _KNOWN_FILES:
+        return False  # `Mutex.lock`, `Array.prototype.map`
+    if extension == "json" and re.match(r"[A-Z][a-z]+[A-Z]\w*\Z", stem):
+        return False  # `BaseModel.json`
     if not dot or "(" in name:
         return name[:1] == "." and name[1:].lower() in _EXTENSIONS
     if not stem:
         return extension.lower() in _EXTENSIONS or (len(extension) > 3 and extension.isalnum() and extension.islower())
     return extension.lower() in _EXTENSIONS and (len(extension) > 1 or extension.islower()) and not stem.isdigit()
+
+
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def bare_path(path: str) -> str:

@@ -13,7 +13,8 @@ from truekeep.claim import Claim
 from truekeep.claims.shapes import TOOLS
 from truekeep.repo import GitFailed
 from truekeep.verify.lines import check_line
-from truekeep.verify.paths import check_path, unknown_path
+from truekeep.verify.past import LAG
+from truekeep.verify.paths import check_path, find_place, unknown_path
 from truekeep.verify.symbols import Symbols
 from truekeep.verify.things import (
     check_bundle,
@@ -28,7 +29,7 @@ from truekeep.verify.things import (
     check_version,
 )
 from truekeep.verify.tree import OutOfTime
-from truekeep.verify.verdict import Question, Verdict, unverifiable
+from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
 from truekeep.verify.world import World
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
@@ -47,15 +48,15 @@ _ONE_BY_ONE = {
 
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     """A verdict for each question, in order; None where a weak claim turned out to be none."""
-    by_kind: dict[str, list[Question]] = defaultdict(list)
     questions = _spelt(world, questions)
-    for question in questions:
-        by_kind[question.claim.kind].append(question)
+    by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
     units: dict[str, list[str]] = defaultdict(list)
     for question in by_kind["unit"]:
         units[f"{question.memory}\0{question.claim.line}"].append(question.claim.name)
     _load_history(world, questions)
+    questions = _with_places(world, questions)
+    by_kind = _by_kind(questions)
     try:
         found.update(check_commits(world, by_kind["commit"]))
     except GitFailed as error:
@@ -69,12 +70,44 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     for kind, check in _ONE_BY_ONE.items():
         for question in by_kind[kind]:
             found[id(question)] = _guarded(check, world, question)
-    return [_unless_past(found.get(id(question))) for question in questions]
+    return [_with_dirt(world, _unless_past(found.get(id(question)))) for question in questions]
+
+
+def _with_dirt(world: World, verdict: Verdict | None) -> Verdict | None:
+    """A move to where nobody has committed anything is one that may be taken back."""
+    if verdict is None or verdict.verdict != MOVED or verdict.is_dirty:
+        return verdict
+    path = verdict.place.partition(":")[0]
+    is_open = bool(path) and world.now.has(path) and world.now.is_dirty(path)
+    return verdict._replace(is_dirty=True) if is_open else verdict
 
 
 def _unless_past(verdict: Verdict | None) -> Verdict | None:
     """A sentence that speaks of loss may well say that this is lost: then that is no news."""
     return None if verdict is not None and verdict.is_rot and verdict.claim.may_be_past else verdict
+
+
+def _by_kind(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    by_kind: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        by_kind[question.claim.kind].append(question)
+    return by_kind
+
+
+def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+    """A symbol's file counts only where this repository has or had such a file: it may be another project's."""
+
+    def check(question: Question) -> Question:
+        claim = question.claim
+        if not claim.place or claim.kind not in _SYMBOLS:
+            return question
+        try:
+            is_known = claim.place in world.now.deleted or find_place(world, claim.place, question) is not None
+        except (OutOfTime, GitFailed):
+            return question
+        return question if is_known else question._replace(claim=claim._replace(place="", is_definite=False))
+
+    return [check(question) for question in questions]
 
 
 def _spelt(world: World, questions: Sequence[Question]) -> Sequence[Question]:
@@ -104,7 +137,7 @@ def _load_history(world: World, questions: Sequence[Question]) -> None:
     if needed:
         days = [at for at in needed if at is not None]
         try:
-            world.past.load(min(days) - 2 * 86_400 if days and len(days) == len(needed) else 0)
+            world.past.load(max(0, min(days) - LAG) if days and len(days) == len(needed) else 0)
         except OutOfTime:
             return
 

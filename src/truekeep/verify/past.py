@@ -16,15 +16,18 @@ from functools import cached_property
 from typing import NamedTuple
 
 from truekeep.repo import Git, GitFailed
+from truekeep.verify.facts import language_for
 from truekeep.verify.kept import stamp_of
+from truekeep.verify.source import clean
 from truekeep.verify.store import Store, StoreLost
-from truekeep.verify.tree import LARGEST, Checkout, OutOfTime, PastTree, Sought, State, read_file, read_past
+from truekeep.verify.tree import LARGEST, Checkout, OutOfTime, PastTree, Sought, State, outline_of, read_file, read_past
 
 _DAY = 86_400
 _NEVER = 1 << 60
 _STEPS = 60  # renames that one path is followed through
 _ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 # Where to look for something that has no date: so many commits back, then so many days.
+LAG = 90 * 86_400  # seconds that a commit may be older than the merge which brought it
 _BACK = (1, 2, 4, 8, 16, 32, 64, 128)
 _AGES = (
     30, 60, 90, 135, 180, 225, 270, 320, 365, 430, 500, 570, 640, 730, 820, 910, 1_000, 1_150, 1_300, 1_500, 1_700,
@@ -207,7 +210,7 @@ class Past:
 
     def follow(self, path: str, since: int | None, alive: Container[str]) -> Trail | None:
         """Where a path went after this time; without one, after its last mention. None: history has no trace of it."""
-        self.load(since or 0)
+        self.load(max(0, since - LAG) if since is not None else 0)
         current, last = path, ""
         at = since - _DAY if since is not None else None
         trail: Trail | None = None
@@ -216,7 +219,7 @@ class Past:
                 "SELECT at, id, new FROM step WHERE repository = ? AND old = ? ORDER BY at", (self.key, current)
             )
             later = [row for row in rows if at is not None and row[0] >= at and row[1] != last]
-            rows = [row for row in rows if row[1] != last]
+            rows = [row for row in rows if row[1] != last and (at is None or row[0] >= at - LAG)]
             if not rows:
                 break
             # From a known day on, the first thing that happened; otherwise the last, because the path is not there now.
@@ -500,13 +503,30 @@ class Past:
         return Commit(oid, int(at)) if oid else None
 
     def _took_out(self, word: str, path: str) -> Commit | None:
-        raw = word.encode("utf-8", "surrogateescape")
-        touches = self._touches[path][:_STEPS]
-        for commit, before in touches:
-            data = next(iter(list(self.git.blobs([before], limit=LARGEST))), ("", None))[1]
-            if data is not None and raw in data:
+        """The newest commit before which a file had a word that it has no more; a definition, if it is still used."""
+        edge = rb"[\w$-]" if "-" in word else rb"[\w$]"
+        raw = re.escape(word.encode("utf-8", "surrogateescape"))
+        pattern = re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
+        now = self._blob(f"{self.state.head}:{path}")
+
+        def has_word(data: bytes) -> bool:
+            return pattern.search(data) is not None and pattern.search(clean(data, language_for(path))) is not None
+
+        is_used = now is not None and has_word(now)
+
+        def has(data: bytes) -> bool:
+            return has_word(data) and (not is_used or any(item.name == word for item in outline_of(data, path)))
+
+        if now is not None and has(now):
+            return None
+        for commit, before in self._touches[path][:_STEPS]:
+            data = self._blob(before)
+            if data is not None and has(data):
                 return commit
         return None
+
+    def _blob(self, name: str) -> bytes | None:
+        return next(iter(list(self.git.blobs([name], limit=LARGEST))), ("", None))[1]
 
 
 def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:

@@ -21,6 +21,9 @@ class Place(NamedTuple):
     trail: Trail | None = None
 
 
+_HEADERS = (".h", ".hh", ".hpp", ".hxx")
+
+
 def check_path(world: World, question: Question) -> Verdict | None:
     """The verdict on a path or folder; None when it is a weak claim that the repository knows nothing of."""
     claim = question.claim
@@ -110,6 +113,8 @@ def _find_place(world: World, name: str, question: Question) -> Place | None:
         return None  # not for this repository's history to say
     if is_bare:
         return _bare_place(world, bare, question)
+    if question.written_at is None and bare.endswith(_HEADERS) and (short := _by_ending(world, bare)):
+        return Place(short)  # as code includes it: `fmt/format.h`
     trail = world.past.follow(bare, question.written_at, now.position)
     if trail is not None:
         return Place(trail.path, is_moved=bool(trail.path), trail=trail)
@@ -117,11 +122,17 @@ def _find_place(world: World, name: str, question: Question) -> Place | None:
         return heir
     if (folded := now.by_lower.get(bare.lower())) is not None:
         return Place(folded, is_moved=True)
-    ending = "/" + bare
-    matches = [path for path in now.by_name.get(bare.rpartition("/")[2], ()) if path.endswith(ending)]
+    short = _by_ending(world, bare)
+    return Place(short) if short else None
+
+
+def _by_ending(world: World, path: str) -> str:
+    """The one file or folder whose path ends so; empty when there is none, or more than one."""
+    ending = "/" + path
+    matches = [known for known in world.now.by_name.get(path.rpartition("/")[2], ()) if known.endswith(ending)]
     if not matches:
-        matches = [folder for folder in now.folders if folder.endswith(ending)]
-    return Place(matches[0]) if len(matches) == 1 else None
+        matches = [folder for folder in world.now.folders if folder.endswith(ending)]
+    return matches[0] if len(matches) == 1 else ""
 
 
 def _spellings(world: World, name: str) -> list[str]:

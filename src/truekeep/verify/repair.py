@@ -46,10 +46,13 @@ def shown_edits(edits: Sequence[Edit], *, most: int = 4, size: int = 200) -> str
 def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[Edit]:
     """The edits that the moved claims of a text lead to, in their order; they do not overlap."""
     edits: dict[tuple[int, int], Edit] = {}
+    lost = {(item.claim.line, item.claim.place) for item in verdicts if item.verdict == GONE and item.claim.place}
     for verdict in verdicts:
         claim = verdict.claim
         if verdict.verdict != MOVED or not verdict.place or text[claim.start : claim.end] != claim.text:
             continue
+        if verdict.is_dirty or (claim.line, claim.name) in lost:
+            continue  # not committed, or the sentence says of the file what is gone with it
         if claim.kind in ("path", "directory", "bundle"):
             new = respelled(claim.text, claim.name, verdict.place)
         elif claim.kind == "line":

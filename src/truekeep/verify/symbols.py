@@ -23,6 +23,15 @@ from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, mo
 from truekeep.verify.world import World, is_code, prefer
 
 _LOOKED_AT = 8  # files that are opened to find one definition
+_HOLDERS = frozenset(
+    ("class", "struct", "interface", "trait", "enum", "type", "object", "module", "namespace", "protocol", "extension",
+     "union", "record", "impl", "mixin", "service", "message", "actor")
+)  # fmt: skip
+FOREIGN = frozenset(
+    "std core alloc Math JSON Object Array Promise Number String Date Reflect Symbol Map Set window document console "
+    "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
+    "itertools functools np pd torch java javax kotlin System Console".split()
+)
 _TREES = 12  # old commits that one run looks into
 _CONFIG = frozenset(("key",))
 _HEADER_WORDS = frozenset(
@@ -360,6 +369,13 @@ class Symbols:
         owned_then = [spot for spot in then.spots if _owned(spot.outline, claim.owner)] if then else []
         owners = prefer(self._files.get(owner, ()))
         in_code = [path for path in owners if is_code(path)]
+        modules = self._module_files(claim.owner)
+        top = claim.owner.partition(".")[0]
+        if top in FOREIGN and not modules and not any(map(is_code, self._files.get(top, ()))):
+            # Of the language, or of a library that everybody has.
+            return None if claim.is_weak else unverifiable(question, "of-others", f"{top} is not made here")
+        if now and in_code and not modules and not self._is_type(owner, in_code):
+            return self._defined(question, now[0], len(now))  # a variable or a key: what it is, is not written there
         if owned_then:
             heir = _heir(owned_then, now)
             if heir is not None and (not in_code or heir.outline.kind == owned_then[0].outline.kind):
@@ -369,7 +385,6 @@ class Symbols:
                 return self._moved_to(question, heir, why)
             cites = tuple(spot.cite for spot in now[:5])
             return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
-        modules = self._module_files(claim.owner)
         for path in modules:
             if line := self.world.find_word(path, claim.name):
                 return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
@@ -385,6 +400,10 @@ class Symbols:
         if claim.is_weak and not in_code and not modules:
             return None
         return self._lost(question, then)
+
+    def _is_type(self, name: str, files: Sequence[str]) -> bool:
+        """Whether one of these files defines a class, a type or a module of this name."""
+        return any(item.name == name and item.kind in _HOLDERS for path in files[:4] for item in self.outline(path))
 
     def _in_body_before(self, question: Question, owners: Sequence[str], owner: str) -> Then | None:
         """The old body of a class that had this name, if the class inherits from nothing and has it no more."""

@@ -14,6 +14,9 @@ from truekeep.verify.manifests import Manifest, Package, runtime_package, same_p
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code, prefer
 
+_RUNTIMES = frozenset(
+    ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")
+)  # languages and tools: a package that ends so is something else
 _BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
 
 
@@ -134,7 +137,7 @@ def check_version(world: World, question: Question) -> Verdict | None:
     claim = question.claim
     owner = claim.owner.lower()
     claimed = claim.name.removeprefix("v")  # with >= for the least, with == for the only one
-    found = _packages(world, claim.owner)
+    found = _packages(world, claim.owner) if owner not in _RUNTIMES else []
     for path, manifest in world.manifests.items():
         for name, spec, line in manifest.runtimes:
             if (
@@ -155,8 +158,19 @@ def check_version(world: World, question: Question) -> Verdict | None:
 
 def _judged_version(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict | None:
     """Locked versions say more than ranges, direct ones more than what came along."""
-    ordered = sorted(found, key=lambda item: (not item[1].is_locked, not item[1].is_direct, item[0].count("/")))
+    is_least = claimed.startswith(">=")  # what is asked for says more to that than what happens to be there
+    ordered = sorted(
+        found,
+        key=lambda item: (
+            is_least and bool(item[1].version),
+            not item[1].is_locked,
+            not item[1].is_direct,
+            item[0].count("/"),
+        ),
+    )
     answers = [(path, package, satisfies(claimed, package)) for path, package in ordered]
+    if is_least:
+        answers = [item for item in answers if item[2] is not None][:1] or answers
     for path, package, agrees in answers:
         if agrees:
             return confirmed(question, "version", f"{package.name} {_version(package)}", f"{path}:{package.line}")
@@ -179,9 +193,11 @@ def _version(package: Package) -> str:
 
 
 def _own_version(world: World, question: Question, claimed: str, own: list[tuple[str, Manifest]]) -> Verdict:
-    claimed = claimed.lstrip("=>")
+    is_least, claimed = claimed.startswith(">="), claimed.lstrip("=>")
     for path, manifest in own:
-        if manifest.version == claimed or manifest.version.startswith(claimed + "."):
+        own_package = Package(manifest.name, "", manifest.version, 0, True, True)
+        agrees = satisfies(f">={claimed}", own_package) if is_least else None
+        if agrees or manifest.version == claimed or manifest.version.startswith(claimed + "."):
             return confirmed(question, "version", f"{manifest.name} {manifest.version}", path)
     try:
         tags = world.git.lines("tag", "--list", f"v{claimed}", claimed, f"v{claimed}.*", f"{claimed}.*")
@@ -194,8 +210,20 @@ def _own_version(world: World, question: Question, claimed: str, own: list[tuple
             question, "version", f"{manifest.name} is at {manifest.version} now{released}", path, seen=manifest.version
         )
     if tags:
+        newest = _newest_tag(world)
+        if newest and newest not in tags and not is_least:
+            return changed(question, "version", f"tagged as {tags[0]}; the newest tag is {newest}", "")
         return confirmed(question, "tagged", f"tagged as {tags[0]}", rank=GIT)
     return unverifiable(question, "no-version", "no manifest and no tag says this version")
+
+
+def _newest_tag(world: World) -> str:
+    """The tag of the highest version."""
+    try:
+        found = world.git.lines("tag", "--list", "--sort=-version:refname", "[0-9]*", "v[0-9]*")
+    except GitFailed:
+        return ""
+    return next((tag for tag in found if re.fullmatch(r"v?\d+(?:\.\d+)+", tag)), "")
 
 
 def check_script(world: World, question: Question) -> Verdict | None:
