@@ -597,6 +597,28 @@ class TestDrafts:
             assert repair.waiting is not None
             assert repair.waiting.id == draft.stem
 
+    @pytest.mark.parametrize("forget", [False, True])
+    def test_a_repair_moves_no_other_claim_s_day(self, app: Place, forget: bool) -> None:
+        """What was gone, changed or at its line before stays so; and a second repair finds nothing more to write."""
+        text = "- See `src/old.py`\n- `src/dead.py` counts\n- `lib/new.py` has `fetch`\n"
+        path = note(app, text, created="2026-01-31")
+        with app.open() as workspace:
+            (before,) = workspace.verify(system=False)
+            workspace.repair([before])
+        if forget:
+            for file in (app.workspace / ".truekeep").glob("facts.sqlite*"):
+                file.unlink()
+        written = path.read_text()
+        with app.open(now=NOW + timedelta(days=2)) as workspace:
+            (after,) = workspace.verify(system=False)
+            repairs, _ = workspace.repair([after])
+        rot = {item.claim.text: (item.verdict, item.reason) for item in before.verdicts if item.verdict != "moved"}
+        assert {
+            item.claim.text: (item.verdict, item.reason) for item in after.verdicts if item.claim.text in rot
+        } == rot
+        assert path.read_text() == written
+        assert all(not repair.edits for repair in repairs)
+
     def test_what_a_person_turned_down_is_not_proposed_again(self, app: Place) -> None:
         path = note(app, "- `src/dead.py` counts them\n- `lib/new.py` lives\n")
         fix(app)

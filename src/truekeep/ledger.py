@@ -313,8 +313,8 @@ class Ledger:
         for row in self._db.execute(query, values).fetchall():
             yield self._entry(row)
 
-    def paths_since(self, at: str) -> list[str]:
-        """The files that were changed at this time or later. Reads no further back than that."""
+    def paths_since(self, at: str, *, below: str, most: int) -> list[str]:
+        """The files in a folder that were changed at this time or later, the latest first. Reads no further back."""
         first = 0
         for number, when in self._db.execute("SELECT id, at FROM entry ORDER BY id DESC"):
             if str(when) < at:
@@ -323,11 +323,23 @@ class Ledger:
         if not first:
             return []
         rows = self._db.execute(
-            "SELECT DISTINCT change.path FROM splice JOIN change ON change.id = splice.change"
-            " WHERE splice.entry >= ? ORDER BY change.path",
-            (first,),
+            # The plus: by the few entries, not by the many paths.
+            "SELECT change.path FROM splice JOIN change ON change.id = splice.change WHERE splice.entry >= ?"
+            " AND +change.path GLOB ? GROUP BY change.path ORDER BY max(splice.entry) DESC, change.path LIMIT ?",
+            (first, f"{below}*", most),
         )
         return [str(path) for (path,) in rows]
+
+    def last_repair(self, path: str) -> tuple[int, str] | None:
+        """The newest repair of a file: its entry's number and note."""
+        query = (
+            "SELECT entry.id, entry.note FROM change JOIN splice ON splice.change = change.id"
+            " JOIN entry ON entry.id = splice.entry WHERE change.path = ? AND entry.verb = 'repaired'"
+            " ORDER BY entry.id DESC LIMIT 1"
+        )
+        for number, note in self._db.execute(query, (path,)):
+            return int(number), str(note)
+        return None
 
     def get_entry(self, number: int) -> Entry | None:
         query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry WHERE id = ?"

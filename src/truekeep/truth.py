@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.card import OWNED_KEYS, parse_card, parse_day
 from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput
 from truekeep.frontmatter import Field, Frontmatter
-from truekeep.handoff import decode_text
-from truekeep.hidden import printable
 from truekeep.index.passages import describe
 from truekeep.index.sources import store_of, sweep
 from truekeep.model import CARDS, INDEX, REVIEW
-from truekeep.verify.kept import Checked, Memory, Origin, recall
+from truekeep.verify.kept import Checked, Memory, Origin, quick_stamp, recall
 from truekeep.verify.store import Store, begun_anew
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
 
@@ -42,6 +41,7 @@ _LARGEST = 8_000_000
 _REFUTED_SHARE = 0.4  # of its score, for a hit that code refutes: below what holds, not below what is about nothing
 _ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
 _RECENT = 7  # days: what "the last days" are
+_REPAIRED = re.compile(r"\(of (\d{4}-\d{2}-\d{2}|no day), brought up to (\d{4}-\d{2}-\d{2})\)\Z")
 _CHANGELOGS = ("changelog", "history", "release-notes", "changes")
 
 
@@ -73,11 +73,13 @@ class Truth:
         now: datetime,
         options: Options | None = None,
         origins: Callable[[str], tuple[Origin, ...]] | None = None,
+        since_when: Callable[[Memory], Memory] | None = None,
     ) -> None:
         self.root, self.store, self.now = root, store, now
         self._folders = folders
         self._options = options
         self._origins = origins
+        self._since_when = since_when
 
     @cached_property
     def checkouts(self) -> list[Checkout]:
@@ -103,6 +105,8 @@ class Truth:
     def read(self, location: str, shown: str) -> Memory | None:
         """A memory file with what is known of its origin; None when it is no readable text."""
         memory = read_memory(location, shown)
+        if memory is not None and self._since_when is not None and shown.startswith(CARDS + "/"):
+            return self._since_when(memory)
         is_document = store_of(shown) == "documents" and not shown.startswith(("/", ".."))
         if memory is None or self._origins is None or memory.origin.repository or not is_document:
             return memory
@@ -164,11 +168,12 @@ class Truth:
         """What is known of these memories, or can be found in time; a text for what could not."""
         found: dict[str, Checked | str] = {}
         missing = []
+        look = cache(quick_stamp)
         for path in dict.fromkeys(paths):
             memory = self.read(path if os.path.isabs(path) else os.path.join(self.root, path), path)
             if memory is None or not self._has_checkout(memory):
                 continue
-            known = recall(self.store, memory)
+            known = recall(self.store, memory, look=look)
             if known is not None:
                 found[path] = known
             else:
@@ -179,7 +184,8 @@ class Truth:
 
             options = Options(system=False, deadline=time.monotonic() + budget, deleting=False)
             for item in self.verifier(options).check(missing, keep=False):
-                if item.roots and not any(verdict.reason == "out-of-time" for verdict in item.verdicts):
+                is_asked = item.roots or not item.problems  # nothing to ask is an answer, too
+                if is_asked and not any(verdict.reason == "out-of-time" for verdict in item.verdicts):
                     found[item.path] = item
         return found
 
@@ -227,6 +233,7 @@ class Truth:
         """A draft that proposes the card without what is gone."""
         from truekeep.draft import Draft, card_mark, draft_id
         from truekeep.handoff import compose_handoff
+        from truekeep.hidden import printable
         from truekeep.verify.repair import without_gone
 
         gone = [item for item in checked.verdicts if item.verdict == GONE]
@@ -315,7 +322,10 @@ class Truth:
 
         staging.put(repair.path, repair.new, 0)
         what = shown_edits(repair.edits)
-        books.act(staging, Entry(at=self._at, verb="repaired", actor=actor, note=what))
+        old = repair.memory.origin.written_at
+        since = datetime.fromtimestamp(old, UTC).astimezone().date().isoformat() if old is not None else "no day"
+        dated = f" (of {since}, brought up to {self.now.date()})" if repair.path.startswith(CARDS + "/") else ""
+        books.act(staging, Entry(at=self._at, verb="repaired", actor=actor, note=what + dated))
         new = self.read(os.path.join(self.root, repair.path), repair.path)
         if new is not None:
             begun_anew(lambda: carry_prints(self.store, repair.memory, new))
@@ -367,6 +377,7 @@ class Holder:
 
     def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
         """The content as it would be written today, and a finding for everything that moved or is refuted."""
+        from truekeep.hidden import printable
         from truekeep.secrets import withhold
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
@@ -474,7 +485,7 @@ def read_memory(location: str, shown: str) -> Memory | None:
     """A Markdown file as a memory; None when it is no readable text."""
     try:
         with open(location, "rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(min(os.fstat(file.fileno()).st_size, _LARGEST) + 1)
     except OSError:
         return None
     text = decode_text(data) if len(data) <= _LARGEST else None
@@ -487,6 +498,12 @@ def text_memory(shown: str, text: str) -> Memory:
     name = shown.rpartition("/")[2].lower()
     origin = Origin(about.repository, end_of_day(parse_day(about.day)))
     return Memory(shown, text, origin, is_changelog=name.startswith(_CHANGELOGS))
+
+
+def parse_repair(note: str) -> tuple[date | None, date | None] | None:
+    """The days in a repair's note: which one the card was of before, and which one it was brought up to."""
+    match = _REPAIRED.search(note)
+    return (parse_day(match[1]), parse_day(match[2])) if match else None
 
 
 def end_of_day(day: date | None) -> int | None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
     from truekeep.vault import Vault
-    from truekeep.verify.kept import Checked, Origin
+    from truekeep.verify.kept import Checked, Memory, Origin
     from truekeep.verify.options import Options
     from truekeep.verify.store import Store
 
@@ -768,18 +768,45 @@ class Workspace:
 
     def _truth(self, options: Options | None = None) -> Truth:
         from truekeep.truth import Truth
-        from truekeep.verify.store import Store
 
-        if self._facts is None:
-            self._facts = Store(str(self.path / STATE / "facts.sqlite"))
         return Truth(
             str(self.path),
-            self._facts,
+            self._the_facts(),
             self._checkout_folders,
             now=self._now(),
             options=options,
             origins=self._line_origins,
+            since_when=self._since_when,
         )
+
+    def _the_facts(self) -> Store:
+        from truekeep.verify.store import Store
+
+        if self._facts is None:
+            self._facts = Store(str(self.path / STATE / "facts.sqlite"))
+        return self._facts
+
+    def _since_when(self, memory: Memory) -> Memory:
+        """A card that was repaired says what it says since before; only the repaired lines are of the repair's day.
+
+        Somebody who writes it anew gives it another day, and then that one counts.
+        """
+        from truekeep.truth import end_of_day, parse_repair
+        from truekeep.verify.kept import Origin, digest_text
+
+        repair = self._the_ledger().last_repair(memory.path)
+        days = parse_repair(repair[1]) if repair is not None else None
+        if repair is None or days is None or end_of_day(days[1]) != memory.origin.written_at:
+            return memory
+        facts = self._the_facts()
+        key = f"repaired {memory.path} {repair[0]} {digest_text(memory.text)}"
+        marks = facts.answer(key)
+        if marks is None:
+            lines = self._history().lines(memory.path)
+            marks = "".join("r" if line.entry is not None and line.entry.verb == "repaired" else "-" for line in lines)
+            facts.remember(key, marks)
+        before = Origin(memory.origin.repository, end_of_day(days[0]))
+        return memory._replace(origin=before, lines=tuple(memory.origin if mark == "r" else before for mark in marks))
 
     def _hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
         """Hold a handoff's content against its repository; one holder serves a whole run."""
