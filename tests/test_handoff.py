@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import a_card, a_handoff
-from truekeep.handoff import SECTIONS, decode_text, handoff_name, parse_handoff, parse_name, render_handoff, slugify
+from truekeep.disk import decode_text
+from truekeep.handoff import SECTIONS, handoff_name, parse_handoff, parse_name, render_handoff, slugify
 
 
 def codes(text: str) -> set[str]:

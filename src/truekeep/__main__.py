@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -9,7 +10,8 @@ def main() -> None:
     if sys.argv[1:2] == ["hook"]:
         from truekeep.hooks import main as hook
 
-        sys.exit(hook(sys.argv[2:]))
+        status = hook(sys.argv[2:])
+        os._exit(status)  # all is written and closed; taking the interpreter apart would cost a tenth of the time
     from truekeep.cli import main as command
 
     command()

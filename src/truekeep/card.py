@@ -6,8 +6,8 @@ Filing a card keeps what the writer wrote and sets only what truekeep answers fo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 from truekeep.frontmatter import Field, Frontmatter, InvalidFrontmatter, split_frontmatter, text_field
 from truekeep.model import CARDS
@@ -30,8 +30,7 @@ _WORD = re.compile(r"\w+")
 TOPIC_CHARS = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class Card(NamedTuple):
     """One topic, durable."""
 
     name: str

@@ -19,8 +19,7 @@ from typing import Any
 import apsw
 
 from truekeep.card import Card, parse_card, words_of
-from truekeep.disk import ChangedSince, Stamp, UnsafePath
-from truekeep.handoff import decode_text
+from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.model import CARDS
 from truekeep.vault import Vault
 

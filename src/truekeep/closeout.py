@@ -15,15 +15,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 KEPT_DAYS = 120
-MANY_EDITS = 3  # from here on a session did real work, as it did with a single commit
-_EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-# A line that may be a step of the agent. The rest of a transcript quotes tools and instructions, `git commit` and all.
-_STEP = re.compile(rb'"(?:tool_use|FileChange|CommandExecution|patch_apply_end|exec_command_end)"')
-_COMMIT = re.compile(r"(?:^|[;&|(\n])\s*(?:\w+=\S*\s+)*git\b[^|;&\n]*\scommit(?![\w-])")
-_LOGGED = re.compile(rb"^[^\t\n]*\t(?:commit|cherry-pick|revert)\b", re.MULTILINE)
-_BLOCK = 1 << 20
-_MOST = 32 << 20  # bytes of a transcript that one look reads
-_MOST_ASIDE = 8 << 20  # of its sub-agents'
+ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
+_DATED = re.compile(r"\d{4}-\d\d-\d\d-")
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -51,7 +44,7 @@ class Record(NamedTuple):
 
     @property
     def has_work(self) -> bool:
-        return self.edits + self.aside >= MANY_EDITS or self.commits > 0
+        return self.edits + self.aside >= ENOUGH or self.commits > 0
 
     @property
     def work(self) -> str:
@@ -124,8 +117,10 @@ def prune_records(now: float) -> None:
 
 def look_again(record: Record, inboxes: Iterable[str]) -> Record:
     """The record with what happened since the last look: edits, commits, handoffs. Reads only what was added."""
-    edits, committed, offset = _work_since(record.transcript, record.offset)
-    commits, reflog = _commits_since(record.root, record.reflog)
+    from truekeep import work
+
+    edits, committed, offset = work.work_since(record.transcript, record.offset)
+    commits, reflog = work.commits_since(_reflog(record.root), record.reflog)
     record = record._replace(
         edits=record.edits + edits,
         commits=record.commits + (committed if commits is None else commits),
@@ -133,92 +128,25 @@ def look_again(record: Record, inboxes: Iterable[str]) -> Record:
         reflog=reflog,
         handoffs=count_handoffs(inboxes, record.started_at),
     )
-    return record if record.has_work else record._replace(aside=_work_aside(record.transcript))
+    return record if record.has_work else record._replace(aside=work.work_aside(record.transcript, enough=ENOUGH))
 
 
 def from_here(record: Record) -> Record:
     """The record of a session that goes on from another, whose work was not its own."""
+    return record._replace(offset=record.offset or _size(record.transcript))
+
+
+def _size(path: str) -> int:
     try:
-        return record._replace(offset=record.offset or os.stat(record.transcript).st_size)
+        return os.stat(path).st_size
     except OSError:
-        return record
-
-
-def _work_since(path: str, offset: int, most: int = _MOST) -> tuple[int, int, int]:
-    """Edits and commits in what a transcript gained, and how far it was read: to the end of its last whole line."""
-    edits = commits = 0
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < offset:
-                offset = 0  # another file by the same name
-            file.seek(max(offset, size - most))
-            offset = file.tell()
-            left = b""
-            while block := file.read(_BLOCK):
-                whole, _, left = (left + block).rpartition(b"\n")
-                for line in whole.split(b"\n") if _STEP.search(whole) else ():
-                    if _STEP.search(line):
-                        more, committed = _work_in(line)
-                        edits += more
-                        commits += committed
-                if len(left) > 8 * _BLOCK:
-                    left = b""  # no line of work is so long
-                offset = file.tell() - len(left)
-    except OSError:
-        pass
-    return edits, commits, offset
-
-
-def _work_in(line: bytes) -> tuple[int, int]:
-    """Edits and commits in one row of a transcript: of Claude Code, or of Codex, today's and earlier."""
-    try:
-        row = json.loads(line)
-        if row["type"] == "assistant":
-            calls = [call for call in row["message"]["content"] if call["type"] == "tool_use"]
-            commands = [call["input"].get("command", "") for call in calls if call["name"] == "Bash"]
-            return sum(call["name"] in _EDITS for call in calls), sum(map(_is_commit, commands))
-        if row["type"] != "event_msg":
-            return 0, 0
-        step = row["payload"].get("item") or row["payload"]
-        if step["type"] in ("FileChange", "patch_apply_end"):
-            return len(step["changes"]) * (step.get("success") is True or step.get("status") == "completed"), 0
-        if step["type"] in ("CommandExecution", "exec_command_end"):
-            return 0, int(step.get("exit_code") == 0 and _is_commit(step["command"][-1]))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        pass  # a shape of another version
-    return 0, 0
-
-
-def _is_commit(command: object) -> bool:
-    return isinstance(command, str) and _COMMIT.search(command) is not None
-
-
-def _work_aside(transcript: str) -> int:
-    """Edits of a session's sub-agents, which Claude Code keeps beside its transcript."""
-    edits, room = 0, _MOST_ASIDE
-    with suppress(OSError), os.scandir(os.path.join(os.path.splitext(transcript)[0], "subagents")) as entries:
-        for entry in entries:
-            if entry.name.endswith(".jsonl") and edits < MANY_EDITS and room > 0:
-                more, _, read = _work_since(entry.path, 0, room)
-                edits, room = edits + more, room - read
-    return edits
-
-
-def _commits_since(root: str, offset: int) -> tuple[int | None, int]:
-    """Commits in what git's log of this checkout gained, and its size now; None where git keeps none."""
-    if not root:
-        return None, 0
-    try:
-        with open(_reflog(root), "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(offset if offset <= size else size)  # git drops what is old
-            return len(_LOGGED.findall(file.read(_BLOCK))), size
-    except OSError:
-        return None, 0
+        return 0
 
 
 def _reflog(root: str) -> str:
+    """Where git notes what was checked out here; empty outside of a repository."""
+    if not root:
+        return ""
     git = os.path.join(root, ".git")
     with suppress(OSError, UnicodeDecodeError), open(git, encoding="utf-8") as file:  # a worktree or a submodule
         git = os.path.join(root, file.read(4096).removeprefix("gitdir:").strip())
@@ -228,14 +156,25 @@ def _reflog(root: str) -> str:
 def count_handoffs(inboxes: Iterable[str], since: float) -> int:
     """Handoffs that were left in these folders since a time, taken in already or not."""
     count = 0
+    before = time.strftime("%Y-%m-%d", time.gmtime(since - 30 * 86_400))  # names that are dated before are old
     for inbox in inboxes:
         for place in (inbox, os.path.join(inbox, "processed")):
-            with suppress(OSError), os.scandir(place) as entries:
-                for entry in entries:
-                    with suppress(OSError):
-                        is_new = entry.name.endswith(".md") and entry.stat(follow_symlinks=False).st_mtime >= since
-                        count += is_new and entry.is_file(follow_symlinks=False)
+            with suppress(OSError):
+                if os.stat(place).st_mtime < since:
+                    continue  # nothing came since; there may be years of handoffs
+                with os.scandir(place) as entries:
+                    count += sum(_is_left_since(entry, since, before) for entry in entries)
     return count
+
+
+def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
+    name = entry.name
+    if not name.endswith(".md") or (_DATED.match(name) and name[:10] < before):
+        return False
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime >= since and entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
 
 
 # --- Closeout --------------------------------------------------------------------------------------------------------
@@ -280,5 +219,5 @@ def begin(harness: str, session_id: str, *, root: str, repository: str, transcri
         root=root,
         transcript=transcript,
         started_at=time.time(),
-        reflog=_commits_since(root, 0)[1],
+        reflog=_size(_reflog(root)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truekeep.handoff import decode_text
+from truekeep.disk import decode_text
 from truekeep.hidden import printable
 
 MOST_COMPARED = 1_000_000  # old lines times new lines

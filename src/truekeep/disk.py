@@ -86,6 +86,19 @@ def is_symlink(parent: int, name: str) -> bool:
         return False
 
 
+def decode_text(raw: bytes) -> str | None:
+    """The text of a file: UTF-8 without its byte-order mark, plain newlines. None when it is not text."""
+    if b"\0" in raw:
+        return None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
 def read_file(
     folder: int, name: str, *, limit: int, shown: str = "", inspect: Callable[[int, os.stat_result], None] | None = None
 ) -> tuple[bytes, Stamp]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
+from truekeep.disk import decode_text
 from truekeep.frontmatter import InvalidFrontmatter, quote, split_frontmatter
-from truekeep.handoff import decode_text, parse_name, slugify
+from truekeep.handoff import parse_name, slugify
 from truekeep.hidden import printable
 from truekeep.model import REVIEW, Finding
 from truekeep.secrets import find_secrets, mask_secrets

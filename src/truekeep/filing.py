@@ -26,9 +26,9 @@ from truekeep.card import (
 )
 from truekeep.catalog import Sketch, sketch, topic_key
 from truekeep.config import Config
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
-from truekeep.handoff import Handoff, decode_text, is_conflict_copy, parse_handoff, parse_name
+from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
 from truekeep.markdown import TooComplex, outline
 from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, PROTECTED, RULES, Finding, Outcome, Policy
 

@@ -8,7 +8,7 @@ doubled keys and lines that fit nothing are problems, and the caller decides wha
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_CHARS = 16_384
 MAX_FIELDS = 200
@@ -34,8 +34,7 @@ class InvalidFrontmatter(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One key with all the lines that belong to it, as they are in the file."""
 
     key: str  # "" for comments and blank lines before the first key
@@ -43,8 +42,7 @@ class Field:
     raw: str  # every line of it, newlines included
 
 
-@dataclass(frozen=True, slots=True)
-class Frontmatter:
+class Frontmatter(NamedTuple):
     """The fields in their order. Rendering gives back what was parsed, byte for byte."""
 
     fields: tuple[Field, ...] = ()

@@ -100,19 +100,6 @@ class Handoff:
                     yield number, line
 
 
-def decode_text(raw: bytes) -> str | None:
-    """The text of a file: UTF-8 without its byte-order mark, plain newlines. None when it is not text."""
-    if b"\0" in raw:
-        return None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
-
-
 def parse_handoff(text: str) -> Handoff:
     """Read a handoff, with a finding for everything that is unclear about it."""
     try:

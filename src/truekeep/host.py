@@ -6,7 +6,6 @@ another machine therefore does not match there. Only a keyed hash of the id is e
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from pathlib import Path
@@ -27,6 +26,8 @@ def machine_name() -> str:
 
 
 def this_machine() -> Machine:
+    import hashlib
+
     name = machine_name()
     raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id() or _own_id()
     return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)

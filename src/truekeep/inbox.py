@@ -7,7 +7,6 @@ it is still the file that was read.
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 import re
@@ -73,17 +72,6 @@ def find_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[Inbo
                 continue
             found.setdefault((info.st_dev, info.st_ino), inbox)
     return list(found.values())
-
-
-def expand_repositories(patterns: Sequence[str]) -> list[Path]:
-    """The folders that the configured patterns name, in a stable order."""
-    roots: dict[str, None] = {}
-    for pattern in patterns:
-        full = os.path.expanduser(os.path.expandvars(pattern))
-        for path in sorted(glob.glob(full, recursive=True)):
-            if os.path.isdir(path):
-                roots.setdefault(os.path.abspath(path))
-    return [Path(path) for path in roots]
 
 
 def is_letter_name(name: str) -> bool:

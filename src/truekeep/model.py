@@ -21,7 +21,6 @@ splice          one change of bytes in one file: at an offset, these bytes becam
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Policy = Literal["promote", "review", "refuse"]
@@ -154,14 +153,14 @@ class Filed(NamedTuple):
     difference: tuple[str, ...] = ()  # what would be written, in a dry run
 
 
-@dataclass(slots=True, kw_only=True)
 class Report:
     """What a run did, in numbers."""
 
-    counts: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    recovered: int = 0
-    dry_run: bool = False
+    def __init__(self, *, dry_run: bool = False) -> None:
+        self.counts: dict[str, int] = {}
+        self.warnings: list[str] = []
+        self.recovered = 0
+        self.dry_run = dry_run
 
     def count(self, outcome: str) -> int:
         return self.counts.get(outcome, 0)

@@ -15,11 +15,10 @@ from truekeep.books import Books
 from truekeep.catalog import Catalog
 from truekeep.config import Config
 from truekeep.difference import difference
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.draft import Draft, is_overtaken, parse_draft, render_draft
 from truekeep.errors import EditedSince, InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
-from truekeep.handoff import decode_text
 from truekeep.hidden import printable
 from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry

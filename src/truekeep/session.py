@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.brief import unmarked
 from truekeep.card import parse_card
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, EditedSince
-from truekeep.handoff import decode_text
 from truekeep.model import BEGIN_MARK, CARDS, END_MARK
 from truekeep.wake import MOST_CARDS, CardSeen, card_line
 

@@ -12,9 +12,8 @@ from truekeep import disk
 from truekeep.blame import BY_HAND, line_owners
 from truekeep.card import words_of
 from truekeep.catalog import Catalog, Sketch
-from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.filing import Filing
-from truekeep.handoff import decode_text
 from truekeep.ledger import Ledger
 from truekeep.vault import Staging, Vault
 

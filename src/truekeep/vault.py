@@ -12,34 +12,37 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import disk
 from truekeep.disk import ChangedSince, Stamp, Stranded, UnsafePath
 from truekeep.model import INDEX, Splice
-from truekeep.pointers import Pointers
+
+if TYPE_CHECKING:
+    from truekeep.pointers import Pointers
 
 FILE_LIMIT = 64 * 1024 * 1024
 MANY = 32  # from here on, one sync of the file system is cheaper than one for each file
 MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, a change is one splice
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A memory file as it is on disk."""
 
     data: bytes
     stamp: Stamp
 
 
-@dataclass(slots=True)
 class Change:
     """What becomes of one file: the bytes before, the bytes after, and the splices between, each with its entry."""
 
-    path: str
-    before: Stored | None
-    data: bytes | None
-    splices: list[tuple[int, Splice]] = field(default_factory=list)
+    def __init__(
+        self, path: str, before: Stored | None, data: bytes | None, splices: list[tuple[int, Splice]] | None = None
+    ) -> None:
+        self.path = path
+        self.before = before
+        self.data = data
+        self.splices = [] if splices is None else splices
 
     @property
     def before_digest(self) -> bytes | None:
@@ -249,6 +252,8 @@ class Staging:
     def index(self) -> Pointers:
         """The index with what is staged for it."""
         if self._pointers is None:
+            from truekeep.pointers import Pointers
+
             self._index_before = self._stored(INDEX)
             self._pointers = Pointers(self._index_before.data if self._index_before else None)
         return self._pointers

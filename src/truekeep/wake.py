@@ -67,7 +67,7 @@ def compose(
     """The brief for an agent in this place. `others` counts the cards that were not even looked at."""
     sections = [
         *_state(read, today),
-        *_curated(read, cards),
+        *_curated(read, cards, cap),
         *_logs(read, place, today),
         *_project(read, place),
         *_rules(read, place),
@@ -111,12 +111,13 @@ def _falling(worth: float) -> Callable[[str, int, int], float]:
     return lambda _, number, __: worth - number * 0.004
 
 
-def _curated(read: Read, cards: Sequence[CardSeen]) -> Iterator[_Named]:
+def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named]:
     """MEMORY.md: its own words, and pointers to cards that are not told of below."""
     text = _plain(read(INDEX))
     if not text:
         return
     told = {card.path.rpartition("/")[2] for card in cards}
+    text, dropped = _without_most_pointers(text, 2 * cap.characters)  # twice: those told of below go, too
 
     def worth(block: str, number: int, _: int) -> float:
         pointer = _POINTER.search(block)
@@ -127,7 +128,23 @@ def _curated(read: Read, cards: Sequence[CardSeen]) -> Iterator[_Named]:
 
     pieces = cut(text, worth)
     kept = tuple(piece for piece in pieces if piece.value >= 0)
-    yield "memory", Section(f"Curated memory ({INDEX})", f"truekeep get {INDEX}", kept)
+    yield "memory", Section(f"Curated memory ({INDEX})", f"truekeep get {INDEX}", kept, counted=dropped)
+
+
+def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
+    """The text with as many pointers to cards as may fit, and how many went: there may be thousands."""
+    if len(text) <= room:
+        return text, 0
+    kept: list[str] = []
+    dropped = 0
+    for line in text.split("\n"):
+        if line.startswith(("- ", "* ")) and ("cards/" in line or "[[" in line):
+            room -= len(line)
+            if room < 0:
+                dropped += 1
+                continue
+        kept.append(line)
+    return "\n".join(kept), dropped
 
 
 def _logs(read: Read, place: Place, today: date) -> Iterator[_Named]:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from truekeep import disk
-from truekeep.disk import ChangedSince, UnsafePath
-from truekeep.handoff import decode_text
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.hidden import printable, strip_hidden
 from truekeep.secrets import withhold
 from truekeep.transcript import cut_injected

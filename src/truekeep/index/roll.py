@@ -1,25 +1,36 @@
-"""The roll of cards as the index has it: path, repository and day of each, without opening one of them."""
+"""The roll of cards as the index has it: path, repository and day, without opening one of them."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing
+from typing import NamedTuple
 
 import apsw
 
 from truekeep.index.schema import DAMAGE, Unusable, open_index
 from truekeep.model import CARDS
 
+_CARDS = "FROM files WHERE store = 'cards' AND +path GLOB ?"  # the plus: one scan is faster than the index of paths
 
-def read_roll(path: str) -> list[tuple[str, str, str]] | None:
-    """Path, repository and day of every card; None when there is no index that can be used."""
+
+class Roll(NamedTuple):
+    """The latest cards of some repositories, and how many there are of all."""
+
+    cards: list[tuple[str, str, str]]  # path, repository, day
+    total: int
+
+
+def read_roll(path: str, *, repositories: set[str], most: int) -> Roll | None:
+    """At most so many cards of each repository, the latest first; None when there is no index that can be used."""
     if not os.path.exists(path):
         return None
+    inside = f"{CARDS}/*"
+    latest = f"SELECT path, repository, day {_CARDS} AND repository = ? ORDER BY day DESC, path LIMIT ?"
     try:
         with closing(open_index(path, read_only=True)) as db:
-            rows = db.execute(
-                "SELECT path, repository, day FROM files WHERE store = 'cards' AND path GLOB ?", (f"{CARDS}/*",)
-            )
-            return [(str(card), str(repository), str(day)) for card, repository, day in rows]
+            rows = [row for name in sorted(repositories) for row in db.execute(latest, (inside, name, most))]
+            total = db.execute(f"SELECT count(*) {_CARDS}", (inside,)).get
+            return Roll([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
     except (Unusable, OSError, apsw.Error, *DAMAGE):
         return None
