@@ -11,12 +11,13 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from bench import ingest, recall_quality, recall_speed, startup, transcripts, truth_speed
+from bench import hooks, ingest, recall_quality, recall_speed, startup, transcripts, truth_speed
 from bench.truth import run as truth
 
 BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
     "ingest": lambda _: ingest.main(),
     "startup": lambda _: startup.main(),
+    "hooks": lambda _: hooks.main(),
     "recall-quality": recall_quality.main,
     "recall-speed": recall_speed.main,
     "truth": truth.main,

@@ -63,8 +63,8 @@ def peak_memory() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def child(arguments: Sequence[str], **environment: str) -> tuple[float, int]:
-    """The CPU seconds and the peak memory in kB of a program in a process of its own."""
+def child(arguments: Sequence[str], *, given: str = "", **environment: str) -> tuple[float, int]:
+    """The CPU seconds and the peak memory in kB of a program in a process of its own; `given` is its input."""
     program = (
         "import os, resource, subprocess, sys\n"
         "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
@@ -74,6 +74,7 @@ def child(arguments: Sequence[str], **environment: str) -> tuple[float, int]:
     keep = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
+        input=given,
         capture_output=True,
         text=True,
         env={**keep, **environment},

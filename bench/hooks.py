@@ -1,0 +1,74 @@
+"""What the hooks of a session cost with 10,000 cards, beside a bare interpreter in the same rounds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+from bench.ingest import fill, ours
+from bench.measure import child, median, scratch, table
+from truekeep.checkpoint import Checkpoint
+from truekeep.workspace import Workspace
+
+CARDS = 10_000
+ROUNDS = 15
+PROMISED = ("session-start", "stop", "session-end")
+SCRIPT = "from truekeep.__main__ import main; main()"  # what the installed console script does
+EDIT = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n'
+
+
+def main() -> None:
+    with scratch() as folder:
+        repo = _make_memory(folder)
+        transcript = folder / "session.jsonl"
+        transcript.write_text(EDIT * 20 + (json.dumps({"type": "attachment", "text": "tool_use " * 2_000}) + "\n") * 50)
+        environment = {
+            "HOME": str(folder), "TRUEKEEP_WORKSPACE": str(folder / "workspace"), "TRUEKEEP_NO_BACKGROUND": "1"
+        }  # fmt: skip
+        programs = {"python -c pass": "pass", "python -c 'import truekeep'": "import truekeep"}
+        hooks = ("session-start", "user-prompt-submit", "stop", "session-end")
+        times: dict[str, list[float]] = {name: [] for name in (*programs, *hooks)}
+        for number in count():
+            for name, code in programs.items():
+                times[name].append(child([sys.executable, "-c", code])[0])
+            payload = {"session_id": f"s{number}", "cwd": str(repo), "transcript_path": str(transcript)}
+            payload |= {"source": "startup", "prompt": "Why does the canary 4242 listen on port 14242?"}
+            for name in hooks:
+                command = [sys.executable, "-c", SCRIPT, "hook", name]
+                times[name].append(child(command, given=json.dumps(payload), **environment)[0])
+            if number == ROUNDS:  # the first round wrote bytecode
+                break
+        bare = median(times["python -c pass"][1:])
+        rows = []
+        for name, found in times.items():
+            usual, best = median(found[1:]), min(found[1:])
+            rows.append([name, f"{usual * 1000:.0f} ms", f"{best * 1000:.0f} ms", f"{usual / bare:.1f} x"])
+        table([f"hooks with {CARDS:,} cards, CPU", "median", "least", "beside bare"], rows)
+        print(f"  promised: under 100 ms for {', '.join(PROMISED)}")
+
+
+def _make_memory(folder: Path) -> Path:
+    """A workspace with cards of one repository, as ingest leaves it: indexed, verified, with a handover."""
+    repo, workspace = folder / "repo", folder / "workspace"
+    subprocess.run(["git", "init", "-q", str(repo)], check=True)
+    subprocess.run(["git", "-C", str(repo), "remote", "add", "origin", "https://git.example/acme/app.git"], check=True)
+    Workspace.init(workspace, repositories=[str(repo)])
+    config = workspace / ".truekeep" / "config.toml"
+    config.write_text(f'repositories = ["{repo}"]\n[recall]\nembedder = "none"\n')
+    fill(repo, CARDS * 4 // 3)
+    ours(workspace, repo)
+    with Workspace.open(workspace) as opened:
+        opened.checkpoint(
+            Checkpoint(last_action="Split the parser.", next_actions="- Measure it", summary="Two halves."), root=repo
+        )
+    with Workspace.open(workspace) as opened:
+        opened.index()
+        opened.verify(system=False)
+    return repo
+
+
+if __name__ == "__main__":
+    main()
