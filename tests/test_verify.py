@@ -1283,6 +1283,15 @@ class TestThings:
         assert told[port].verdict == verdict
 
 
+def test_a_file_in_a_checkout_is_held_against_it(tmp_path: Path) -> None:
+    history = History()
+    history.commit("2026-01-05", {"src/app.py": "def run():\n    return 1\n", "README.md": "See `src/app.py`.\n"})
+    repo = history.write(tmp_path / "alone")
+    done = run_cli("verify", "README.md", "--all", cwd=repo.root)
+    assert done.returncode == 0, done.stderr
+    assert "confirmed" in done.stdout
+
+
 # --- In a workspace ---------------------------------------------------------------------------------------------------
 
 FETCH_THEN = "def fetch(key):\n    return key\n\n\ndef store(key):\n    return [key]\n"

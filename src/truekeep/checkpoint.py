@@ -180,6 +180,8 @@ def checked(checkpoint: Checkpoint) -> Checkpoint:
     for name, text in checkpoint.parts():
         if len(text) > LARGEST:
             raise BadInput(f"{name} has {len(text)} characters", hint=f"at most {LARGEST}; a checkpoint is a summary")
+    if checkpoint.blockers.strip("- .").casefold() == "none":
+        checkpoint = checkpoint._replace(blockers="none")
     if checkpoint == Checkpoint() or not any(True for name, _ in checkpoint.parts() if name != "project_name"):
         raise BadInput(
             "the checkpoint says nothing", hint="give a summary at least: `truekeep checkpoint --summary TEXT`"

@@ -130,7 +130,7 @@ def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: s
 
 def _stdin() -> str:
     if sys.stdin.isatty():
-        raise click.UsageError("Give options, or JSON or Markdown on standard input.")
+        raise click.UsageError("Say something: as words or options, or on standard input.")
     return sys.stdin.buffer.read(4_000_000).decode("utf-8", "replace")
 
 
@@ -148,7 +148,10 @@ def _show(left: Left, as_json: bool, kind: str) -> None:
 
 def _words(text: tuple[str, ...]) -> str:
     """The text of a command: its words, or standard input."""
-    return " ".join(text) if text and text != ("-",) else _stdin()
+    said = " ".join(text) if text and text != ("-",) else _stdin()
+    if not said.strip():
+        raise click.UsageError("There is no text: give it as words, or on standard input.")
+    return said
 
 
 @click.command()

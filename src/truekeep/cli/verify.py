@@ -56,7 +56,7 @@ def verify(
 
     Example: truekeep verify --fix --dry-run
     """
-    root = _checked_root(repository)
+    root = _checked_root(repository) or _around(files)
     if given["dry_run"] and not given["fix"]:
         raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
     opened: Workspace | None = None
@@ -99,6 +99,26 @@ def _checked_root(repository: str | None) -> Path | None:
     if top is None:
         raise BadInput(f"{repository} is not in a git repository", hint="name a checkout with --repo")
     return top.resolve()
+
+
+def _around(files: Sequence[str]) -> Path | None:
+    """The checkout that all of these files stand in, if they name no repository themselves; None for memory."""
+    from truekeep.repo import find_top
+    from truekeep.truth import read_memory
+
+    tops = set()
+    for name in files:
+        path = Path(name).resolve()
+        memory = read_memory(str(path), name) if path.is_file() else None
+        top = find_top(path.parent)
+        if memory is None or memory.origin.repository or top is None or _is_memory(path):
+            return None
+        tops.add(top)
+    return tops.pop() if len(tops) == 1 else None
+
+
+def _is_memory(path: Path) -> bool:
+    return any((folder / ".truekeep").is_dir() for folder in path.parents)
 
 
 def _from_stdin(ctx: click.Context, workspace: str | None, root: Path | None, *, online: bool) -> Checked:
