@@ -397,6 +397,13 @@ def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:
     assert "there is no such hook" in log_of(here)
 
 
+def test_input_that_never_ends_is_not_waited_for(here: Place) -> None:
+    program = [sys.executable, "-m", "truekeep", "hook", "session-end", "-w", str(here.workspace)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE) as running:
+        assert running.wait(timeout=30) == 0
+    assert "session-end: out of time" in log_of(here)
+
+
 def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
     hook(here, "session-start", source="startup")
     path = next(Path(closeout.folder()).iterdir())

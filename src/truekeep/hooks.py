@@ -60,29 +60,30 @@ def main(arguments: Sequence[str]) -> int:
     """Run a hook. Always 0: no harness ever fails because of its memory."""
     started = time.monotonic()
     event = next((word for word in arguments if not word.startswith("-")), "")
+    options = dict(pairwise(arguments))
+    workspace = options.get("-w") or options.get("--workspace") or ""
+    seconds, answer = EVENTS.get(event, (0.0, None))
     if event != "later":
         gc.disable()  # gone before there is anything to collect
     try:
-        call = _parse(event, arguments)
-        seconds, answer = EVENTS.get(event, (0.0, None))
         if answer is None:
-            _note("", f"{event or 'nothing'}: there is no such hook")
-            return 0
-        if call is None or _is_not_ours(call):
+            _note(workspace, f"{event or 'nothing'}: there is no such hook")
             return 0
         with suppress(ValueError):  # not in the main thread
             signal.signal(signal.SIGALRM, _late)
             signal.setitimer(signal.ITIMER_REAL, seconds)
-        text = answer(call)
+        payload = _read_payload()
+        call = Call(event, options.get("--for") or _harness(payload), payload, workspace)
+        text = "" if _is_not_ours(call) else answer(call)
         signal.setitimer(signal.ITIMER_REAL, 0)
         if text:
             sys.stdout.write(text)
             sys.stdout.flush()
     except OutOfTime:
-        _note("", f"{event}: out of time after {time.monotonic() - started:.1f} s")
+        _note(workspace, f"{event}: out of time after {time.monotonic() - started:.1f} s")
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is not the harness's
         with suppress(BaseException):
-            _note("", f"{event}: {_story(error)}")
+            _note(workspace, f"{event}: {_story(error)}")
     finally:
         with suppress(BaseException):
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -118,14 +119,6 @@ def _note(workspace: str, line: str) -> None:
 
 
 # --- What was said to us ---------------------------------------------------------------------------------------------
-
-
-def _parse(event: str, arguments: Sequence[str]) -> Call | None:
-    options = dict(pairwise(arguments))
-    workspace = options.get("-w") or options.get("--workspace") or ""
-    payload = _read_payload()
-    harness = options.get("--for") or _harness(payload)
-    return Call(event, harness, payload, workspace)
 
 
 def _read_payload() -> dict[str, Any]:
