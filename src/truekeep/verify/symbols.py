@@ -532,6 +532,9 @@ class Symbols:
     def check_word(self, question: Question) -> Verdict | None:
         """A flag, an environment variable or a constant that code has now: its very word, in code that is no test."""
         claim = question.claim
+        place = self._place(question)
+        if place is not None and place.is_moved and (line := self.world.find_word(place.path, claim.name)):
+            return moved(question, "file-renamed", f"its file is now {place.path}", f"{place.path}:{line}")
         found = self._find_word(claim)
         if found:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
