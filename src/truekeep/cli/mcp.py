@@ -38,10 +38,10 @@ def mcp(
 ) -> None:
     """Serve memory to agents over MCP.
 
-    Four tools: memory_search, memory_get, memory_write (which leaves a handoff) and memory_status; and every card as a
-    resource. A harness starts it by itself, once told to (claude mcp add truekeep -- truekeep mcp), and speaks to it on
-    standard input and output. With --http, clients of this machine send a bearer token: the one in the variable, else
-    one that is made and kept in .truekeep/mcp-token.
+    The tools: memory_search, memory_get, memory_verify, memory_write (which leaves a handoff), memory_wake,
+    memory_checkpoint and memory_status; and every card as a resource. A harness starts it by itself, once told to
+    (claude mcp add truekeep -- truekeep mcp), and speaks to it on standard input and output. With --http, clients of
+    this machine send a bearer token: the one in the variable, else one that is made and kept in .truekeep/mcp-token.
 
     Example: truekeep mcp --http --port 8377
     """
@@ -52,7 +52,8 @@ def mcp(
             f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}; add others in config.toml"
         )
     if not is_http:
-        from truekeep.mcp_server import Memory, serve_stdio
+        from truekeep.mcp_server import serve_stdio
+        from truekeep.mcp_tools import Memory
 
         if sys.stdin.isatty():
             click.echo("waiting for an MCP client on standard input; Ctrl-D ends it", err=True)
@@ -64,7 +65,8 @@ def mcp(
     address = _loopback(host)
     token, where = _token(token_env, opened.state)
     with _listen(address, port) as listener:
-        from truekeep.mcp_server import Memory, serve_http
+        from truekeep.mcp_server import serve_http
+        from truekeep.mcp_tools import Memory
 
         shown = f"[{address}]" if ":" in address else address
         click.echo(f"serving http://{shown}:{listener.getsockname()[1]}/mcp; the bearer token is in {where}", err=True)
