@@ -397,6 +397,14 @@ def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:
     assert "there is no such hook" in log_of(here)
 
 
+def test_a_session_without_a_name_is_told_and_not_noted(here: Place) -> None:
+    transcript(here, EDIT * 5)
+    assert "Split the parser." in hook(here, "session-start", session_id=None)
+    assert hook(here, "stop", session_id=None) == ""
+    assert hook(here, "session-end", session_id=None) == ""
+    assert list(closeout.iter_records()) == []
+
+
 def test_input_that_never_ends_is_not_waited_for(here: Place) -> None:
     program = [sys.executable, "-m", "truekeep", "hook", "session-end", "-w", str(here.workspace)]
     with subprocess.Popen(program, stdin=subprocess.PIPE) as running:

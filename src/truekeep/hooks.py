@@ -169,7 +169,7 @@ def _session_start(call: Call) -> str:
     text = _brief(call, record)
     digest = f"{crc32(text.encode()):08x}" if text else ""
     is_known = source == "resume" and digest == record.brief
-    closeout.write_record(record._replace(brief=digest, is_flushed=False))
+    _keep(call, record._replace(brief=digest, is_flushed=False))
     if source == "compact" and call.harness == "codex" and record.has_work and not record.handoffs:
         text += _marked("compact", f"The context was shortened. {_what_is_left(record)}")  # nobody hears it before
     return "" if is_known else text
@@ -199,7 +199,7 @@ def _prompt(call: Call) -> str:
     with workspace:
         text, told = workspace.hint(prompt, repository=record.repository, told=record.told)
     if told:
-        closeout.write_record(record._replace(told=(*record.told, *told)[-200:]))
+        _keep(call, record._replace(told=(*record.told, *told)[-200:]))
     return text
 
 
@@ -216,7 +216,7 @@ def _pre_compact(call: Call) -> str:
     record = _look(call)
     if record.is_flushed or not _is_near_the_end(call.payload):
         return ""
-    closeout.write_record(record._replace(is_flushed=True))
+    _keep(call, record._replace(is_flushed=True))
     if call.harness == "codex":
         return ""  # it shows this to no model; the session hears of it when it goes on
     return _marked(
@@ -250,8 +250,10 @@ def _stop(call: Call) -> str:
     """Say once that nothing was left, if real work was done."""
     record = _look(call)
     is_due = record.has_work and not record.handoffs and not record.is_reminded
-    is_due = is_due and call.payload.get("stop_hook_active") is not True and bool(record.root)
-    closeout.write_record(record._replace(is_reminded=record.is_reminded or is_due))
+    is_due = (
+        is_due and call.payload.get("stop_hook_active") is not True and bool(record.root and call.text("session_id"))
+    )
+    _keep(call, record._replace(is_reminded=record.is_reminded or is_due))
     if not is_due:
         return ""
     reason = (
@@ -270,7 +272,7 @@ def _command(record: closeout.Record) -> str:
 def _session_end(call: Call) -> str:
     """Note it and leave; the work is done by a process that nobody waits for."""
     record = _look(call)
-    closeout.write_record(record._replace(ended_at=time.time()))
+    _keep(call, record._replace(ended_at=time.time()))
     _start_later(call)
     return ""
 
@@ -335,6 +337,12 @@ def _record(call: Call) -> closeout.Record:
         transcript=call.text("transcript_path"),
         machine=machine_name(),
     )
+
+
+def _keep(call: Call, record: closeout.Record) -> None:
+    """Note it, if it can be told from other sessions."""
+    if call.text("session_id"):
+        closeout.write_record(record)
 
 
 def _look(call: Call) -> closeout.Record:
