@@ -1,5 +1,6 @@
 #!/bin/sh
-# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, verified, repaired, explained.
+# The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, verified, repaired, explained,
+# and told to the next agent.
 # Everything happens below ./demo-home; nothing of yours is touched.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -165,12 +166,22 @@ run why TOOLS.md:2
 say "Running it again changes nothing"
 run ingest
 
+say "The session ends: it leaves where things stand"
+cd "$HOME/repos/shop"
+run checkpoint --last-action "Renamed carts to baskets" --next-action "Merge baskets in the client" \
+    --summary "Carts are baskets now; the client merges them." --decision "The client merges, because it knows both baskets."
+
+say "The next agent in this repository begins with this"
+run wake --for claude
+cd "$HOME"
+
 say "Where to look next"
 cat <<END
   workspace   demo-home/.openclaw/workspace   (plain Markdown: cards, MEMORY.md, TOOLS.md)
   search      HOME=\$PWD/demo-home .venv/bin/truekeep search "what runs before a push" --explain
   review      HOME=\$PWD/demo-home .venv/bin/truekeep review list
   verify      HOME=\$PWD/demo-home .venv/bin/truekeep verify --all
+  wake        HOME=\$PWD/demo-home .venv/bin/truekeep wake --repo demo-home/repos/billing
   undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
   commands    docs/commands.md
 END
