@@ -519,11 +519,24 @@ class Past:
 
         if now is not None and has(now):
             return None
-        for commit, before in self._touches[path][:_STEPS]:
-            data = self._blob(before)
-            if data is not None and has(data):
-                return commit
-        return None
+        touches = self._touches[path][:_STEPS]
+
+        def had(at: int) -> bool:
+            data = self._blob(touches[at][1])
+            return data is not None and has(data)
+
+        # In steps that grow, then halving the last one: a file may have been touched a thousand times since.
+        without, step = -1, 1
+        while (at := min(without + step, len(touches) - 1)) > without:
+            if had(at):
+                break
+            without, step = at, step * 2
+        else:
+            return None
+        while at - without > 1:
+            middle = (without + at) // 2
+            at, without = (middle, without) if had(middle) else (at, middle)
+        return touches[at][0]
 
     def _blob(self, name: str) -> bytes | None:
         return next(iter(list(self.git.blobs([name], limit=LARGEST))), ("", None))[1]
