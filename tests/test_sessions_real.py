@@ -148,6 +148,9 @@ def test_an_agent_wakes_knowing_and_leaves_what_it_learned(machine: Machine) -> 
     (reminded,) = (asked.latest for asked in model.asked if REMINDED in asked.latest)
     assert "This session made 3 edits and left no memory handoff." in reminded
     assert model.asked[-1].latest.count(BEGIN_MARK) == 0  # and that was all
+    others = [asked for asked in model.asked if asked.model != first.model]
+    assert bool(others) == (machine.harness == "codex")  # its consolidation of memories
+    assert not any("truekeep:begin" in asked.text for asked in others)
 
     inbox = machine.repo / f".{machine.harness}" / "memory-handoffs"
     (handoff,) = inbox.glob("*.md")
