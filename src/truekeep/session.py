@@ -17,7 +17,7 @@ from truekeep.card import parse_card
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, EditedSince
 from truekeep.model import BEGIN_MARK, CARDS, END_MARK
-from truekeep.wake import MOST_CARDS, CardSeen, card_line
+from truekeep.wake import CardSeen, card_line
 
 if TYPE_CHECKING:
     from truekeep.books import Books
@@ -57,15 +57,15 @@ def read_text(vault: Vault, path: str) -> str | None:
 # --- Waking ----------------------------------------------------------------------------------------------------------
 
 
-def choose_cards(listed: Sequence[Listed], repository: str) -> list[Listed]:
+def choose_cards(listed: Sequence[Listed], repository: str, most: int) -> list[Listed]:
     """The cards to tell of: of this repository, the latest first, then those that belong to none."""
     here = [card for card in listed if repository and card.repository == repository]
     free = [card for card in listed if not card.repository]
-    return [*_latest(here), *_latest(free)]
+    return [*_latest(here)[:most], *_latest(free)[:most]]
 
 
 def _latest(cards: Sequence[Listed]) -> list[Listed]:
-    return sorted(sorted(cards), key=lambda card: card.day, reverse=True)[:MOST_CARDS]
+    return sorted(sorted(cards), key=lambda card: card.day, reverse=True)
 
 
 def see_cards(

@@ -19,7 +19,7 @@ from truekeep.model import INDEX
 HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
 CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
 UNSAID = "Nothing was said."  # in a part of the handover that was left empty
-MOST_CARDS = 40  # of this repository, and as many of none
+_MOST_CARDS, _CARD = 40, 250  # of this repository, and as many of none; characters that one takes, more or less
 _GIST = 320  # characters of a card
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
@@ -59,6 +59,11 @@ class CardSeen(NamedTuple):
 def place_of(repository: str) -> Place:
     slug = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
     return Place(repository, slug)
+
+
+def cards_for(cap: Cap) -> int:
+    """How many cards are looked at: not many more than fit."""
+    return min(_MOST_CARDS, cap.characters // _CARD + 1)
 
 
 def compose(

@@ -851,12 +851,13 @@ class Workspace:
         from truekeep import session
         from truekeep.brief import cap_for
         from truekeep.repo import repository_name
-        from truekeep.wake import compose, place_of
+        from truekeep.wake import cards_for, compose, place_of
 
+        cap = cap_for(harness, tokens)
         place = place_of(repository_name(root) if root is not None else "")
         vault = self._the_vault()
-        listed, total = self._roll(place.repository)
-        chosen = session.choose_cards(listed, place.repository)
+        listed, total = self._roll(place.repository, cards_for(cap))
+        chosen = session.choose_cards(listed, place.repository, cards_for(cap))
         say = self._says([card.path for card in chosen], budget)
         cards = list(session.see_cards(vault, chosen, place.repository, say))
         return compose(
@@ -864,22 +865,21 @@ class Workspace:
             cards,
             place,
             today=self._now().date(),
-            cap=cap_for(harness, tokens),
+            cap=cap,
             others=total - len(chosen),
         )
 
-    def _roll(self, repository: str) -> tuple[list[Listed], int]:
+    def _roll(self, repository: str, most: int) -> tuple[list[Listed], int]:
         """The latest cards of a repository and of none, as the index knows them and as they were written since.
 
         Without an index, the newest files. Also how many cards there are.
         """
         from truekeep.index.roll import read_roll
         from truekeep.session import Listed, list_cards
-        from truekeep.wake import MOST_CARDS
 
         path = str(self.path / STATE / "index.sqlite")
         written = self._cards_since(path)
-        roll = read_roll(path, repositories={repository, ""}, most=MOST_CARDS + len(written))
+        roll = read_roll(path, repositories={repository, ""}, most=most + len(written))
         if roll is None:
             found = list_cards(str(self.path), newest=_NEWEST)
             return found, len(found)
@@ -900,7 +900,10 @@ class Workspace:
         except OSError:
             return []
         at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return self._the_ledger().paths_since(at, below=f"{CARDS}/", most=_NEWEST)
+        try:
+            return self._the_ledger().paths_since(at, below=f"{CARDS}/", most=_NEWEST)
+        except BadSetup:
+            return []  # a damaged ledger is for the next ingest; who wakes is told what the index knows
 
     def _listed(self, path: str) -> Listed | None:
         """A card as a list has it, read from its file."""

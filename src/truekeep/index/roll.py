@@ -11,7 +11,7 @@ import apsw
 from truekeep.index.schema import DAMAGE, Unusable, open_index
 from truekeep.model import CARDS
 
-_CARDS = "FROM files WHERE store = 'cards' AND +path GLOB ?"  # the plus: one scan is faster than the index of paths
+_CARDS = "FROM files WHERE store = 'cards' AND +path GLOB ?"  # the plus: not by the index of all paths
 
 
 class Roll(NamedTuple):

@@ -37,6 +37,7 @@ CREATE TABLE files (
   day TEXT NOT NULL, repository TEXT NOT NULL, title TEXT NOT NULL, origin TEXT NOT NULL
 );
 CREATE INDEX files_day ON files(day);
+CREATE INDEX files_cards ON files(repository, day DESC, path) WHERE store = 'cards';   -- the roll of cards
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY, file_id INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
   digest BLOB NOT NULL, heading TEXT NOT NULL, text TEXT NOT NULL,
