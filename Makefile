@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: all demo test lint bench docs clean
+.PHONY: all demo test harnesses lint bench docs clean
 all: lint test
 
 $(BIN)/python:
@@ -25,6 +25,9 @@ demo: $(VENV)/.ready-run
 
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n auto
+
+harnesses: $(VENV)/.ready-dev  # Claude Code, Codex and OpenClaw themselves, for the tests that use them
+	@$(BIN)/python -m tests.harnesses
 
 lint: $(VENV)/.ready-dev
 	@$(BIN)/ruff check src tests bench

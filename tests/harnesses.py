@@ -1,6 +1,7 @@
 """Harnesses for the tests of connect: the real programs from the package registry, and stand-ins that write as they do.
 
-The real ones go into a cache outside of the repository, once: $TRUEKEEP_TEST_HARNESSES, else the user's cache folder.
+The real ones take 1.6 GB, so `make harnesses` puts them into a cache outside of the repository, once:
+$TRUEKEEP_TEST_HARNESSES, else the user's cache folder. Where they are, the tests use them;
 `TRUEKEEP_TEST_HARNESSES=off` leaves them out.
 """
 
@@ -18,6 +19,7 @@ PACKAGES = ("@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0", "openc
 NODE = "node@26"  # newer than most systems have; OpenClaw wants it
 _CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # read before a test moves HOME
 _CHOSEN = os.environ.get("TRUEKEEP_TEST_HARNESSES", "")
+_IS_ASKED = _CHOSEN not in ("", "off") or __name__ == "__main__"
 FOLDER = Path(_CHOSEN) if _CHOSEN not in ("", "off") else Path(_CACHE) / "truekeep" / "harnesses"
 
 
@@ -31,6 +33,8 @@ def real_programs() -> tuple[Path | None, str]:
     wanted = "\n".join((NODE, *PACKAGES))
     if ready.exists() and ready.read_text() == wanted:
         return programs, ""
+    if not _IS_ASKED:
+        return None, "the real harnesses are not here: `make harnesses` gets them (1.6 GB)"
     if shutil.which("npm") is None:
         return None, "npm is not installed, so the real harnesses cannot be had"
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -170,3 +174,9 @@ def put_stand_ins(folder: Path, *names: str) -> Path:
         program.write_text(f'#!/bin/sh\nSTAND_IN_SOURCE="{source}" exec "{sys.executable}" -S "{script}" "$@"\n')
         program.chmod(0o755)
     return folder
+
+
+if __name__ == "__main__":
+    found, problem = real_programs()
+    print(found or problem)
+    sys.exit(found is None)

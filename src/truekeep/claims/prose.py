@@ -106,7 +106,9 @@ def in_words(line: str, raws: list[Raw]) -> list[Raw]:
         for match in _COMMIT_WORD.finditer(line):
             found.append(Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
         for match in _VERSIONED.finditer(line):
-            is_current = not _UP_TO.match(line, match.end()) and not _SINCE.search(line, 0, match.start())
+            is_current = not _UP_TO.match(line, match.end()) and not _SINCE.search(
+                line, max(0, match.start() - 20), match.start()
+            )
             if match[1].lower() not in _NOT_VERSIONED and is_current:
                 least = ">=" if _OR_NEWER.match(line, match.end()) else ""
                 why = "a name and the least number" if least else "a name and a number"
