@@ -1277,6 +1277,19 @@ class TestThings:
     def test_a_decision_against_something_that_is_there(self, things: Things) -> None:
         assert things.repo.ask("We decided not to use requests.", written=BEFORE).reason != "consistent"
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "The site answers on port 8443; `app.service` runs on port 5300.",
+            "`app.service` runs on port 5300, the site on port 8443.",
+            "Port 8443 is the site's, `app.service` has port 5300.",
+        ],
+    )
+    def test_the_port_of_a_unit_is_not_its_neighbour_s(self, things: Things, text: str) -> None:
+        told = things.repo.told(text, written=BEFORE)
+        assert told["5300"].reason == "unit-says"
+        assert told["8443"].verdict == "confirmed"
+
     @pytest.mark.parametrize(("port", "verdict"), [("5300", "confirmed"), ("5204", "moved")])
     def test_a_port_as_the_unit_file_of_the_repository_says_it(self, things: Things, port: str, verdict: str) -> None:
         told = things.repo.told(f"`app.service` runs on port {port} here", written=BEFORE)

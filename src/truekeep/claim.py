@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 4  # of the extraction: what was kept under another one is found anew
+VERSION = 5  # of the extraction: what was kept under another one is found anew
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
@@ -26,7 +26,7 @@ class Claim(NamedTuple):
     owner: str = ""  # the class or module of a method; the command of a flag; the package of a version
     first: int = 0  # of a line or a range of lines
     last: int = 0
-    near: str = ""  # the symbol that a line is said to hold
+    near: str = ""  # the symbol that a line is said to hold; the unit that is said to have a port
     quote: str = ""  # the code that is quoted beside a line
     is_weak: bool = False  # counts only where the repository knows it
     is_past: bool = False  # said to be gone, or never there: nothing to check

@@ -140,6 +140,8 @@ def placed(raws: list[Raw], line: str, number: int, offset: int, *, past: bool) 
             near = _held_symbol(raw, about, line)
             first = bisect_left(starts, raw.start)
             quote = _quoted_beside(raw, about, line, spans[max(0, first - 3) : first + 3])
+        elif raw.kind == "port":
+            near = _unit_of(raw, about, line)
         yield Claim(
             kind=raw.kind,
             text=line[raw.start : raw.end],
@@ -215,6 +217,23 @@ def _held_symbol(raw: Raw, raws: list[Raw], line: str) -> str:
         rank = 0 if is_before and _JOINS.match(gap) else 2 if is_before else 3 if "," in gap else 1
         found.append((rank, size, f"{other.owner}.{other.name}" if other.owner else other.name))
     return min(found)[2] if found else ""
+
+
+def _unit_of(raw: Raw, raws: list[Raw], line: str) -> str:
+    """The unit that the same sentence gives a port to: a unit has the next port behind it, else the last one before."""
+
+    def is_beside(one: Raw, other: Raw) -> bool:
+        first, second = sorted((one, other))
+        return not _STOP.search(line[first.end : second.start])
+
+    for unit in raws:
+        if unit.kind != "unit" or not is_beside(unit, raw):
+            continue
+        ports = [other for other in raws if other.kind == "port" and is_beside(unit, other)]
+        behind = [other for other in ports if other.start > unit.start]
+        if (behind[0] if behind else ports[-1]) == raw:
+            return unit.name
+    return ""
 
 
 def _quoted_beside(raw: Raw, raws: list[Raw], line: str, spans: list[tuple[int, int]]) -> str:

@@ -51,9 +51,6 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     questions = _spelt(world, questions)
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
-    units: dict[str, list[str]] = defaultdict(list)
-    for question in by_kind["unit"]:
-        units[f"{question.memory}\0{question.claim.line}"].append(question.claim.name)
     _load_history(world, questions)
     questions = _with_places(world, questions)
     by_kind = _by_kind(questions)
@@ -62,7 +59,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     except GitFailed as error:
         found.update({id(item): _unanswered(item, error) for item in by_kind["commit"]})
     found.update(check_units(world, by_kind["unit"]))
-    found.update(check_ports(world, by_kind["port"], units))
+    found.update(check_ports(world, by_kind["port"]))
     found.update(check_containers(world, by_kind["container"]))
     found.update(check_urls(world, by_kind["url"]))
     _prime_paths(world, questions)

@@ -319,7 +319,7 @@ def _then(world: World, question: Question, has: Callable[[Manifest], bool]) -> 
 # The machine.
 
 
-def check_ports(world: World, questions: Sequence[Question], units: dict[str, list[str]]) -> dict[int, Verdict]:
+def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
     """Ports: what listens here now, what the unit or the configuration says, what code names."""
     if not questions:
         return {}
@@ -337,21 +337,21 @@ def check_ports(world: World, questions: Sequence[Question], units: dict[str, li
             for number, line in manifest.ports
             if number == port
         ]
-        named = units.get(f"{question.memory}\0{claim.line}", [])
-        said = [number for unit in named for number in _file_ports(world, unit)]
-        if not said and world.options.system:
-            said = [number for unit in named for number in unit_ports(unit)]
+        unit = claim.near
+        said = _file_ports(world, unit) if unit else []
+        if unit and not said and world.options.system:
+            said = list(unit_ports(unit))
         if said and port not in said:
-            why = f"{named[0]} says {', '.join(map(str, sorted(set(said))))}"
+            why = f"{unit} says {', '.join(map(str, sorted(set(said))))}"
             verdicts[id(question)] = (
                 moved(question, "unit-says", why, str(said[0]))
                 if len(set(said)) == 1
-                else changed(question, "unit-says", why, named[0])
+                else changed(question, "unit-says", why, unit)
             )
             continue
         here = seen.get(port)
         if said:
-            verdicts[id(question)] = confirmed(question, "unit-says", f"{named[0]} says so")
+            verdicts[id(question)] = confirmed(question, "unit-says", f"{unit} says so")
         elif here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "listening", here.what)
         elif configured:
