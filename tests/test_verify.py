@@ -1201,6 +1201,19 @@ class TestThings:
         verdict = things.repo.ask(text, written=BEFORE)
         assert (verdict.commit, verdict.day) == (things.repo.commits[things.changing], "2026-03-05")
 
+    def test_whoever_touched_a_manifest_last_is_not_blamed(self, tmp_path: Path) -> None:
+        history = History()
+        history.commit(
+            "2026-01-05", {"Makefile": "old-target:\n\techo\n", "requirements.txt": "left-pad==1.0\nflask==3.0\n"}
+        )
+        taking = history.commit("2026-03-05", {"Makefile": "lint:\n\techo\n", "requirements.txt": "flask==3.0\n"})
+        history.commit("2026-04-05", {"Makefile": "lint:\n\tls\n", "requirements.txt": "flask==3.1\n"})
+        repo = history.write(tmp_path / "blame")
+        for text in ("`make old-target`", "The `left-pad` package", "We chose left-pad."):
+            verdict = repo.ask(text, written=BEFORE)
+            assert (verdict.verdict, verdict.commit) == ("gone", repo.commits[taking])
+            assert "taken out in" in verdict.why
+
     @pytest.mark.parametrize("text", ["The `left-pad` package", "`make old-target`", "`npm run old`"])
     def test_without_a_date(self, things: Things, text: str) -> None:
         assert word(things.repo.ask(text)) == ("gone", "removed")

@@ -66,6 +66,7 @@ class Past:
         self._sought = Sought(())
         self._files: dict[str, PastTree] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
+        self._touched_since: dict[str, int] = {}  # how far back that goes, by path
         self._added: dict[str, list[str]] = {}
         self._renamed: dict[str, dict[str, str]] = {}
         self.problem = ""  # why history could not be read, for people
@@ -455,11 +456,12 @@ class Past:
 
     def touches(self, paths: Iterable[str], since: int) -> None:
         """Read, in one walk, which commits changed these files since a time, and which blobs each had before."""
-        missing = [path for path in dict.fromkeys(paths) if path not in self._touches]
+        missing = [path for path in dict.fromkeys(paths) if self._touched_since.get(path, since + 1) > since]
         for first in range(0, len(missing), 400):
             self._check_time()
             some = missing[first : first + 400]
             self._touches.update({path: [] for path in some})
+            self._touched_since.update(dict.fromkeys(some, since))
             try:
                 raw = self.git.run(
                     "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--raw",
@@ -519,24 +521,12 @@ class Past:
 
         if now is not None and has(now):
             return None
-        touches = self._touches[path][:_STEPS]
-
-        def had(at: int) -> bool:
-            data = self._blob(touches[at][1])
-            return data is not None and has(data)
-
-        # In steps that grow, then halving the last one: a file may have been touched a thousand times since.
-        without, step = -1, 1
-        while (at := min(without + step, len(touches) - 1)) > without:
-            if had(at):
-                break
-            without, step = at, step * 2
-        else:
-            return None
-        while at - without > 1:
-            middle = (without + at) // 2
-            at, without = (middle, without) if had(middle) else (at, middle)
-        return touches[at][0]
+        # One after the other: a word may have come and gone more than once, so there is nothing to halve.
+        for commit, before in self._touches[path][:_STEPS]:
+            data = self._blob(before)
+            if data is not None and has(data):
+                return commit
+        return None
 
     def _blob(self, name: str) -> bytes | None:
         return next(iter(list(self.git.blobs([name], limit=LARGEST))), ("", None))[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from truekeep.repo import GitFailed
 from truekeep.verify.manifests import Manifest, Package, runtime_package, same_package, satisfies
@@ -115,19 +116,12 @@ def check_package(world: World, question: Question) -> Verdict | None:
     if best is not None:
         path, package = best
         return confirmed(question, "listed", f"{package.name} {_version(package)}".rstrip(), f"{path}:{package.line}")
-    before = _then(world, question, _lists(claim.name))
-    if before is not None and _is_unread(world, before[0]):
-        return unverifiable(question, "unreadable", f"{before[0]} listed it, and cannot be read now")
+    before = _then(world, question, claim.name, _lists(claim.name))
+    if before is not None and _is_unread(world, before.path):
+        return unverifiable(question, "unreadable", f"{before.path} listed it, and cannot be read now")
     if before is not None:
-        path, commit, day = before
-        return gone(
-            question,
-            "removed",
-            f"{path} listed it when this was written; nothing lists it now",
-            place=path,
-            commit=commit,
-            day=day,
-        )
+        why = f"{before.path} listed it when this was written; nothing lists it now{before.since}"
+        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
     if claim.is_weak:
         return None
     return unverifiable(question, "not-listed", "no manifest or lock file lists it")
@@ -237,21 +231,15 @@ def check_script(world: World, question: Question) -> Verdict | None:
             has_tool = True
             if script.name == claim.name:
                 return confirmed(question, "listed", f"in {path}", f"{path}:{script.line}")
+    wanted = (tool, claim.name)
     before = _then(
-        world, question, lambda manifest: any((item.tool, item.name) == (tool, claim.name) for item in manifest.scripts)
+        world, question, claim.name, lambda manifest: any((item.tool, item.name) == wanted for item in manifest.scripts)
     )
-    if before is not None and _is_unread(world, before[0]):
-        return unverifiable(question, "unreadable", f"{before[0]} had it, and cannot be read now")
+    if before is not None and _is_unread(world, before.path):
+        return unverifiable(question, "unreadable", f"{before.path} had it, and cannot be read now")
     if before is not None:
-        path, commit, day = before
-        return gone(
-            question,
-            "removed",
-            f"{path} had it when this was written; nothing has it now",
-            place=path,
-            commit=commit,
-            day=day,
-        )
+        why = f"{before.path} had it when this was written; nothing has it now{before.since}"
+        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
     if tool == "npm" and claim.owner != "npm":
         return None  # `yarn thing` may run any program
     if not has_tool:
@@ -303,16 +291,28 @@ def _best(found: list[tuple[str, Package]]) -> tuple[str, Package] | None:
     return min(found, key=lambda item: (not item[1].is_direct, item[1].is_locked, item[0].count("/")), default=None)
 
 
-def _then(world: World, question: Question, has: Callable[[Manifest], bool]) -> tuple[str, str, str] | None:
-    """The manifest that had something when the memory was written, and the commit that changed it last."""
+class _Lost(NamedTuple):
+    """The manifest that had something when the memory was written, and the commit that took it out, if known."""
+
+    path: str
+    commit: str = ""
+    day: str = ""
+
+    @property
+    def since(self) -> str:
+        return f", taken out in {self.commit[:10]} on {self.day}" if self.commit else ""
+
+
+def _then(world: World, question: Question, word: str, has: Callable[[Manifest], bool]) -> _Lost | None:
+    """Where something was listed when the memory was written; `word` is what it is written as there."""
     at = question.written_at
     commit = world.past.commit_at(at) if at is not None else None
     commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()
     for commit in commits:
         for path, manifest in world.manifests_at(commit.id):
             if has(manifest):
-                touched = world.past.last_touch(path)
-                return path, touched.id if touched else "", touched.day if touched else ""
+                taker = world.past.deleting(word, path, commit.at) if world.options.deleting else None
+                return _Lost(path, taker.id, taker.day) if taker is not None else _Lost(path)
     return None
 
 
@@ -387,14 +387,13 @@ def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Ver
             ):
                 return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
     port = int(name)
-    before = _then(world, question, lambda manifest: any(number == port for number, _ in manifest.ports))
-    if before is not None and not _is_unread(world, before[0]):
-        path, commit, day = before
+    before = _then(world, question, name, lambda manifest: any(number == port for number, _ in manifest.ports))
+    if before is not None and not _is_unread(world, before.path):
+        path = before.path
         now = sorted({number for number, _ in world.manifests[path].ports}) if path in world.manifests else []
         instead = f"; it names {', '.join(map(str, now[:5]))} now" if now else ""
-        what = f"{path} named it when this was written, and no configuration does now{instead}"
-        cites = tuple(str(number) for number in now[:5])
-        return gone(question, "reconfigured", what, candidates=cites, place=path, commit=commit, day=day)
+        what = f"{path} named it when this was written, and no configuration does now{before.since}{instead}"
+        return gone(question, "reconfigured", what, place=path, commit=before.commit, day=before.day)
     return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
 
 
@@ -544,19 +543,12 @@ def check_decision(world: World, question: Question) -> Verdict:
                 f"{path} lists {package.name}; that agrees, and proves nothing",
                 place=f"{path}:{package.line}",
             )
-        before = _then(world, question, _lists(name))
-        if before is not None and _is_unread(world, before[0]):
-            return unverifiable(question, "unreadable", f"{before[0]} cannot be read now")
+        before = _then(world, question, name, _lists(name))
+        if before is not None and _is_unread(world, before.path):
+            return unverifiable(question, "unreadable", f"{before.path} cannot be read now")
         if before is not None and not listed:
-            path, commit, day = before
-            return gone(
-                question,
-                "contradicted",
-                f"{name} was listed in {path} when this was written and is not any more",
-                place=path,
-                commit=commit,
-                day=day,
-            )
+            why = f"{name} was listed in {before.path} when this was written and is not any more{before.since}"
+            return gone(question, "contradicted", why, place=before.path, commit=before.commit, day=before.day)
         if against and not listed:
             _, found = against[0]
             path, package = found[0]
