@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from truekeep.errors import BadSetup
-from truekeep.model import RULES, Policy
+from truekeep.model import RULES, WRITERS, Policy
 
-WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 _INBOX = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
 _MOST = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
 _WRITER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")

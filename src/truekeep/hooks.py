@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep import closeout
-from truekeep.model import BEGIN_MARK, END_MARK
+from truekeep.model import BEGIN_MARK, END_MARK, WORKSPACE, WRITERS
 
 if TYPE_CHECKING:
     from truekeep.workspace import Workspace
 
 MOST_INPUT = 8 << 20
 RESERVE_FLOOR, SOFT_THRESHOLD = 20_000, 4_000  # tokens: when memory is to be saved before a compaction
-_INBOXES = (".claude/memory-handoffs", ".codex/memory-handoffs")
 _LOG = "hooks.log"
 
 
@@ -349,18 +348,18 @@ def _look(call: Call) -> closeout.Record:
     """What this session did until now. Its handoffs may be in the repository's inboxes, or in the workspace's."""
     record = _record(call)
     roots = (record.root, _chosen(call.workspace)) if record.root else (_chosen(call.workspace),)
-    return closeout.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in _INBOXES])
+    return closeout.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in WRITERS.values()])
 
 
 def _chosen(workspace: str) -> str:
-    return workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser("~/.openclaw/workspace")
+    return workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser(WORKSPACE)
 
 
 def _open(call: Call) -> Workspace | None:
     """The workspace, if there is one on this machine."""
-    from truekeep.workspace import Workspace, default_path
+    from truekeep.workspace import Workspace
 
-    path = Path(call.workspace) if call.workspace else default_path()
+    path = Path(_chosen(call.workspace))
     return Workspace.open(path) if (path / ".truekeep").is_dir() else None
 
 

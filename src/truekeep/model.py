@@ -21,6 +21,8 @@ splice          one change of bytes in one file: at an offset, these bytes becam
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Policy = Literal["promote", "review", "refuse"]
@@ -29,6 +31,8 @@ Policy = Literal["promote", "review", "refuse"]
 Outcome = Literal["promoted", "routed", "already", "review", "refused"]
 """How a handoff ended. Its file is in processed/ afterwards, or still in the inbox if it could not be moved."""
 
+WORKSPACE = "~/.openclaw/workspace"  # where nothing else is said
+WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 INDEX = "MEMORY.md"

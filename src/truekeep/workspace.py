@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotCanonical, NotFound, StorageFailed
-from truekeep.model import Filed, Report
+from truekeep.model import WORKSPACE, Filed, Report
 from truekeep.state import STATE, Host, State
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _PATIENCE = 10.0  # seconds that a session waits for another one to finish writi
 
 
 def default_path() -> Path:
-    return _expanded(Path(os.environ.get("TRUEKEEP_WORKSPACE") or "~/.openclaw/workspace"))
+    return _expanded(Path(os.environ.get("TRUEKEEP_WORKSPACE") or WORKSPACE))
 
 
 def _expanded(path: Path) -> Path:

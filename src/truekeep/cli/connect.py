@@ -185,7 +185,7 @@ def _root(repo: str | None, *, is_user: bool, is_project: bool) -> Path | None:
 
 def _memory(ctx: click.Context, workspace: str | None) -> tuple[Mapping[str, str], Path | None, Workspace | None]:
     """The writers and the cards of this machine's workspace; the usual writers where there is none."""
-    from truekeep.config import WRITERS
+    from truekeep.model import WRITERS
     from truekeep.state import STATE
     from truekeep.workspace import default_path
 

@@ -167,7 +167,7 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
 
 
 def _default_writers() -> Mapping[str, str]:
-    from truekeep.config import WRITERS
+    from truekeep.model import WRITERS
 
     return WRITERS
 

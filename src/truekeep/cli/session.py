@@ -113,8 +113,8 @@ def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: s
         return opened.checkpoint(asked, root=root, writer=writer)
     from datetime import datetime
 
-    from truekeep.config import WRITERS
     from truekeep.errors import BadSetup
+    from truekeep.model import WRITERS
     from truekeep.session import Left, clean, leave_handoffs
 
     if root is None:
