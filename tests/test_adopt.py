@@ -533,3 +533,21 @@ def test_sessions_are_not_notes(home: Home) -> None:
     write_session(home.project / "x.jsonl", dialogue("claude", "hello"))
     assert home.adopt() == []
     assert home.skipped == []
+
+
+def test_a_machine_without_a_workspace_leaves_them_in_its_repositories(own_home: Path, tmp_path: Path) -> None:
+    repo = git_repo(tmp_path / "shop", remote="https://github.com/acme/shop.git")
+    project = own_home / ".claude" / "projects" / encoded(repo)
+    write_session(project / "5e551011.jsonl", lines_of(claude("user", "x", cwd=str(repo))))
+    for name, kind in (("slow", "project"), ("likes-tabs", "user")):
+        path = project / "memory" / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(a_note(name, f"What is said of {name}.", kind=kind))
+    away = json.loads(run_cli("adopt", "claude", "--dry-run", "--json", cwd=tmp_path).stdout)
+    assert [item["outcome"] for item in away["notes"]] == ["left"]
+    assert "no workspace here" in away["skipped"][0]["why"]
+    done = json.loads(run_cli("adopt", "claude", "--json", cwd=repo).stdout)
+    assert [item["outcome"] for item in done["notes"]] == ["left", "left"]
+    assert len(list((repo / CLAUDE).glob("*.md"))) == 2
+    again = json.loads(run_cli("adopt", "claude", "--json", cwd=repo).stdout)
+    assert [item["outcome"] for item in again["notes"]] == ["unchanged", "unchanged"]

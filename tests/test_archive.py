@@ -41,7 +41,7 @@ from tests.sessions import (
     write_session,
 )
 from tests.test_transcript import a_token, claude, codex, lines_of, openclaw, said
-from truekeep.errors import BadInput, Busy, NotCanonical, NotFound, StorageFailed
+from truekeep.errors import BadInput, Busy, NotFound, StorageFailed
 from truekeep.model import BEGIN_MARK, END_MARK
 from truekeep.transcript import HARNESSES, Listener, Turn, read_lines
 from truekeep.transcripts import sync as syncing
@@ -76,7 +76,7 @@ def test_golden_sessions(case: str, place: Place, own_home: Path) -> None:
         write_session(place_of(own_home, harness), [(folder / "session.jsonl").read_bytes()])
     sync(place)
     with place.open() as workspace:
-        told = workspace.transcript(ONE)
+        told = workspace.archive().conversation(ONE)
     kept = told.kept
     found = {
         "cwd": kept.cwd,
@@ -707,13 +707,26 @@ def test_two_at_once(place: Place, own_home: Path) -> None:
     assert len(held(place)) == 30
 
 
-def test_only_the_canonical_host_keeps_transcripts(
+def test_another_machine_keeps_its_sessions_in_its_own_archive(
     place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    write_session(place_of(own_home, "claude"), dialogue("claude", "said elsewhere"))
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another")
-    with pytest.raises(NotCanonical):
-        sync(place)
-    assert not archive_file(place).exists()
+    before = tree(place.workspace)
+    assert sync(place).turns == 1
+    assert tree(place.workspace) == before
+    with place.open() as workspace, workspace.archive() as archive:
+        assert [kept.title for kept in archive.sessions()] == ["said elsewhere"]
+    assert (own_home / ".local/state/truekeep/transcripts/archive.sqlite").exists()
+
+
+def test_a_machine_without_a_workspace_keeps_its_sessions(own_home: Path, tmp_path: Path) -> None:
+    original = write_session(place_of(own_home, "claude"), dialogue("claude", "said on a producer", "and answered"))
+    done = run_cli("transcripts", "sync", cwd=tmp_path)
+    assert (done.returncode, "kept 1 session" in done.stdout) == (0, True), done
+    original.unlink()
+    assert "said on a producer" in run_cli("transcripts", "list", cwd=tmp_path).stdout
+    assert "and answered" in run_cli("transcripts", "show", ONE, cwd=tmp_path).stdout
 
 
 def test_a_damaged_archive_is_set_aside_and_made_again(place: Place, own_home: Path) -> None:
@@ -721,7 +734,7 @@ def test_a_damaged_archive_is_set_aside_and_made_again(place: Place, own_home: P
     sync(place)
     archive_file(place).write_bytes(b"no database" * 1000)
     with place.open() as workspace:
-        assert workspace.transcripts() == []
+        assert workspace.archive().sessions() == []
     done = sync(place)
     assert any("damaged" in note for note in done.notes)
     assert held(place) == {ONE: ["still there"]}
@@ -975,13 +988,13 @@ def test_turns_that_are_none(some: Place, turns: str) -> None:
 
 def test_a_name_that_means_several(some: Place) -> None:
     with some.open() as workspace, pytest.raises(BadInput) as caught:
-        workspace.transcript("5e55")
+        workspace.archive().conversation("5e55")
     assert ONE in caught.value.hint
     assert "Water the plants" in caught.value.hint
     assert cli(some, "transcripts", "show", "5e55")["error"]["sessions"] == [ONE, "5e55ffff-1"]
     for name in ("nobody", "", "%", "transcripts/claude/none.jsonl"):
         with some.open() as workspace, pytest.raises(NotFound):
-            workspace.transcript(name)
+            workspace.archive().conversation(name)
 
 
 def test_without_an_archive(place: Place) -> None:

@@ -143,11 +143,17 @@ def test_rules_that_are_not_repeated_still_hold(place: Place) -> None:
     assert told["Scope Rules"] == "only src/"
     assert told["Dev Model"] == "small commits"
     assert told["Last Action"] == "Another thing"
-    assert told["System State"] == "Nothing was said."
+    assert told["System State"] == f"(said {NOW.astimezone():%Y-%m-%d %H:%M}, claude, app)\n\ngreen"
+    assert told["Next Actions"].endswith("\n\n- measure\n- deploy")
+    leave(place, {"next_actions": "none"})
+    told = sections_of(read(place, "HANDOVER.md"))
+    assert told["Next Actions"] == "none"
+    assert told["System State"].count("(said ") == 1
     with place.open() as workspace:
         entries = [entry for entry, _ in workspace.history("HANDOVER.md")]
-        assert [entry.verb for entry in entries] == ["checkpoint", "checkpoint"]
-        workspace.undo(entries[0].id)
+        assert [entry.verb for entry in entries] == ["checkpoint"] * 3
+        for entry in entries[:2]:
+            workspace.undo(entry.id)
     assert sections_of(read(place, "HANDOVER.md"))["Last Action"] == "Split the parser"
 
 

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["hook"]:
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
         from truekeep.hooks import main as hook
 
         status = hook(sys.argv[2:])

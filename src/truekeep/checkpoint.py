@@ -33,6 +33,7 @@ _ALIASES = {
     "configuration changes": "changes", "configuration": "changes", "config changes": "changes", "changes": "changes",
     "project status": "project", "project": "project", "status": "project",
 }  # fmt: skip
+_KEPT = re.compile(r"\(said \d{4}-\d{2}-\d{2} \d{2}:\d{2}.*\)$", re.MULTILINE)  # above what was not said again
 _SUBAGENT = re.compile(r"sub-?agents?:? +(.+)\Z", re.IGNORECASE)
 _PROJECT = re.compile(r"project:? +(.+)\Z", re.IGNORECASE)
 
@@ -278,13 +279,16 @@ def plan_project(name: str, status: str, read: Callable[[str], str | None], *, n
 
 
 def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> str:
-    """The whole handover. Rules that were not repeated still hold."""
+    """The whole handover. Rules that were not repeated still hold; what else was not, stays with its day."""
     parts = [f"# Handover\n\n{now:%Y-%m-%d %H:%M}{_by(by)}\n"]
     old = sections_of(before)
+    stamp = re.search(r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}.*$", before.replace("\r\n", "\n"), re.MULTILINE)
     for part in HANDOVER_PARTS:
         text = getattr(checkpoint, _ALIASES[part.casefold()])
-        if not text and part in LASTING:
-            text = old.get(part, "").replace(UNSAID, "")
+        if not text:
+            text = old.get(part, "").replace(UNSAID, "").strip()
+            is_dated = part in LASTING or _KEPT.match(text) is not None
+            text = f"(said {stamp[0]})\n\n{text}" if text and stamp and not is_dated else text
         parts.append(f"## {part}\n\n{_within(text) if text else UNSAID}\n")
     return "\n".join(parts)
 

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from truekeep.host import own_state
+
 KEPT_DAYS = 120
 ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
 _DATED = re.compile(r"\d{4}-\d\d-\d\d-")
@@ -55,8 +57,7 @@ class Record(NamedTuple):
 
 
 def folder() -> str:
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "truekeep", "sessions")
+    return os.path.join(own_state(), "sessions")
 
 
 def _path(harness: str, session_id: str) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep import closeout
+from truekeep.host import machine_name, own_state
 from truekeep.model import BEGIN_MARK, END_MARK, WORKSPACE, WRITERS
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _note(workspace: str, line: str) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     state = os.path.join(_chosen(workspace), ".truekeep")
     if not os.path.isdir(state):
-        state = os.path.dirname(closeout.folder())
+        state = own_state()
     from truekeep.state import append_line
 
     append_line(os.path.join(state, "logs"), _LOG, f"{stamp} {' '.join(line.split())[:400]}")
@@ -300,6 +301,9 @@ def _later(call: Call) -> str:
     workspace = _open(call)
     closeout.prune_records(time.time())
     if workspace is None:
+        from truekeep import producer
+
+        producer.sync_transcripts(force=False)
         return ""
     with workspace:
         for what, step in (
@@ -324,7 +328,6 @@ def _record(call: Call) -> closeout.Record:
     known = closeout.read_record(call.harness, call.session_id)
     if known is not None:
         return known
-    from truekeep.host import machine_name
     from truekeep.repo import find_top, repository_name
 
     top = find_top(Path(call.cwd)) if os.path.isdir(call.cwd) else None

@@ -21,6 +21,12 @@ class Machine(NamedTuple):
     name: str
 
 
+def own_state() -> str:
+    """The folder for what belongs to this machine and its user, and to no workspace."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(state, "truekeep")
+
+
 def machine_name() -> str:
     return os.uname().nodename or "unnamed"
 
@@ -61,7 +67,7 @@ def _mac_id() -> str:
 
 def _own_id() -> str:
     """A system without an id gets one that truekeep keeps in the user's state folder, outside any workspace."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "truekeep"
+    state = Path(own_state())
     path = state / "machine-id"
     try:
         return path.read_text(encoding="ascii").strip()

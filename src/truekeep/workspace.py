@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.session import Left, Listed
-    from truekeep.transcripts.archive import Conversation
-    from truekeep.transcripts.store import Kept
+    from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
     from truekeep.vault import Vault
@@ -987,57 +986,20 @@ class Workspace:
 
     # Transcripts.
 
+    def archive(self) -> Archive:
+        """The archive of sessions: this workspace's on its canonical host, elsewhere the machine's own."""
+        from truekeep.host import own_state
+        from truekeep.transcripts.archive import Archive
+
+        is_here = self.state.host().id == self.machine.id
+        return Archive(str(self.path / STATE) if is_here else own_state())
+
     def sync_transcripts(self, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Synced:
         """Keep what was said in the harnesses' sessions, before they delete it. `force`: expire even most of it."""
-        from functools import cache
-
-        from truekeep.repo import find_top, repository_name
-        from truekeep.transcripts.archive import Archive
-        from truekeep.transcripts.sync import Where
-
-        @cache
-        def name_repository(cwd: str) -> str:
-            folder = Path(cwd)
-            top = find_top(folder) if folder.is_absolute() and folder.is_dir() else None
-            return repository_name(top) if top is not None else folder.name
-
-        self.state.check_host(self.machine, "keep transcripts")
-        where = Where(
-            home=Path(os.environ.get("HOME") or os.path.expanduser("~")),
-            environ=os.environ,
-            machine=self.machine.name,
-            now=self._now(),
-            keep_days=self.config.transcripts.keep_days,
-            name_repository=name_repository,
+        days = self.config.transcripts.keep_days
+        return self.archive().sync_here(
+            machine=self.machine.name, now=self._now(), keep_days=days, force=force, tell=tell
         )
-        return Archive(str(self.path / STATE)).sync(where, force=force, tell=tell)
-
-    def transcripts(self, *, harness: str = "", repository: str = "", since: date | None = None) -> list[Kept]:
-        """The sessions in the archive, the latest first. A repository is named in full, by its last part, or a path."""
-        from truekeep.transcripts.archive import Archive
-
-        archive = Archive(str(self.path / STATE))
-        wanted = repository.rstrip("/").removesuffix(".git").casefold()
-        try:
-            return [
-                kept
-                for kept in archive.sessions()
-                if (not harness or kept.harness == harness)
-                and (not wanted or _is_about(kept, wanted))
-                and (since is None or kept.moment.astimezone().date() >= since)
-            ]
-        finally:
-            archive.close()
-
-    def transcript(self, wanted: str) -> Conversation:
-        """A session of the archive, as conversation."""
-        from truekeep.transcripts.archive import Archive
-
-        archive = Archive(str(self.path / STATE))
-        try:
-            return archive.conversation(wanted)
-        finally:
-            archive.close()
 
     # Status.
 
@@ -1070,29 +1032,20 @@ class Workspace:
         self, harness: str, *, given: Path | None = None, repository: Path | None = None, dry_run: bool = False
     ) -> tuple[list[Adopted], list[SkippedNote]]:
         """Leave handoffs for what a harness remembers on its own and is new, each in its repository's inbox."""
-        from truekeep.adopt import claude, codex
-        from truekeep.adopt.leave import adopt
-        from truekeep.adopt.note import Place
+        from truekeep.adopt.leave import Desk, bring
         from truekeep.model import CARDS
-        from truekeep.repo import find_top
 
-        find = {"claude": claude.find_claude, "codex": codex.find_codex}.get(harness)
-        if find is None:
-            raise BadInput(f"nothing can be adopted from {harness!r}", hint="claude or codex")
-        home = Path(os.environ.get("HOME") or os.path.expanduser("~"))
-        place = Place(home, os.environ, self._checkout_folders(), self._now())
-        root = find_top(repository.absolute()) or repository.absolute() if repository is not None else None
-        found = find(place, given=given.absolute() if given is not None else None, repo=root)
-        done = adopt(
-            found.notes,
+        desk = Desk(
             home=self.path,
             writers=self.config.writers,
             judge=self.lint,
             has_card=lambda name: (self.path / CARDS / name).is_file(),
             memory_path=self.path / STATE / f"adopted-{self.machine.id[:8]}.json",
-            dry_run=dry_run,
         )
-        return done, found.skipped
+        folders = self._checkout_folders()
+        return bring(
+            harness, desk, folders=folders, now=self._now(), given=given, repository=repository, dry_run=dry_run
+        )
 
     def today(self) -> date:
         return self._now().date()
@@ -1131,12 +1084,6 @@ class Workspace:
                 is_card = "/" not in inside and (self.path / card).is_file() and not (self.path / inside).exists()
                 return card if is_card else inside
         raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
-
-
-def _is_about(kept: Kept, repository: str) -> bool:
-    """Whether a session was held in a repository, or below a folder."""
-    name, cwd = kept.repository.casefold(), kept.cwd.casefold()
-    return repository == name or name.endswith(f"/{repository}") or f"{cwd}/".startswith(f"{repository}/")
 
 
 def _person() -> str:

@@ -13,11 +13,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep import disk
-from truekeep.adopt.note import Note
+from truekeep.adopt.note import Note, Place, Skipped
+from truekeep.errors import BadInput
 from truekeep.handoff import compose_handoff, handoff_name, slugify
 from truekeep.inbox import PROCESSED, Inbox, deliver
 
@@ -67,18 +69,45 @@ class _Letter(NamedTuple):
     brought: Brought
 
 
-def adopt(
-    notes: Sequence[Note],
+class Desk(NamedTuple):
+    """Where notes are judged and left."""
+
+    home: Path | None  # the root for what has no repository; None: there is nowhere to leave that
+    writers: Mapping[str, str]
+    judge: Judge
+    has_card: Callable[[str], bool]
+    memory_path: Path  # what was brought
+
+
+def bring(
+    harness: str,
+    desk: Desk,
     *,
-    home: Path,
-    writers: Mapping[str, str],
-    judge: Judge,
-    has_card: Callable[[str], bool],
-    memory_path: Path,
+    folders: Sequence[Path],
+    now: datetime,
+    given: Path | None = None,
+    repository: Path | None = None,
     dry_run: bool = False,
-) -> list[Adopted]:
-    """Leave a handoff for each note that is new or says something else. `home`: the root for what has no repository."""
-    memory = read_memory(memory_path)
+) -> tuple[list[Adopted], list[Skipped]]:
+    """Leave handoffs for what a harness remembers of its own and is new. `folders`: repositories that are known."""
+    from truekeep.adopt import claude, codex
+    from truekeep.repo import find_top
+
+    find = {"claude": claude.find_claude, "codex": codex.find_codex}.get(harness)
+    if find is None:
+        raise BadInput(f"nothing can be adopted from {harness!r}", hint="claude or codex")
+    place = Place(Path(os.environ.get("HOME") or os.path.expanduser("~")), os.environ, folders, now)
+    root = find_top(repository.absolute()) or repository.absolute() if repository is not None else None
+    found = find(place, given=given.absolute() if given is not None else None, repo=root)
+    homeless = [note for note in found.notes if note.root is None and desk.home is None]
+    why = "it is about no repository, and there is no workspace here; run this in a repository, whose inbox then has it"
+    skipped = [*found.skipped, *(Skipped(note.shown, why) for note in homeless)]
+    return adopt([note for note in found.notes if note not in homeless], desk, dry_run=dry_run), skipped
+
+
+def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[Adopted]:
+    """Leave a handoff for each note that is new or says something else."""
+    memory = read_memory(desk.memory_path)
     results: list[Adopted] = []
     letters: list[_Letter] = []
     taken: set[str] = set()
@@ -87,14 +116,16 @@ def adopt(
         if before is not None and before.digest == note.digest:
             results.append(_adopted(note, "unchanged", target=before.card))
             continue
-        inbox = Inbox(root=note.root or home, folder=writers[note.harness], writer=note.harness)
-        letter = _compose(note, inbox, before, has_card, taken)
+        root = note.root or desk.home
+        assert root is not None, note.shown
+        inbox = Inbox(root=root, folder=desk.writers[note.harness], writer=note.harness)
+        letter = _compose(note, inbox, before, desk.has_card, taken)
         if letter is None:
             what = "only lines were taken out; what is appended to USER.md is taken out by hand"
             results.append(_adopted(note, "unchanged", target="USER.md", why=what))
             continue
         letters.append(letter)
-    filings = judge([(letter.raw, letter.name, letter.inbox.root) for letter in letters])
+    filings = desk.judge([(letter.raw, letter.name, letter.inbox.root) for letter in letters])
     try:
         for letter, filing in zip(letters, filings, strict=True):
             done = _leave(letter, filing, dry_run=dry_run)
@@ -103,7 +134,7 @@ def adopt(
                 memory[letter.note.key] = letter.brought._replace(handoff=done.handoff)
     finally:
         if not dry_run and letters:
-            write_memory(memory_path, memory)
+            write_memory(desk.memory_path, memory)
     return results
 
 

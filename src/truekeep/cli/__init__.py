@@ -44,6 +44,7 @@ COMMANDS = {
     "index": ("search", "Bring the search index up to date."),
     "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
     "adopt": ("adopt", "Take in what a harness remembers on its own."),
+    "hook": ("hook", "Answer a harness; connect sets it up."),
     "mcp": ("mcp", "Serve memory to agents over MCP."),
     "card": ("card", "Look at the cards."),
     "status": ("status", "What waits, and how often sessions leave what they learned."),

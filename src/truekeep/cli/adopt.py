@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.hidden import printable
 
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
@@ -33,20 +33,24 @@ def adopt(
     """Take in what a harness remembers on its own.
 
     Each note of Claude Code's or Codex's own memory becomes a handoff in the inbox of its repository, with where it
-    came from; what is about the user goes to the workspace's own inbox. Ingest then judges it like any other. Notes are
-    not changed, and come again only when they say something else.
+    came from; what is about the user goes to the workspace's own inbox, and on a machine without a workspace to that of
+    the repository you are in. Ingest then judges it like any other. Notes are not changed, and come again only when
+    they say something else.
 
     Example: truekeep adopt claude --dry-run
     """
-    opened = open_workspace(ctx, workspace)
-    done, skipped = opened.adopt(
+    from truekeep import producer
+    from truekeep.cli.handoff import workspace_if_any
+
+    opened = workspace_if_any(ctx, workspace)
+    done, skipped = (opened.adopt if opened is not None else producer.adopt)(
         harness,
         given=Path(given).expanduser() if given else None,
         repository=Path(repository).expanduser() if repository else None,
         dry_run=dry_run,
     )
     unseen = sorted({item.repository for item in done if item.handoff and item.repository})
-    unseen = [root for root in unseen if not opened.looks_into(Path(root))]
+    unseen = [root for root in unseen if opened is not None and not opened.looks_into(Path(root))]
     if as_json:
         print_json(
             "adopt",
@@ -73,5 +77,6 @@ def adopt(
     told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
     click.echo(f"{len(done)} notes: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
     for root in unseen:
-        what = f"ingest does not look into {root}; add it to `repositories` in {opened.path}/.truekeep/config.toml"
+        where = opened.path if opened is not None else ""
+        what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"
         click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)

@@ -78,17 +78,9 @@ def _judge(opened: Workspace | None, letters: Sequence[tuple[bytes, str, Path | 
     """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
     if opened is not None:
         return opened.lint(letters)
-    from truekeep.config import Config
-    from truekeep.filing import Candidate, EmptyShelf, plan_filing
+    from truekeep import producer
 
-    limit = Config().limits.handoff_bytes
-    today = datetime.now().astimezone().date()
-    filings = []
-    for raw, name, _ in letters:
-        known = raw if len(raw) <= limit else None
-        candidate = Candidate(raw=known, name=name, size=len(raw), repository="", writer="lint")
-        filings.append(plan_filing(candidate, EmptyShelf(), Config(), today=today))
-    return filings
+    return producer.judge(letters)
 
 
 @handoff.command()

@@ -111,21 +111,15 @@ def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: s
     opened = workspace_if_any(ctx, workspace)
     if opened is not None:
         return opened.checkpoint(asked, root=root, writer=writer)
-    from datetime import datetime
-
+    from truekeep import producer
     from truekeep.errors import BadSetup
-    from truekeep.model import WRITERS
-    from truekeep.session import Left, clean, leave_handoffs
 
     if root is None:
         raise BadSetup(
             "there is no workspace on this machine, and this is no repository",
             hint="run it in a repository, or name one",
         )
-    safe, notes = clean(asked)
-    by = ", ".join(part for part in (writer, root.name) if part)
-    left = leave_handoffs(safe, root, writer=writer, writers=WRITERS, now=datetime.now().astimezone(), by=by)
-    return Left((), tuple(left), tuple(notes))
+    return producer.leave(asked, root, writer)
 
 
 def _stdin() -> str:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.ages import parse_since
-from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.cli.show import json_option, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
     from truekeep.transcript import Turn
-    from truekeep.transcripts.archive import Conversation
+    from truekeep.transcripts.archive import Archive, Conversation
     from truekeep.transcripts.store import Kept
     from truekeep.transcripts.sync import Synced
 
@@ -46,15 +46,30 @@ def transcripts() -> None:
 def sync(ctx: click.Context, force: bool, as_json: bool, workspace: str | None) -> None:
     """Take in what is new in the harnesses' sessions.
 
-    Reads only what was added since the last time; nothing of the harnesses is changed. Made for timers and hooks.
+    Reads only what was added since the last time; nothing of the harnesses is changed. Made for timers and hooks. On a
+    machine that is not the canonical host, the archive is the machine's own.
 
     Example: truekeep transcripts sync
     """
-    done = open_workspace(ctx, workspace).sync_transcripts(force=force, tell=_progress(as_json))
+    from truekeep import producer
+    from truekeep.cli.handoff import workspace_if_any
+
+    opened = workspace_if_any(ctx, workspace)
+    sync_ = opened.sync_transcripts if opened is not None else producer.sync_transcripts
+    done = sync_(force=force, tell=_progress(as_json))
     if as_json:
         print_json("transcripts-sync", done._asdict())
         return
     _show_synced(done)
+
+
+def _archive(ctx: click.Context, workspace: str | None) -> Archive:
+    """The workspace's archive; on a machine that only produces, its own."""
+    from truekeep import producer
+    from truekeep.cli.handoff import workspace_if_any
+
+    opened = workspace_if_any(ctx, workspace)
+    return opened.archive() if opened is not None else producer.archive()
 
 
 def _show_synced(done: Synced) -> None:
@@ -96,10 +111,9 @@ def list_(
 
     Example: truekeep transcripts list --repo shop --since 8w
     """
-    opened = open_workspace(ctx, workspace)
-    found = opened.transcripts(
-        harness=harness or "", repository=repository, since=parse_since(since or "", opened.today())
-    )
+    day = parse_since(since or "", datetime.now().astimezone().date())
+    with _archive(ctx, workspace) as archive:
+        found = archive.sessions(harness=harness or "", repository=repository, since=day)
     if as_json:
         print_json("transcripts-list", {"sessions": [shown_session(kept) for kept in found]})
         return
@@ -173,7 +187,8 @@ def show(ctx: click.Context, session: str, turns: str | None, as_json: bool, wor
 
     Example: truekeep transcripts show 5e551011 --turns 10-20
     """
-    told = open_workspace(ctx, workspace).transcript(session)
+    with _archive(ctx, workspace) as archive:
+        told = archive.conversation(session)
     first, last = _parse_turns(turns, len(told.turns))
     chosen = list(enumerate(told.turns, 1))[first - 1 : last]
     if as_json:

@@ -11,10 +11,12 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC
+from datetime import UTC, date
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from truekeep.transcript import Turn
     from truekeep.transcripts.store import Kept, Store
     from truekeep.transcripts.sync import Synced, Where
@@ -33,12 +35,18 @@ class Conversation(NamedTuple):
 
 
 class Archive:
-    """The archive of one workspace."""
+    """The archive of one workspace, or of a machine without any."""
 
     def __init__(self, state: str) -> None:
         self.path = os.path.join(state, FOLDER, FILE)
         self._store: Store | None = None
         self._opened: tuple[int, int] | None = None
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._store is not None:
@@ -57,7 +65,7 @@ class Archive:
         folder = os.path.dirname(self.path)
         try:
             with suppress(FileExistsError):
-                os.mkdir(folder, 0o700)
+                os.makedirs(folder, 0o700)
             with disk.locked(folder) as held:
                 if not held:
                     raise Busy("another truekeep is reading transcripts", hint="wait for it to end and run it again")
@@ -68,6 +76,32 @@ class Archive:
         except (apsw.Error, OSError) as error:
             hint = "nothing is lost; make room or mend the disk and run it again"
             raise StorageFailed(f"{self.path}: {error}", hint=hint) from error
+
+    def sync_here(
+        self,
+        *,
+        machine: str,
+        now: datetime,
+        keep_days: int,
+        force: bool = False,
+        tell: Callable[[int, int], None] = lambda *_: None,
+    ) -> Synced:
+        """Bring it up to date with what the harnesses of this user, on this machine, have written."""
+        from functools import cache
+        from pathlib import Path
+
+        from truekeep.repo import find_top, repository_name
+        from truekeep.transcripts.sync import Where
+
+        @cache
+        def name_repository(cwd: str) -> str:
+            folder = Path(cwd)
+            top = find_top(folder) if folder.is_absolute() and folder.is_dir() else None
+            return repository_name(top) if top is not None else folder.name
+
+        home = Path(os.environ.get("HOME") or os.path.expanduser("~"))
+        where = Where(home, os.environ, machine, now, keep_days, name_repository)
+        return self.sync(where, force=force, tell=tell)
 
     def _sync(self, where: Where, force: bool, tell: Callable[[int, int], None]) -> Synced:
         from truekeep.transcripts.store import Store
@@ -120,10 +154,21 @@ class Archive:
         with self._asking() as store:
             return {source.shown: source.stamp for source in store.sources().values()} if store is not None else {}
 
-    def sessions(self) -> list[Kept]:
-        """Every session that has something of its own to tell, the latest first."""
+    def sessions(self, *, harness: str = "", repository: str = "", since: date | None = None) -> list[Kept]:
+        """Every session that has something of its own to tell, the latest first.
+
+        A repository is named in full, by its last part, or by a path.
+        """
+        wanted = repository.rstrip("/").removesuffix(".git").casefold()
         with self._asking() as store:
-            return [kept for kept in store.sessions() if kept.turns] if store is not None else []
+            return [
+                kept
+                for kept in (store.sessions() if store is not None else ())
+                if kept.turns
+                and (not harness or kept.harness == harness)
+                and (not wanted or _is_about(kept, wanted))
+                and (since is None or kept.moment.astimezone().date() >= since)
+            ]
 
     def find_shown(self, shown: str) -> Kept | None:
         with self._asking() as store:
@@ -179,3 +224,9 @@ class Archive:
             (kept,) = found
             parent = store.find_session(kept.parent) if kept.parent is not None else None
             return Conversation(kept, tuple(store.turns(kept.id)), parent.name if parent else "", kept.shared)
+
+
+def _is_about(kept: Kept, repository: str) -> bool:
+    """Whether a session was held in a repository, or below a folder."""
+    name, cwd = kept.repository.casefold(), kept.cwd.casefold()
+    return repository == name or name.endswith(f"/{repository}") or f"{cwd}/".startswith(f"{repository}/")
