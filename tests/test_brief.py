@@ -15,6 +15,7 @@ PIECES = st.builds(
     text=st.text(alphabet="ab \n<>-!é日", min_size=1, max_size=300),
     value=st.floats(0, 1),
     under=st.lists(st.sampled_from(["### One", "#### Two", "| a |\n|---|"]), max_size=2).map(tuple),
+    short=st.text(alphabet="ab", max_size=30),
 )
 SECTIONS = st.lists(
     st.builds(
@@ -102,3 +103,15 @@ def test_importance() -> None:
     assert importance("- [decision|i=0.9] Redis") == 0.9
     assert importance("- [odd|i=7] x") is None
     assert importance("none") is None
+
+
+def test_what_does_not_fit_is_told_shorter_and_room_is_not_filled_with_what_hardly_matters() -> None:
+    cards = (Piece("- card " + "x" * 900, 0.8, short="- card"), Piece("- other " + "x" * 900, 0.7))
+    index = Section("Index", "more", (Piece("- pointer", 0.2), Piece("- remark", 0.5)))
+    brief = pack([index, Section("Cards", "more", cards)], Cap(800, 100, 9_000), head=HEAD)
+    assert "> - card\n" in brief.text
+    assert "> - remark\n" in brief.text
+    assert "pointer" not in brief.text
+    roomy = pack([index, Section("Cards", "more", cards)], Cap(8_000, 100, 24_000), head=HEAD)
+    assert "> - pointer\n" in roomy.text
+    assert "> - card xxx" in roomy.text

@@ -8,7 +8,7 @@ file and age they come from. What was left out is counted, with the command that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from truekeep.model import BEGIN_MARK, END_MARK
@@ -16,6 +16,7 @@ from truekeep.model import BEGIN_MARK, END_MARK
 CHARACTERS_A_TOKEN = 3.5  # of Markdown with code in it: harnesses count tokens, which can only be estimated here
 LONGEST_PIECE = 1_200
 _FOOT = 420  # characters kept for what the end says
+_FILLER = 0.4  # a piece worth less than this part of one that found no room is not taken in its stead
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*\Z")
@@ -51,6 +52,7 @@ class Piece(NamedTuple):
     text: str  # one or more lines, without a newline at the end
     value: float
     under: tuple[str, ...] = ()  # the headings it stands under, as lines; shown once for all their pieces
+    short: str = ""  # what stands for it where all of it does not fit
 
 
 class Section(NamedTuple):
@@ -87,7 +89,8 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
     closing = f"{END_MARK} wake -->\n"
     room = Cap(cap.characters - _FOOT, cap.lines - 8, cap.size - 2 * _FOOT)
     used = Cap(0, 0, 0).plus(opening).plus(closing)
-    taken: list[set[int]] = [set() for _ in sections]
+    taken: list[dict[int, str]] = [{} for _ in sections]
+    missed = 0.0  # what the best piece that found no room was worth
     headed: list[set[tuple[str, ...]]] = [set() for _ in sections]
     order = sorted(
         (
@@ -97,18 +100,24 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
         ),
         key=lambda item: (-item[0], item[1], item[2]),
     )
-    for _, at, number in order:
+    for value, at, number in order:
+        if value < missed * _FILLER:
+            break  # better a little room left than filled with what hardly matters
         section = sections[at]
         piece = section.pieces[number]
-        needed = "" if taken[at] else _titled(section)
+        title = "" if taken[at] else _titled(section)
         new = [
             piece.under[: depth + 1] for depth in range(len(piece.under)) if piece.under[: depth + 1] not in headed[at]
         ]
-        needed += _quoted("\n".join((*(path[-1] for path in new), piece.text)))
-        if room.holds(after := used.plus(needed)):
-            used = after
-            taken[at].add(number)
-            headed[at].update(new)
+        for text in (piece.text, piece.short):
+            needed = title + _quoted("\n".join((*(path[-1] for path in new), text)))
+            if text and room.holds(after := used.plus(needed)):
+                used = after
+                taken[at][number] = text
+                headed[at].update(new)
+                break
+        else:
+            missed = max(missed, value)
     body = "".join(_rendered(section, chosen) for section, chosen in zip(sections, taken, strict=True) if chosen)
     left_out = tuple(
         (section.title, count, section.more)
@@ -123,7 +132,7 @@ def _titled(section: Section) -> str:
     return f"\n## {unmarked(section.title)}\n"
 
 
-def _rendered(section: Section, chosen: set[int]) -> str:
+def _rendered(section: Section, chosen: Mapping[int, str]) -> str:
     lines = []
     headed: set[tuple[str, ...]] = set()
     for number, piece in enumerate(section.pieces):
@@ -134,7 +143,7 @@ def _rendered(section: Section, chosen: set[int]) -> str:
             if path not in headed:
                 headed.add(path)
                 lines.append(path[-1])
-        lines.append(piece.text)
+        lines.append(chosen[number])
     return _titled(section) + _quoted("\n".join(lines))
 
 

@@ -212,7 +212,8 @@ def _cards(cards: Sequence[CardSeen], today: date, others: int) -> Iterator[_Nam
         rank = ranks[card.is_here]
         ranks[card.is_here] += 1
         worth = (0.78 if card.is_here else 0.45) - rank * 0.006 - (0.2 if card.is_refuted else 0)
-        pieces.append(Piece(card_line(card, today), worth))
+        line = card_line(card, today)
+        pieces.append(Piece(line, worth, short=line.partition("\n")[0]))
     if pieces or others:
         more = "truekeep card list"
         yield "cards", Section("Cards", more, tuple(pieces), counted=others)
