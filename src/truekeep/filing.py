@@ -30,7 +30,18 @@ from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
 from truekeep.markdown import TooComplex, outline
-from truekeep.model import CARDS, DOCUMENTS, HANDOFF_TYPES, PROTECTED, RULES, Finding, Outcome, Policy
+from truekeep.model import (
+    BEGIN_MARK,
+    CARDS,
+    DOCUMENTS,
+    END_MARK,
+    HANDOFF_TYPES,
+    PROTECTED,
+    RULES,
+    Finding,
+    Outcome,
+    Policy,
+)
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 MAX_FINDINGS = 100
@@ -472,6 +483,10 @@ def _judge_text(text: str) -> Iterator[Finding]:
         if secrets.find_secrets(run.decoded):
             yield Finding(code="secret", message="what the hidden characters spell looks like a credential", line=line)
         yield Finding(code="hidden-text", message=f"{run.kind}: {hidden.printable(run.decoded)}", line=line)
+    marks = [at for mark in (BEGIN_MARK, END_MARK) if (at := text.find(mark)) >= 0]
+    if marks:
+        line = text.count("\n", 0, min(marks)) + 1
+        yield Finding(code="own-words", message="a brief, hint or reminder of truekeep's own", line=line)
     for order in instructions.find_instructions(text)[:20]:
         yield Finding(code="instruction", message=f"{order.kind}: {order.excerpt}", line=order.line)
 

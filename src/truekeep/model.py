@@ -93,6 +93,7 @@ RULES: dict[str, Rule] = {
     "secret": Rule("review", "the text holds what looks like a credential", binding=True),
     "hidden-text": Rule("review", "the text holds characters that a reader cannot see"),
     "instruction": Rule("review", "the text gives orders to the agent that will read it"),
+    "own-words": Rule("review", "the text holds what truekeep itself had told the agent; it would only be repeated"),
     "refuted": Rule("review", "today's code refutes something that it names"),
     # Hints: filed all the same.
     "moved-since": Rule("promote", "something moved since it was written; it is filed with the new place"),

@@ -146,9 +146,11 @@ def _fate(verdict: Verdict) -> str:
 
 def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
     """A checkpoint that may be written, and what was changed for that. Orders to the reader are refused."""
+    from truekeep.checkpoint import checked
     from truekeep.hidden import strip_hidden
     from truekeep.instructions import find_instructions
     from truekeep.secrets import withhold
+    from truekeep.transcript import cut_injected
 
     notes: list[str] = []
     for name, text in checkpoint.parts():
@@ -160,7 +162,10 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
             )
 
     def safe(name: str, text: str) -> str:
-        plain = strip_hidden(text)
+        own = cut_injected(text)
+        if own != text:
+            notes.append(f"what truekeep itself had told was left out of {name.replace('_', ' ')}")
+        plain = strip_hidden(own).strip()
         masked = withhold(plain)
         if masked != plain:
             notes.append(f"a credential in {name.replace('_', ' ')} was masked")
@@ -174,7 +179,7 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
             values[name] = tuple((label, safe(name, text)) for label, text in value)
         else:
             values[name] = tuple(safe(name, text) for text in value)
-    return type(checkpoint)(**values), list(dict.fromkeys(notes))
+    return checked(type(checkpoint)(**values)), list(dict.fromkeys(notes))
 
 
 def leave_handoffs(
