@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.brief import CAPS, Cap, Piece, Section, cap_for, cut, importance, pack
+from truekeep.brief import CAPS, Cap, Heading, Piece, Section, cap_for, cut, importance, pack
 from truekeep.model import BEGIN_MARK, END_MARK
 
 HEAD = "# Memory"
@@ -14,7 +14,9 @@ PIECES = st.builds(
     Piece,
     text=st.text(alphabet="ab \n<>-!é日", min_size=1, max_size=300),
     value=st.floats(0, 1),
-    under=st.lists(st.sampled_from(["### One", "#### Two", "| a |\n|---|"]), max_size=2).map(tuple),
+    under=st.lists(
+        st.builds(Heading, st.sampled_from(["### One", "| a |\n|---|"]), st.integers(0, 2)), max_size=2, unique=True
+    ).map(tuple),
     short=st.text(alphabet="ab", max_size=30),
 )
 SECTIONS = st.lists(
@@ -52,7 +54,7 @@ def test_every_piece_is_shown_or_counted(sections: list[Section], cap: Cap) -> N
 
 def test_the_most_valuable_pieces_are_taken_and_stand_in_their_order() -> None:
     pieces = tuple(Piece(f"{name} " + "x" * 200, value) for name, value in (("low", 0.1), ("high", 0.9), ("mid", 0.5)))
-    brief = pack([Section("Log", "truekeep get LOG", pieces)], Cap(1_000, 100, 9_000), head=HEAD)
+    brief = pack([Section("Log", "truekeep get LOG", pieces)], Cap(650, 100, 9_000), head=HEAD)
     assert "high" in brief.text
     assert "mid" in brief.text
     assert "> low" not in brief.text
@@ -74,7 +76,7 @@ def test_rows_of_a_table_keep_its_head() -> None:
     text = "| trigger | action |\n|---|---|\n| deploy | ask |\n| delete | back up |\n"
     pieces = cut(text, lambda block, *_: 0.9 if "delete" in block else 0.1)
     assert [piece.text for piece in pieces] == ["| deploy | ask |", "| delete | back up |"]
-    assert {piece.under for piece in pieces} == {("| trigger | action |\n|---|---|",)}
+    assert {piece.under for piece in pieces} == {(Heading("| trigger | action |\n|---|---|", 1),)}
 
 
 def test_a_fence_is_one_piece_with_what_is_above_it() -> None:
@@ -115,3 +117,22 @@ def test_what_does_not_fit_is_told_shorter_and_room_is_not_filled_with_what_hard
     roomy = pack([index, Section("Cards", "more", cards)], Cap(8_000, 100, 24_000), head=HEAD)
     assert "> - pointer\n" in roomy.text
     assert "> - card xxx" in roomy.text
+
+
+def test_a_heading_that_comes_again_is_said_again() -> None:
+    text = "## shop\n\n- a\n\n## billing\n\n- b\n\n## shop\n\n- c\n"
+    brief = pack([Section("Log", "more", cut(text, lambda *_: 1))], CAPS["claude"], head=HEAD)
+    said = [line.removeprefix("> ") for line in brief.text.split("\n") if line.startswith(">")]
+    assert said == ["### shop", "- a", "### billing", "- b", "### shop", "- c"]
+
+
+def test_every_part_that_was_left_out_is_named_with_its_command() -> None:
+    sections = [
+        Section(f"Part {n} (P{n}.md, today)", f"truekeep get P{n}.md", (Piece("x" * 1_500, 0.5),) * 20)
+        for n in range(9)
+    ]
+    brief = pack(sections, CAPS["claude"], head=HEAD)
+    for number in range(9):
+        assert f"of Part {number}: `truekeep get P{number}.md`" in brief.text
+    tight = pack(sections, Cap(700, 40, 2_100), head=HEAD)
+    assert "- and more: `truekeep wake --budget 50000`" in tight.text

@@ -15,7 +15,7 @@ from truekeep.model import BEGIN_MARK, END_MARK
 
 CHARACTERS_A_TOKEN = 3.5  # of Markdown with code in it: harnesses count tokens, which can only be estimated here
 LONGEST_PIECE = 1_200
-_FOOT = 420  # characters kept for what the end says
+_FOOT = 0.35  # at most this part of the room is kept for what the end says
 _FILLER = 0.4  # a piece worth less than this part of one that found no room is not taken in its stead
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -46,12 +46,19 @@ CAPS = {
 }
 
 
+class Heading(NamedTuple):
+    """A heading, or the head of a table, at one place: the same words elsewhere are another one."""
+
+    line: str
+    at: int = 0
+
+
 class Piece(NamedTuple):
     """What is taken or left as a whole."""
 
     text: str  # one or more lines, without a newline at the end
     value: float
-    under: tuple[str, ...] = ()  # the headings it stands under, as lines; shown once for all their pieces
+    under: tuple[Heading, ...] = ()  # the headings it stands under; shown once for all their pieces
     short: str = ""  # what stands for it where all of it does not fit
 
 
@@ -87,11 +94,12 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
     """The brief within a cap. The same sections always give the same text."""
     opening = f"{BEGIN_MARK} wake -->\n{unmarked(head)}\n"
     closing = f"{END_MARK} wake -->\n"
-    room = Cap(cap.characters - _FOOT, cap.lines - 8, cap.size - 2 * _FOOT)
+    foot = min(int(cap.characters * _FOOT), len(_foot([(part.title, 99_999, part.more) for part in sections], 1 << 30)))
+    room = Cap(cap.characters - foot, cap.lines - len(sections) - 3, cap.size - 2 * foot)
     used = Cap(0, 0, 0).plus(opening).plus(closing)
     taken: list[dict[int, str]] = [{} for _ in sections]
     missed = 0.0  # what the best piece that found no room was worth
-    headed: list[set[tuple[str, ...]]] = [set() for _ in sections]
+    headed: list[set[Heading]] = [set() for _ in sections]
     order = sorted(
         (
             (piece.value, at, number)
@@ -106,11 +114,9 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
         section = sections[at]
         piece = section.pieces[number]
         title = "" if taken[at] else _titled(section)
-        new = [
-            piece.under[: depth + 1] for depth in range(len(piece.under)) if piece.under[: depth + 1] not in headed[at]
-        ]
+        new = [heading for heading in piece.under if heading not in headed[at]]
         for text in (piece.text, piece.short):
-            needed = title + _quoted("\n".join((*(path[-1] for path in new), text)))
+            needed = title + _quoted("\n".join((*(heading.line for heading in new), text)))
             if text and room.holds(after := used.plus(needed)):
                 used = after
                 taken[at][number] = text
@@ -125,7 +131,7 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
         if (count := len(section.pieces) - len(chosen) + section.counted)
     )
     shown = tuple((section.title, len(chosen)) for section, chosen in zip(sections, taken, strict=True) if chosen)
-    return Brief(opening + body + _foot(left_out) + closing, shown, left_out)
+    return Brief(opening + body + _foot(left_out, foot) + closing, shown, left_out)
 
 
 def _titled(section: Section) -> str:
@@ -134,15 +140,12 @@ def _titled(section: Section) -> str:
 
 def _rendered(section: Section, chosen: Mapping[int, str]) -> str:
     lines = []
-    headed: set[tuple[str, ...]] = set()
+    headed: set[Heading] = set()
     for number, piece in enumerate(section.pieces):
         if number not in chosen:
             continue
-        for depth in range(len(piece.under)):
-            path = piece.under[: depth + 1]
-            if path not in headed:
-                headed.add(path)
-                lines.append(path[-1])
+        lines += [heading.line for heading in piece.under if heading not in headed]
+        headed.update(piece.under)
         lines.append(chosen[number])
     return _titled(section) + _quoted("\n".join(lines))
 
@@ -157,19 +160,19 @@ def unmarked(text: str) -> str:
     return text.replace("<!--", "<!-").replace("-->", "->") if "<!--" in text or "-->" in text else text
 
 
-def _foot(left_out: Sequence[tuple[str, int, str]]) -> str:
+def _foot(left_out: Sequence[tuple[str, int, str]], room: int) -> str:
+    """What was left out, each part with the command that shows it, as far as there is room."""
     if not left_out:
         return ""
-    lines = ["\nLeft out for want of room:\n"]
-    size = len(lines[0])
+    text = "\nLeft out for want of room:\n"
+    rest = "- and more: `truekeep wake --budget 50000`\n"
     for number, (title, count, more) in enumerate(left_out):
-        line = f"- {count} of {unmarked(title)}: `{more}`\n"
-        if size + len(line) > _FOOT - 60 or number == 5:
-            lines.append(f"- and of {len(left_out) - number} more parts\n")
-            break
-        size += len(line)
-        lines.append(line)
-    return "".join(lines)
+        line = f"- {count} of {unmarked(title.partition(' (')[0])}: `{more}`\n"
+        is_last = number == len(left_out) - 1
+        if len(text) + len(line) + (0 if is_last else len(rest)) > room:
+            return text + rest if len(text) + len(rest) <= room else ""
+        text += line
+    return text
 
 
 # --- Markdown into pieces --------------------------------------------------------------------------------------------
@@ -191,17 +194,18 @@ def cut(text: str, value: Callable[[str, int, int], float], *, without: Sequence
     )
 
 
-def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[Heading, ...]]]:
     """Paragraphs, list items, table rows and fences, each with the headings above it."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    path: list[tuple[int, str]] = []
+    found: list[tuple[str, tuple[Heading, ...]]] = []
+    path: list[tuple[int, Heading]] = []
+    headings = 0
     block: list[str] = []
     fence = ""
     is_table = is_skipped = False
 
     def end() -> None:
         if block and not is_skipped and any(line.strip() for line in block):
-            found.append(("\n".join(block).strip("\n"), tuple(line for _, line in path)))
+            found.append(("\n".join(block).strip("\n"), tuple(heading for _, heading in path)))
         block.clear()
 
     for line in text.split("\n"):
@@ -220,9 +224,11 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[str, .
             is_table = False
             level = len(heading[1])
             path = [item for item in path if item[0] < level and item[0] < 9]
-            is_skipped = any(name.casefold() in without for name in (heading[2], *(_bare(item[1]) for item in path)))
+            names = (heading[2], *(_bare(over.line) for _, over in path))
+            is_skipped = any(name.casefold() in without for name in names)
             if level > 1:
-                path.append((level, f"{'#' * max(3, level + 1)} {heading[2]}"))
+                headings += 1
+                path.append((level, Heading(f"{'#' * max(3, level + 1)} {heading[2]}", headings)))
             continue
         if not line.strip():
             end()
@@ -235,7 +241,8 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[str, .
         elif line.lstrip().startswith("|"):
             if _RULER.match(line) and len(block) == 1:
                 path = [item for item in path if item[0] < 9]
-                path += [(9, f"{block.pop()}\n{line}")]
+                headings += 1
+                path += [(9, Heading(f"{block.pop()}\n{line}", headings))]
                 is_table = True
                 continue
             if is_table:
