@@ -625,6 +625,13 @@ def test_sessions_expire(place: Place, own_home: Path) -> None:
     assert set(held(place)) == {TWO}
 
 
+def test_a_session_is_as_old_as_its_last_words(place: Place, own_home: Path) -> None:
+    old = NOW - timedelta(days=40)
+    write_session(place_of(own_home, "claude"), aged("claude", "copied from a backup", old), at=NOW)
+    sync(place)
+    assert all_kept(place)[ONE].last_at == old.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def test_what_is_too_old_is_not_taken_in(place: Place, own_home: Path) -> None:
     old = NOW - timedelta(days=400)
     write_session(place_of(own_home, "claude"), aged("claude", "old", old), at=old)
@@ -929,7 +936,7 @@ def test_list(some: Place) -> None:
     done = run_cli("transcripts", "list", "-w", str(some.workspace), TZ="UTC")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["session", "when", "harness", "repository", "turns", "first", "words"]
-    assert lines[1].split()[:6] == ["5e551011", "2026-11-15", "12:00", "claude", "app", "3"]
+    assert lines[1].split()[:6] == ["5e551011", "2026-11-15", "10:20", "claude", "app", "3"]
     assert lines[1].endswith("Why is it red?")
     assert [line.split()[0] for line in lines[2:]] == ["abc", "5e55ffff"]
     columns = {line.index(word) for line, word in zip(lines[1:], ("claude", "openclaw", "codex"), strict=True)}
@@ -955,7 +962,7 @@ def test_show(some: Place) -> None:
     assert done.returncode == 0
     assert done.stdout == (
         "claude  app, main\n"
-        f"session {ONE}, 3 turns, last 2026-11-15T12:00:00Z\n"
+        f"session {ONE}, 3 turns, last 2026-11-15 10:20\n"
         f"original ~/.claude/projects/-home-me-app/{ONE}.jsonl\n"
         "\nUser [1]  2026-11-15 10:20  line 1\nWhy is it red?\n"
         "\nAssistant [2]  2026-11-15 10:20  line 2\nA test\nfails.\n"

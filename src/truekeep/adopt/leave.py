@@ -22,6 +22,7 @@ from truekeep.adopt.note import Note, Place, Skipped
 from truekeep.errors import BadInput
 from truekeep.handoff import compose_handoff, handoff_name, slugify
 from truekeep.inbox import PROCESSED, Inbox, deliver
+from truekeep.model import CARDS
 
 if TYPE_CHECKING:
     from truekeep.filing import Filing
@@ -114,7 +115,7 @@ def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[A
     for note in notes:
         before = memory.get(note.key)
         if before is not None and before.digest == note.digest:
-            results.append(_adopted(note, "unchanged", target=before.card))
+            results.append(_adopted(note, "unchanged", target=_target(before.card)))
             continue
         root = note.root or desk.home
         assert root is not None, note.shown
@@ -185,7 +186,7 @@ def _card_name(note: Note, taken: set[str]) -> str:
 
 
 def _leave(letter: _Letter, filing: Filing, *, dry_run: bool) -> Adopted:
-    note, target = letter.note, filing.target or letter.brought.card
+    note, target = letter.note, filing.target or _target(letter.brought.card)
     if filing.has_secret:
         what = "it holds what looks like a credential; take it out there, and it comes with the next run"
         return _adopted(note, "withheld", target=target, why=what)
@@ -208,6 +209,11 @@ def _waiting(letter: _Letter) -> Path | None:
             if not path.is_symlink() and path.read_bytes() == letter.raw:
                 return path
     return None
+
+
+def _target(name: str) -> str:
+    """A card or document, as seen from the workspace."""
+    return name if not name or name == "USER.md" else f"{CARDS}/{name}"
 
 
 def _codes(filing: Filing) -> str:

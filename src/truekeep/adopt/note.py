@@ -100,7 +100,7 @@ def add(found: Found, note: Note) -> None:
     if note.body.strip():
         found.notes.append(note)
     else:
-        found.skipped.append(Skipped(note.shown, "there is nothing in it but what truekeep itself had told"))
+        found.skipped.append(Skipped(note.shown, "there is nothing in it, or only what truekeep itself had told"))
 
 
 def read_note(folder: Path, name: str, place: Place, found: Found) -> tuple[str, datetime] | None:

@@ -75,7 +75,14 @@ def adopt(
         click.echo(f"{click.style('skipped', fg='yellow')} {printable(item_.shown)}\n  {printable(item_.why)}")
     counts = Counter(item.outcome for item in done)
     told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
-    click.echo(f"{len(done)} notes: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+    if done or skipped:
+        click.echo(f"{len(done)} notes: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+    else:
+        looked = (
+            given
+            or {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}[harness]
+        )
+        click.echo(f"{harness} remembers nothing of its own here: looked into {looked}")
     for root in unseen:
         where = opened.path if opened is not None else ""
         what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"

@@ -118,7 +118,9 @@ def list_(
         print_json("transcripts-list", {"sessions": [shown_session(kept) for kept in found]})
         return
     if not found:
-        click.echo("no session is in the archive; `truekeep transcripts sync` takes them in")
+        asked = harness or repository or since
+        told = "no session in the archive is like that; `truekeep transcripts list` shows all"
+        click.echo(told if asked else "no session is in the archive; `truekeep transcripts sync` takes them in")
         return
     short = _shorten([kept.name for kept in found])
     rows = [
@@ -227,8 +229,9 @@ def _parse_turns(text: str | None, total: int) -> tuple[int, int]:
 def _show_head(told: Conversation) -> None:
     kept = told.kept
     place = ", ".join(part for part in (kept.repository or kept.cwd, kept.branch) if part)
+    last = f"{kept.moment.astimezone():%Y-%m-%d %H:%M}"
     click.echo(click.style(printable(f"{kept.harness}  {place}"), bold=True))
-    click.echo(click.style(printable(f"session {kept.name}, {kept.total} turns, last {kept.last_at}"), dim=True))
+    click.echo(click.style(printable(f"session {kept.name}, {_many(kept.total, 'turn')}, last {last}"), dim=True))
     click.echo(click.style(printable(f"original {kept.pointer}"), dim=True))
 
 

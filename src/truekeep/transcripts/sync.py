@@ -300,11 +300,11 @@ class Sync:
         return withhold(printable(f"~/{place[len(home) :]}" if place.startswith(home) else place))
 
     def _newest(self, turns: Iterable[Turn], written: datetime | None) -> str:
-        """When somebody last spoke, as far as clocks can be believed; else now."""
+        """When somebody last spoke; else when the original was written; as far as clocks can be believed, else now."""
         now = self._where.now
-        moments = [moment for turn in list(turns)[-1:] if (moment := _parse(turn.at)) is not None]
-        sane = [moment for moment in (*moments, *([written] if written else ())) if _is_sane(moment, now)]
-        return _utc(max(sane, default=now))
+        spoken = [_parse(turn.at) for turn in list(turns)[-1:]]
+        moments = (moment for moment in (*spoken, written) if moment is not None and _is_sane(moment, now))
+        return _utc(next(moments, now))
 
     # Transactions: small files share one, because each costs a sync of the disk.
 
