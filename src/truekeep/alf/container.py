@@ -1,7 +1,7 @@
 """The archive as a ZIP file: its entries, read with mistrust and written the same way each time.
 
 Reading: names, sizes, methods and places are checked before anything is unpacked; what is wrong is noted, with its
-entry, all of it at once. Contents come in pieces, never more than an entry says it has, and their checksums are held to.
+entry, all of it at once. Contents come in pieces, never more than an entry says, and their checksums are held to.
 Writing: no clock and no machine gets in, so that equal contents are equal bytes.
 """
 
