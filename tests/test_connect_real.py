@@ -267,9 +267,9 @@ def test_openclaw_there_and_back(real: Homes, repo: Path, tmp_path: Path) -> Non
 HARNESS_JS = """
 import handler from "./handler.mjs";
 const files = [{ name: "AGENTS.md", path: "/w/AGENTS.md", content: "x", missing: false }];
-const [type, action, sessionKey = "agent:main:main"] = process.argv.slice(2);
+const [type, action, sessionKey = "agent:main:main", more = "{}"] = process.argv.slice(2);
 const event = { type, action, sessionKey, messages: [],
-  context: { workspaceDir: "/w", bootstrapFiles: files, cfg: { token: "s3cret" } } };
+  context: { workspaceDir: "/w", bootstrapFiles: files, cfg: { token: "s3cret" }, ...JSON.parse(more) } };
 const started = Date.now();
 await handler(event);
 console.log(JSON.stringify({ files: event.context.bootstrapFiles, ms: Date.now() - started }));
@@ -299,11 +299,26 @@ class TestHandler:
         told = (tmp_path / "told").read_text()
         assert json.loads(told) == {
             "hook_event_name": "agent:bootstrap",
-            "session_id": "agent:main:main",
+            "session_id": "",
             "session_key": "agent:main:main",
             "cwd": "/w",
         }
         assert "s3cret" not in told
+
+    @pytest.mark.parametrize(
+        ("event", "context"),
+        [
+            (("agent", "bootstrap"), {"sessionId": "one"}),
+            (("session", "compact:before"), {"sessionId": "one", "tokenCount": 7}),
+            (("command", "new"), {"previousSessionEntry": {"sessionId": "one"}, "sessionEntry": {"sessionId": "two"}}),
+            (("session", "auto-reset"), {"sessionEntry": {"sessionId": "one"}, "nextSessionId": "two"}),
+        ],
+    )
+    def test_the_session_is_named_that_begins_or_ends(
+        self, real: Homes, tmp_path: Path, event: tuple[str, str], context: dict[str, Any]
+    ) -> None:
+        self.run(tmp_path, f'cat > "{tmp_path}/told"', *event, "agent:main:main", json.dumps(context))
+        assert json.loads((tmp_path / "told").read_text())["session_id"] == "one"
 
     @pytest.mark.parametrize(
         "script", [None, "exit 3", "echo half; exit 1", "head -c 200000 /dev/zero", "exec sleep 20"]

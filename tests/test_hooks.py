@@ -18,6 +18,7 @@ from truekeep.hooks import EVENTS, MOST_INPUT
 from truekeep.model import BEGIN_MARK, END_MARK
 
 EDIT = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n'
+SHELL = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make"}}]}}\n'
 
 
 @pytest.fixture
@@ -102,10 +103,29 @@ def test_a_prompt_that_names_something_of_a_card_gets_that_card(indexed: Place) 
     assert hook(indexed, "user-prompt-submit", prompt="And drain_queue on Tuesdays?") == ""
 
 
+MARKED = f"{BEGIN_MARK} closeout --> nothing {END_MARK} closeout -->"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        f"{MARKED} Why does drain_queue fail?",
+        f"Why does drain_queue fail? {MARKED}",
+        f"{MARKED}{MARKED}\nWhy does drain_queue fail?\n{MARKED}",
+        f"You printed `{BEGIN_MARK}` again. Why does drain_queue fail?",
+        f"What is `{BEGIN_MARK} hint -->` for? And why does drain_queue fail?",
+    ],
+)
+def test_only_our_own_words_are_cut_from_a_prompt(indexed: Place, prompt: str) -> None:
+    assert "memory/cards/queue.md" in hook(indexed, "user-prompt-submit", prompt=prompt)
+
+
 @pytest.mark.parametrize(
     "prompt",
     [
         "hi",
+        f"Go on, please.\n{BEGIN_MARK} wake -->\ndrain_queue, and then it was cut",
+        f"{BEGIN_MARK} closeout --> drain_queue {END_MARK} closeout --> thanks, go on",
         "Please fix the tests and make it nicer.",
         "What do you think about the weather?",
         "Refactor everything so that it is faster",
@@ -143,10 +163,32 @@ def test_codex_hears_after_a_compaction_what_it_is_not_told_before(here: Place) 
     assert "handoff new" not in hook(here, "session-start", "--for", "codex", source="compact")
 
 
+def tokens(used: int, window: int | None = 200_000) -> str:
+    """Codex's own count, as 0.166 writes it."""
+    info = {"total_token_usage": {"total_tokens": 10**6}, "last_token_usage": {"total_tokens": used}}
+    payload = {"type": "token_count", "info": {**info, "model_context_window": window}}
+    return json.dumps({"type": "event_msg", "payload": payload}) + "\n"
+
+
 @pytest.mark.parametrize(("used", "is_near"), [(100_000, False), (175_999, False), (176_000, True), (199_000, True)])
 def test_with_token_counts_the_founding_thresholds_hold(here: Place, used: int, is_near: bool) -> None:
-    said = hook(here, "pre-compact", "--for", "openclaw", context_tokens=used, context_window=200_000)
-    assert bool(said) == is_near
+    """Codex counts, and shows no model what is said before a compaction; so it is said with a prompt, once."""
+    transcript(here, tokens(150_000) + tokens(used) + codex_row(type="AgentMessage"))
+    said = hook(here, "user-prompt-submit", "--for", "codex", prompt="go on")
+    assert ("truekeep handoff new --writer codex" in said) == is_near
+    assert (f"{used} of 200000 tokens" in said) == is_near
+    assert hook(here, "user-prompt-submit", "--for", "codex", prompt="go on") == ""
+    hook(here, "session-start", "--for", "codex", source="compact")
+    assert bool(hook(here, "user-prompt-submit", "--for", "codex", prompt="go on")) == is_near
+
+
+@pytest.mark.parametrize(
+    "rows", ["", tokens(10**6, None), tokens(10**6, 24_000), tokens(199_000) + '{"type":"compacted"}\n']
+)
+def test_without_a_count_that_holds_nothing_is_said(here: Place, rows: str) -> None:
+    transcript(here, rows)
+    assert hook(here, "user-prompt-submit", "--for", "codex", prompt="go on") == ""
+    assert log_of(here) == ""
 
 
 # --- Stop ------------------------------------------------------------------------------------------------------------
@@ -171,6 +213,7 @@ def test_a_commit_is_real_work(here: Place) -> None:
         ["git", "-C", str(here.repo), "commit", "-q", "--allow-empty", "-m", "a", *()], check=True, env=git_env()
     )
     hook(here, "session-start", source="startup")
+    transcript(here, SHELL)
     subprocess.run(["git", "-C", str(here.repo), "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
     assert "1 commit" in hook(here, "stop")
 
@@ -182,7 +225,7 @@ def git_env() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("where", [CLAUDE, ".codex/memory-handoffs", f"{CLAUDE}/processed"])
+@pytest.mark.parametrize("where", [CLAUDE, f"{CLAUDE}/processed"])
 def test_who_left_a_handoff_is_left_alone(here: Place, where: str) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 5)
@@ -249,7 +292,9 @@ def test_switching_a_branch_is_no_commit(here: Place) -> None:
     hook(here, "session-start", source="startup")
     subprocess.run([*git, "switch", "-q", "-c", "other"], check=True)
     subprocess.run([*git, "reset", "-q", "--hard", "HEAD"], check=True)
+    transcript(here, SHELL)
     assert hook(here, "stop") == ""
+    transcript(here, SHELL)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
     assert "1 commit and left" in hook(here, "stop")
 
@@ -261,7 +306,9 @@ def test_in_a_worktree_its_own_commits_count(here: Place) -> None:
     subprocess.run([*git, "worktree", "add", "-q", str(tree)], check=True, capture_output=True)
     hook(here, "session-start", source="startup", cwd=str(tree))
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "elsewhere"], check=True, env=git_env())
+    transcript(here, SHELL)
     assert hook(here, "stop", cwd=str(tree)) == ""
+    transcript(here, SHELL)
     subprocess.run(["git", "-C", str(tree), "commit", "-q", "--allow-empty", "-m", "b"], check=True, env=git_env())
     assert "1 commit and left" in hook(here, "stop", cwd=str(tree))
 
@@ -334,6 +381,12 @@ def test_sub_agents_and_the_consolidation_of_codex_are_ignored(
     assert hook(here, event, agent_id="a1", prompt="Split the parser") == ""
     assert hook(here, event, "--for", "codex", transcript_path=None) == ""
     assert hook(here, event, "--for", "codex", cwd=str(codex / "memories_v2")) == ""
+    monkeypatch.setenv("CLAUDECODE", "1")  # it may run inside of Claude Code, and says no word of its own at its start
+    assert hook(here, event, transcript_path=None, model="m", turn_id="t") == ""
+    assert hook(here, event, cwd=str(codex / "memories_v2"), turn_id="t") == ""
+    monkeypatch.delenv("CLAUDECODE")
+    assert hook(here, event, transcript_path=None, model="m") == ""
+    assert hook(here, event, cwd=str(codex)) == ""
     assert list(closeout.iter_records()) == []
 
 
@@ -387,6 +440,52 @@ def test_without_a_workspace_there_is_silence(tmp_path: Path, event: str, monkey
     assert done.returncode == 0
     assert done.stderr == ""
     assert done.stdout == "" or event == "pre-compact"
+
+
+def own_log() -> str:
+    path = Path(closeout.folder()).parent / "logs" / "hooks.log"
+    return path.read_text() if path.exists() else ""
+
+
+@pytest.mark.parametrize("way", ["option", "variable", "default"])
+def test_a_workspace_that_was_named_and_is_missing_is_a_line_in_the_log(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where none was named there is nothing to say: most machines have none."""
+    if way == "variable":
+        monkeypatch.setenv("TRUEKEEP_WORKSPACE", "~/nowhere")
+    options = ["-w", str(tmp_path / "nowhere")] if way == "option" else []
+    done = run_cli("hook", "session-start", *options, stdin='{"session_id": "n1"}', cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    lines = own_log().splitlines()
+    assert len(lines) == (way != "default")
+    assert all("session-start: there is no workspace at /" in line for line in lines)
+
+
+@pytest.mark.parametrize("way", ["option", "joined", "attached", "variable"])
+def test_a_workspace_may_be_named_from_the_home(here: Place, own_home: Path, way: str) -> None:
+    os.rename(here.workspace, own_home / "memory")
+    words = {"option": ["-w", "~/memory"], "joined": ["--workspace=~/memory"], "attached": ["-w~/memory"]}.get(way, [])
+    variables = {"TRUEKEEP_WORKSPACE": "~/memory" if way == "variable" else "/nowhere"}
+    done = run_cli("hook", "session-start", *words, stdin='{"session_id": "n1"}', cwd=here.repo, **variables)
+    assert "Split the parser." in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-w", "W", "session-start", "--for", "codex"],
+        ["--for=codex", "--workspace=W", "session-start"],
+        ["--for", "codex", "session-start", "--later", "-w", "W"],
+    ],
+)
+def test_options_may_come_before_the_event(here: Place, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRUEKEEP_WORKSPACE")
+    words = [word.replace("W", str(here.workspace)) for word in words]
+    said = run_cli("hook", *words, stdin='{"session_id": "s1"}', cwd=here.repo).stdout
+    assert "Split the parser." in said
+    assert closeout.read_record("codex", "s1") is not None
+    assert log_of(here) == ""
 
 
 def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:

@@ -1,7 +1,8 @@
-"""Sessions as the hooks saw them, one small file each on this machine: did it do real work, did it leave a handoff?
+"""Sessions as the hooks saw them, one small file each on this machine: did it do real work, did it leave something?
 
 Kept beside no workspace, because most machines have none. A record that cannot be read is begun anew: it is a note,
-never memory.
+never memory. What a session leaves is a handoff in its harness's inbox, or a checkpoint, of which the command notes
+here whose it was.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ KEPT_DAYS = 120
 ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
 _DATED = re.compile(r"\d{4}-\d\d-\d\d-")
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
+# The evidence in a handoff that `truekeep adopt` made: what a harness had remembered, not what a session learned.
+_ADOPTED = re.compile(rb"^- (?:claude|codex) memory .+, written \d{4}-\d\d-\d\d\r?$", re.MULTILINE)
+# What harnesses tell the commands that their agents run, seen with Claude Code 2.1.325 and Codex 0.166.
+_SESSION_IDS = {"CLAUDE_CODE_SESSION_ID": "claude", "CODEX_SESSION_ID": "codex"}
+_HARNESSES = ("claude", "codex", "openclaw")
 
 
 class Record(NamedTuple):
@@ -39,6 +45,7 @@ class Record(NamedTuple):
     offset: int = 0  # of the transcript, as far as it was read
     reflog: int = 0  # of git's own log of what was checked out
     handoffs: int = 0
+    has_checkpoint: bool = False
     is_reminded: bool = False
     is_flushed: bool = False  # it was asked to save before this compaction
     brief: str = ""  # the digest of the brief that it was given
@@ -47,6 +54,10 @@ class Record(NamedTuple):
     @property
     def has_work(self) -> bool:
         return self.edits + self.aside >= ENOUGH or self.commits > 0
+
+    @property
+    def is_closed(self) -> bool:
+        return self.handoffs > 0 or self.has_checkpoint
 
     @property
     def work(self) -> str:
@@ -106,11 +117,12 @@ def iter_records() -> Iterator[Record]:
 
 
 def prune_records(now: float) -> None:
-    with suppress(OSError):
-        for entry in os.scandir(folder()):
-            with suppress(OSError):
-                if now - entry.stat(follow_symlinks=False).st_mtime > KEPT_DAYS * 86_400:
-                    os.unlink(entry.path)
+    for place in (folder(), _traces()):
+        with suppress(OSError):
+            for entry in os.scandir(place):
+                with suppress(OSError):
+                    if now - entry.stat(follow_symlinks=False).st_mtime > KEPT_DAYS * 86_400:
+                        os.unlink(entry.path)
 
 
 # --- What a session did ----------------------------------------------------------------------------------------------
@@ -120,14 +132,19 @@ def look_again(record: Record, inboxes: Iterable[str]) -> Record:
     """The record with what happened since the last look: edits, commits, handoffs. Reads only what was added."""
     from truekeep import work
 
-    edits, committed, offset = work.work_since(record.transcript, record.offset)
+    steps, offset, is_read = work.work_since(record.transcript, record.offset, record.id)
     commits, reflog = work.commits_since(_reflog(record.root), record.reflog)
+    if commits is None:
+        commits = steps.commits
+    elif is_read and not steps.able:
+        commits = 0  # git's log is the checkout's: someone else was at work in it
     record = record._replace(
-        edits=record.edits + edits,
-        commits=record.commits + (committed if commits is None else commits),
+        edits=record.edits + steps.edits,
+        commits=record.commits + commits,
         offset=offset,
         reflog=reflog,
         handoffs=count_handoffs(inboxes, record.started_at),
+        has_checkpoint=_has_trace(record),
     )
     return record if record.has_work else record._replace(aside=work.work_aside(record.transcript, enough=ENOUGH))
 
@@ -155,7 +172,7 @@ def _reflog(root: str) -> str:
 
 
 def count_handoffs(inboxes: Iterable[str], since: float) -> int:
-    """Handoffs that were left in these folders since a time, taken in already or not."""
+    """Handoffs that sessions left in these folders since a time, taken in already or not."""
     count = 0
     before = time.strftime("%Y-%m-%d", time.gmtime(since - 30 * 86_400))  # names that are dated before are old
     for inbox in inboxes:
@@ -173,16 +190,61 @@ def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
     if not name.endswith(".md") or (_DATED.match(name) and name[:10] < before):
         return False
     try:
-        return entry.stat(follow_symlinks=False).st_mtime >= since and entry.is_file(follow_symlinks=False)
+        if entry.stat(follow_symlinks=False).st_mtime < since or not entry.is_file(follow_symlinks=False):
+            return False
+        with open(entry.path, "rb") as file:  # only those of this session are: few
+            return _ADOPTED.search(file.read(64_000)) is None
     except OSError:
         return False
+
+
+# --- Checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def note_checkpoint(root: str, writer: str) -> None:
+    """Note that the running session left something in memory itself, where no inbox tells of it.
+
+    The session is known by what its harness tells its commands; where it tells nothing, by the writer and the
+    repository. A person's checkpoint is no session's.
+    """
+    named = [(harness, os.environ[key]) for key, harness in _SESSION_IDS.items() if os.environ.get(key)]
+    names = [_trace(harness, session_id) for harness, session_id in named]
+    if not names:
+        writer = "openclaw" if "OPENCLAW_SHELL" in os.environ else writer
+        names = [_trace_in(writer, root)] if writer in _HARNESSES else []
+    for name in names:
+        with suppress(OSError):
+            os.makedirs(_traces(), mode=0o700, exist_ok=True)
+            with open(name, "w", encoding="utf-8"):
+                pass  # that it was written now is all it says
+
+
+def _has_trace(record: Record) -> bool:
+    for path in (_trace(record.harness, record.id), _trace_in(record.harness, record.root)):
+        with suppress(OSError):
+            if os.stat(path).st_mtime >= record.started_at:
+                return True
+    return False
+
+
+def _traces() -> str:
+    return os.path.join(own_state(), "checkpoints")
+
+
+def _trace(harness: str, session_id: str) -> str:
+    return os.path.join(_traces(), _SAFE.sub("_", f"{harness}-{session_id}")[:120])
+
+
+def _trace_in(harness: str, root: str) -> str:
+    place = _SAFE.sub("_", os.path.realpath(root) if root else "")
+    return os.path.join(_traces(), f"{harness}-in-{place[-120:]}")
 
 
 # --- Closeout --------------------------------------------------------------------------------------------------------
 
 
 class Closeout(NamedTuple):
-    """How often sessions with real work left a handoff."""
+    """How often sessions with real work left a handoff or a checkpoint."""
 
     machine: str
     harness: str
@@ -206,12 +268,22 @@ def closeouts(records: Iterable[Record], *, since: float = 0.0) -> list[Closeout
     found = []
     for key, members in sorted(grouped.items()):
         worked = [record for record in members if record.has_work]
-        missed = sorted((record for record in worked if not record.handoffs), key=lambda record: -record.started_at)
+        missed = sorted((record for record in worked if not record.is_closed), key=lambda record: -record.started_at)
         found.append(Closeout(*key, len(members), len(worked), len(worked) - len(missed), tuple(missed)))
     return found
 
 
-def begin(harness: str, session_id: str, *, root: str, repository: str, transcript: str, machine: str) -> Record:
+def begin(
+    harness: str,
+    session_id: str,
+    *,
+    root: str,
+    repository: str,
+    transcript: str,
+    machine: str,
+    is_underway: bool = False,
+) -> Record:
+    """The record of a session that begins now, or is under way since its transcript began."""
     return Record(
         id=session_id,
         harness=harness,
@@ -219,6 +291,13 @@ def begin(harness: str, session_id: str, *, root: str, repository: str, transcri
         repository=repository,
         root=root,
         transcript=transcript,
-        started_at=time.time(),
+        started_at=_begun_at(transcript, session_id, time.time()) if is_underway else time.time(),
         reflog=_size(_reflog(root)),
     )
+
+
+def _begun_at(transcript: str, session_id: str, now: float) -> float:
+    from truekeep import work
+
+    begun = work.begun_at(transcript, session_id)
+    return begun if now - KEPT_DAYS * 86_400 < begun < now else now  # clocks may be wrong

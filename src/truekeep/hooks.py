@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +47,12 @@ class Call(NamedTuple):
         return self.text("session_id") or "unknown"
 
     @property
+    def is_named(self) -> bool:
+        """Whether it can be told from other sessions. A key of OpenClaw's is shared by all that follow each other."""
+        name = self.text("session_id")
+        return bool(name) and not name.startswith("agent:")
+
+    @property
     def cwd(self) -> str:
         return self.text("cwd") or os.getcwd()
 
@@ -59,9 +64,7 @@ class OutOfTime(Exception):
 def main(arguments: Sequence[str]) -> int:
     """Run a hook. Always 0: no harness ever fails because of its memory."""
     started = time.monotonic()
-    event = next((word for word in arguments if not word.startswith("-")), "")
-    options = dict(pairwise(arguments))
-    workspace = options.get("-w") or options.get("--workspace") or ""
+    event, workspace, harness = _parse(arguments)
     seconds, answer = EVENTS.get(event, (0.0, None))
     if event != "later":
         gc.disable()  # gone before there is anything to collect
@@ -73,8 +76,9 @@ def main(arguments: Sequence[str]) -> int:
             signal.signal(signal.SIGALRM, _late)
             signal.setitimer(signal.ITIMER_REAL, seconds)
         payload = _read_payload()
-        call = Call(event, options.get("--for") or _harness(payload), payload, workspace)
+        call = Call(event, harness or _harness(payload), payload, workspace)
         text = "" if _is_not_ours(call) else answer(call)
+        _note_missing(call)
         signal.setitimer(signal.ITIMER_REAL, 0)
         if text:
             sys.stdout.write(text)
@@ -88,6 +92,22 @@ def main(arguments: Sequence[str]) -> int:
         with suppress(BaseException):
             signal.setitimer(signal.ITIMER_REAL, 0)
     return 0
+
+
+def _parse(arguments: Sequence[str]) -> tuple[str, str, str]:
+    """The event, the workspace and the harness, in any order. What is not understood is passed over."""
+    found = {"event": "", "-w": "", "--for": ""}
+    words = iter(arguments)
+    for word in words:
+        name, has_value, value = word.partition("=")
+        name = "-w" if name == "--workspace" else name
+        if name in ("-w", "--for"):
+            found[name] = value if has_value else next(words, "")
+        elif word.startswith("-w"):
+            found["-w"] = word[2:]
+        elif not word.startswith("-"):
+            found["event"] = found["event"] or word
+    return found["event"], found["-w"], found["--for"]
 
 
 def _late(*_: object) -> None:
@@ -118,6 +138,14 @@ def _note(workspace: str, line: str) -> None:
     append_line(os.path.join(state, "logs"), _LOG, f"{stamp} {' '.join(line.split())[:400]}")
 
 
+def _note_missing(call: Call) -> None:
+    """A workspace that was named and is not there. Without a name, most machines have none."""
+    path = _chosen(call.workspace)
+    is_named = call.workspace or os.environ.get("TRUEKEEP_WORKSPACE")
+    if is_named and not os.path.isdir(os.path.join(path, ".truekeep")):
+        _note(call.workspace, f"{call.event}: there is no workspace at {path}")
+
+
 # --- What was said to us ---------------------------------------------------------------------------------------------
 
 
@@ -146,11 +174,13 @@ def _harness(payload: Mapping[str, Any]) -> str:
 
 
 def _is_not_ours(call: Call) -> bool:
-    """Sub-agents, and Codex's own consolidation, which runs inside its folder and has no transcript."""
+    """Sub-agents, and Codex's own consolidation, which runs inside its folder and has no transcript.
+
+    Whatever the harness was taken for: at its start Codex says nothing that Claude Code would not, except that no other
+    harness ever says that there is no transcript.
+    """
     if call.payload.get("agent_id") or call.payload.get("agent_type") == "subagent":
         return True
-    if call.harness != "codex":
-        return False
     if "transcript_path" in call.payload and call.payload["transcript_path"] is None:
         return True
     home = os.path.realpath(os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex"))
@@ -170,9 +200,16 @@ def _session_start(call: Call) -> str:
     digest = f"{crc32(text.encode()):08x}" if text else ""
     is_known = source == "resume" and digest == record.brief
     _keep(call, record._replace(brief=digest, is_flushed=False))
-    if source == "compact" and call.harness == "codex" and record.has_work and not record.handoffs:
-        text += _marked("compact", f"The context was shortened. {_what_is_left(record)}")  # nobody hears it before
+    if source == "compact" and call.harness == "codex":
+        text += _after_compaction(record)
     return "" if is_known else text
+
+
+def _after_compaction(record: closeout.Record) -> str:
+    """For harnesses that let nobody hear it before."""
+    if not record.has_work or record.is_closed:
+        return ""
+    return _marked("compact", f"The context was shortened. {_what_is_left(record)}")
 
 
 def _brief(call: Call, record: closeout.Record) -> str:
@@ -185,12 +222,19 @@ def _brief(call: Call, record: closeout.Record) -> str:
 
 
 def _bootstrap(call: Call) -> str:
-    """OpenClaw's way in: the brief as a file of its own."""
-    return _brief(call, _record(call))
+    """OpenClaw's way in: the brief as a file of its own. It comes for this with every turn, so it is looked at here."""
+    record = _look(call)
+    text = _brief(call, record) + (_after_compaction(record) if record.is_flushed else "")
+    _keep(call, record._replace(is_flushed=False))
+    return text
 
 
 def _prompt(call: Call) -> str:
-    """Up to three cards that this prompt needs, when that is sure."""
+    """Up to three cards that this prompt needs, when that is sure; for Codex, what to save while there is room."""
+    return _hint(call) + (_flush(call) if call.harness == "codex" else "")
+
+
+def _hint(call: Call) -> str:
     prompt = _own_words(call.text("prompt"))
     workspace = _open(call) if len(prompt) > 12 and not prompt.startswith("<task-notification>") else None
     if workspace is None:
@@ -204,21 +248,39 @@ def _prompt(call: Call) -> str:
 
 
 def _own_words(prompt: str) -> str:
-    """A prompt without what truekeep itself put into it."""
-    while (start := prompt.find(BEGIN_MARK)) >= 0:
-        end = prompt.find(END_MARK, start)
-        prompt = prompt[:start] + (prompt[prompt.find("\n", end) + 1 :] if end >= 0 and "\n" in prompt[end:] else "")
-    return prompt.strip()
+    """A prompt without what truekeep itself put into it: from a mark to its end, both included.
+
+    A mark without an end begins a text of ours that was cut off, if it stands at the beginning of a line; else someone
+    speaks of it.
+    """
+    import re
+
+    begin, end = re.escape(BEGIN_MARK), re.escape(END_MARK)
+    prompt = re.sub(rf"{begin} ([\w-]+) -->.*?{end} \1 -->", " ", prompt, flags=re.DOTALL)
+    return re.sub(rf"^{begin} [\w-]+ -->.*", "", prompt, flags=re.DOTALL | re.MULTILINE).strip()
+
+
+def _flush(call: Call) -> str:
+    """Codex counts its tokens, and tells no model that a compaction comes: say it once, while there is room."""
+    from truekeep import work
+
+    record = _record(call)
+    used, window = work.tokens_of(record.transcript)
+    if record.is_flushed or not 0 < window - RESERVE_FLOOR - SOFT_THRESHOLD <= used:
+        return ""
+    record = _look(call)._replace(is_flushed=True)
+    _keep(call, record)
+    return _marked(
+        "compact", f"{used} of {window} tokens are used: the context is shortened soon. {_what_is_left(record)}"
+    )
 
 
 def _pre_compact(call: Call) -> str:
     """What to keep before the context goes; once for each compaction."""
     record = _look(call)
-    if record.is_flushed or not _is_near_the_end(call.payload):
-        return ""
     _keep(call, record._replace(is_flushed=True))
-    if call.harness == "codex":
-        return ""  # it shows this to no model; the session hears of it when it goes on
+    if record.is_flushed or call.harness != "claude":
+        return ""  # the others show this to no model; the session hears of it when it goes on
     return _marked(
         "compact",
         "The context is about to be shortened. Worth keeping in the summary: decisions with their reasons, what was\n"
@@ -227,7 +289,8 @@ def _pre_compact(call: Call) -> str:
 
 
 def _what_is_left(record: closeout.Record) -> str:
-    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else "No handoff was left yet"
+    left = "A checkpoint was left in this session" if record.has_checkpoint else "No handoff was left yet"
+    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else left
     return (
         f"{left}.\nWhat outlasts the session belongs in a handoff: `{_command(record)}`;\n"
         "where the work stands: `truekeep checkpoint`."
@@ -238,21 +301,11 @@ def _marked(what: str, text: str) -> str:
     return f"{BEGIN_MARK} {what} -->\n{text}\n{END_MARK} {what} -->\n"
 
 
-def _is_near_the_end(payload: Mapping[str, Any]) -> bool:
-    """Whether a compaction is near, for a harness that counts tokens; for others it is, or they would not call."""
-    used, window = payload.get("context_tokens"), payload.get("context_window")
-    if isinstance(used, int) and isinstance(window, int) and window > 0:
-        return used >= window - RESERVE_FLOOR - SOFT_THRESHOLD
-    return True
-
-
 def _stop(call: Call) -> str:
     """Say once that nothing was left, if real work was done."""
     record = _look(call)
-    is_due = record.has_work and not record.handoffs and not record.is_reminded
-    is_due = (
-        is_due and call.payload.get("stop_hook_active") is not True and bool(record.root and call.text("session_id"))
-    )
+    is_due = record.has_work and not record.is_closed and not record.is_reminded
+    is_due = is_due and call.payload.get("stop_hook_active") is not True and bool(record.root) and call.is_named
     _keep(call, record._replace(is_reminded=record.is_reminded or is_due))
     if not is_due:
         return ""
@@ -330,32 +383,49 @@ def _record(call: Call) -> closeout.Record:
         return known
     from truekeep.repo import find_top, repository_name
 
+    transcript = call.text("transcript_path")
+    if call.harness == "openclaw" and not transcript:
+        transcript = _openclaw_transcript(call)
     top = find_top(Path(call.cwd)) if os.path.isdir(call.cwd) else None
     return closeout.begin(
         call.harness,
         call.session_id,
         root=str(top) if top else "",
         repository=repository_name(top) if top else "",
-        transcript=call.text("transcript_path"),
+        transcript=transcript,
         machine=machine_name(),
+        is_underway=call.text("source") not in ("startup", "clear", "resume", "fork"),
     )
+
+
+def _openclaw_transcript(call: Call) -> str:
+    from truekeep.work import find_openclaw
+
+    return find_openclaw(call.text("session_id"), call.text("session_key"))
 
 
 def _keep(call: Call, record: closeout.Record) -> None:
     """Note it, if it can be told from other sessions."""
-    if call.text("session_id"):
+    if call.is_named:
         closeout.write_record(record)
 
 
 def _look(call: Call) -> closeout.Record:
-    """What this session did until now. Its handoffs may be in the repository's inboxes, or in the workspace's."""
+    """What this session did until now.
+
+    Its handoffs are in its harness's own inbox, of the repository or of the workspace; those of others are not its.
+    OpenClaw has no inbox, and uses any.
+    """
     record = _record(call)
-    roots = (record.root, _chosen(call.workspace)) if record.root else (_chosen(call.workspace),)
-    return closeout.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in WRITERS.values()])
+    if call.harness == "openclaw" and not record.transcript:
+        record = record._replace(transcript=_openclaw_transcript(call))  # it is written after the first turn
+    roots = dict.fromkeys(root for root in (record.root, _chosen(call.workspace)) if root)
+    inboxes = (WRITERS[record.harness],) if record.harness in WRITERS else tuple(WRITERS.values())
+    return closeout.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in inboxes])
 
 
 def _chosen(workspace: str) -> str:
-    return workspace or os.environ.get("TRUEKEEP_WORKSPACE") or os.path.expanduser(WORKSPACE)
+    return os.path.expanduser(workspace or os.environ.get("TRUEKEEP_WORKSPACE") or WORKSPACE)
 
 
 def _open(call: Call) -> Workspace | None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) -> None:
     """Show what waits, and how often sessions leave what they learned.
 
-    A session did real work when it made three edits or one commit; it closed out when it left a handoff. The hooks
-    note both, on each machine for itself; `truekeep connect` installs them.
+    A session did real work when it made three edits or one commit; it closed out when it left a handoff or a
+    checkpoint. The hooks note both, on each machine for itself; `truekeep connect` installs them.
 
     Example: truekeep status --days 7
     """
@@ -77,7 +77,7 @@ def _show_closeouts(found: list[Closeout], days: int) -> None:
     missed = [(item, item.missed[0]) for item in found if item.missed]
     for item, record in missed[:5]:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
-        click.echo(f"\nlook at {item.harness} session {record.id} of {day}: {record.work}, no handoff")
+        click.echo(f"\nlook at {item.harness} session {record.id} of {day}: {record.work}, nothing left")
         click.echo(f"  {record.transcript or '(no transcript)'}")
 
 

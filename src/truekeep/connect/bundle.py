@@ -139,7 +139,7 @@ name: {HOOK_PACK}
 description: "Bring truekeep's brief into new sessions, and note when they end or are compacted"
 metadata:
   {{ "openclaw": {{
-      "events": ["agent:bootstrap", "command:new", "command:reset", "session:compact:before"],
+      "events": ["agent:bootstrap", "command:new", "command:reset", "session:auto-reset", "session:compact:before"],
       "requires": {{ "bins": ["truekeep"] }} }} }}
 ---
 
@@ -159,21 +159,22 @@ const VERBS = {
   "agent:bootstrap": ["agent-bootstrap", 5000],
   "command:new": ["session-end", 3000],
   "command:reset": ["session-end", 3000],
+  "session:auto-reset": ["session-end", 3000],
   "session:compact:before": ["pre-compact", 3000],
 };
 const MOST = 100000;
 // Sessions that a program started, not a person.
 const OTHERS = /(^|:)(subagent|cron|heartbeat|boot)(:|$)/;
 
-// Never the whole context: it holds the configuration, and with it credentials.
+// Never the whole context: it holds the configuration, and with it credentials. The session that ends is the previous
+// one, where there are two; its key is the same for all that follow each other, so it is no name for one of them.
 function payload(event) {
-  const { workspaceDir, sessionId, tokenCount } = event.context ?? {};
+  const { workspaceDir, sessionId, previousSessionEntry, sessionEntry } = event.context ?? {};
   return JSON.stringify({
     hook_event_name: `${event.type}:${event.action}`,
-    session_id: String(sessionId ?? event.sessionKey ?? ""),
+    session_id: String(sessionId ?? previousSessionEntry?.sessionId ?? sessionEntry?.sessionId ?? ""),
     session_key: String(event.sessionKey ?? ""),
     cwd: typeof workspaceDir === "string" ? workspaceDir : undefined,
-    context_tokens: typeof tokenCount === "number" ? tokenCount : undefined,
   });
 }
 

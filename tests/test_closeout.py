@@ -1,0 +1,231 @@
+"""Closeout: what a session did and left, told from what others did in the same place at the same time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers import CODEX, Place, a_handoff, run_cli
+from tests.sessions import AgentDatabase
+from tests.test_hooks import EDIT, SHELL, git_env, here, hook, transcript
+from truekeep import closeout
+
+__all__ = ["here"]  # the fixture
+
+SESSION = {"claude": "CLAUDE_CODE_SESSION_ID", "codex": "CODEX_SESSION_ID"}
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No harness runs these tests, as far as they can tell."""
+    for name in (*SESSION.values(), "OPENCLAW_SHELL", "OPENCLAW_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def commit(place: Place) -> None:
+    git = ["git", "-C", str(place.repo), "commit", "-q", "--allow-empty", "-m", "a"]
+    subprocess.run(git, check=True, env=git_env())
+
+
+def record_of(session_id: str, harness: str = "claude") -> closeout.Record:
+    record = closeout.read_record(harness, session_id)
+    assert record is not None
+    return record
+
+
+# --- Handoffs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+def test_a_handoff_of_another_harness_is_not_this_sessions(here: Place, harness: str) -> None:
+    other = {"claude": "codex", "codex": "claude"}[harness]
+    hook(here, "session-start", "--for", harness, source="startup")
+    transcript(here, EDIT * 3)
+    left = ["handoff", "new", "--title", "Staging", "--fact", "Staging answers on port 8443", "--card", "staging.md"]
+    assert run_cli(*left, "--writer", other, cwd=here.repo).returncode == 0
+    assert "left no memory handoff" in hook(here, "stop", "--for", harness)
+    assert run_cli(*left, "--writer", harness, cwd=here.repo).returncode == 0
+    hook(here, "session-end", "--for", harness)
+    assert record_of("s1", harness).is_closed
+
+
+def test_what_was_adopted_is_no_sessions(here: Place, own_home: Path) -> None:
+    memory = own_home / ".claude" / "projects" / "x" / "memory"
+    memory.mkdir(parents=True)
+    head = "---\nname: proxy\ndescription: The proxy\nmetadata:\n  type: project\n---\n"
+    (memory / "proxy.md").write_text(f"{head}Staging answers on port 8443 only.\n")
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    done = run_cli("adopt", "claude", "--from", str(memory), "--repo", str(here.repo), cwd=here.repo)
+    assert list(here.inbox.glob("*.md")), done.stdout + done.stderr
+    assert "left no memory handoff" in hook(here, "stop")
+
+
+def test_what_was_left_before_the_hooks_came_counts(here: Place) -> None:
+    """Connected in the middle of a session: it began with its transcript."""
+    begun = datetime.fromtimestamp(time.time() - 7200, UTC).strftime("%Y-%m-%dT%H:%M:%S.123Z")
+    transcript(here, json.dumps({"type": "user", "timestamp": begun}) + "\n" + EDIT * 3)
+    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    assert hook(here, "stop") == ""
+    assert 7100 < time.time() - record_of("s1").started_at < 7300
+
+
+@pytest.mark.parametrize("begun", ["", "1970-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "2026-99-99T99:99:99Z"])
+def test_a_transcript_with_a_wrong_clock_began_now(here: Place, begun: str) -> None:
+    transcript(here, json.dumps({"type": "user", "timestamp": begun}) + "\n" + EDIT * 3)
+    assert "3 edits" in hook(here, "stop")
+    assert time.time() - record_of("s1").started_at < 60
+
+
+def test_what_was_left_before_a_session_was_resumed_does_not_count(here: Place) -> None:
+    begun = datetime.fromtimestamp(time.time() - 7200, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    transcript(here, json.dumps({"type": "user", "timestamp": begun}) + "\n" + EDIT * 3)
+    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    hook(here, "session-start", source="resume")
+    transcript(here, EDIT * 3)
+    assert "3 edits" in hook(here, "stop")
+
+
+# --- Commits ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_of_someone_else_is_not_the_sessions(here: Place) -> None:
+    transcript(here, '{"type": "user", "message": {"content": "hi"}}\n')
+    hook(here, "session-start", source="startup")
+    commit(here)
+    assert hook(here, "stop") == ""
+    transcript(here, SHELL.replace("Bash", "Read"))
+    commit(here)
+    assert hook(here, "stop") == ""
+    transcript(here, SHELL)
+    assert hook(here, "stop") == ""
+    transcript(here, SHELL)
+    commit(here)
+    assert "made 1 commit and" in hook(here, "stop")
+
+
+def test_without_a_transcript_gits_log_is_all_there_is(here: Place) -> None:
+    missing = str(here.base / "missing.jsonl")
+    hook(here, "session-start", source="startup", transcript_path=missing)
+    commit(here)
+    assert "made 1 commit and" in hook(here, "stop", transcript_path=missing)
+
+
+# --- Checkpoints -----------------------------------------------------------------------------------------------------
+
+COMMANDS = [
+    ["checkpoint", "--last-action", "Split it."],
+    ["log", "Split", "it."],
+    ["decide", "Two", "halves."],
+]
+
+
+@pytest.mark.parametrize("harness", ["claude", "codex"])
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_checkpoint_of_this_session_is_something_left(here: Place, words: list[str], harness: str) -> None:
+    for name in ("s1", "s2"):
+        hook(here, "session-start", "--for", harness, source="startup", session_id=name)
+    transcript(here, EDIT * 3)
+    done = run_cli(*words, cwd=here.repo, **{SESSION[harness]: "s1"})
+    assert done.returncode == 0, done.stderr
+    assert hook(here, "stop", "--for", harness) == ""
+    assert record_of("s1", harness).has_checkpoint
+    assert "left no memory handoff" in hook(here, "stop", "--for", harness, session_id="s2")
+
+
+def test_where_the_session_is_not_named_the_writer_and_the_place_tell(here: Place) -> None:
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    for words in (["--writer", "anna"], ["--writer", "codex"], []):
+        assert run_cli("log", "Split it.", *words, cwd=here.repo).returncode == 0
+    assert "left no memory handoff" in hook(here, "stop")
+    assert run_cli("log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
+    hook(here, "session-end")
+    assert record_of("s1").is_closed
+
+
+def test_a_checkpoint_of_an_earlier_session_does_not_count(here: Place) -> None:
+    assert run_cli("log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
+    time.sleep(0.02)
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    assert "left no memory handoff" in hook(here, "stop")
+
+
+# --- OpenClaw --------------------------------------------------------------------------------------------------------
+
+
+def openclaw(place: Place, event: str, session_id: str, **more: Any) -> str:
+    """What OpenClaw's handler sends: a session's name and its key, and no transcript."""
+    payload = {"session_id": session_id, "session_key": "agent:main:main", "cwd": str(place.workspace), **more}
+    done = run_cli("hook", event, "--for", "openclaw", stdin=json.dumps(payload), cwd=place.base)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def called(name: str, **arguments: str) -> dict[str, Any]:
+    content = [{"type": "toolCall", "id": "c", "name": name, "arguments": arguments}]
+    return {"type": "message", "message": {"role": "assistant", "content": content}}
+
+
+ROWS = [{"type": "session", "id": "o1"}, called("read", path="a"), called("write", path="a"), called("edit", path="a")]
+
+
+@pytest.mark.parametrize("store", ["file", "database"])
+def test_openclaws_sessions_did_work_too(here: Place, own_home: Path, store: str) -> None:
+    database = AgentDatabase(own_home) if store == "database" else None
+    path = own_home / ".openclaw/agents/main/sessions/o1.jsonl"
+    path.parent.mkdir(parents=True)
+
+    def add(*rows: dict[str, Any]) -> None:
+        if database is not None:
+            database.add("o1", rows)
+            database.add("o2", rows)
+            return
+        with path.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    assert "Split the parser." in openclaw(here, "agent-bootstrap", "o1")
+    add(*ROWS)
+    openclaw(here, "agent-bootstrap", "o1")
+    assert record_of("o1", "openclaw").edits == 2
+    add(called("apply_patch", input="x"), called("exec", command="git commit -m x"))
+    openclaw(here, "session-end", "o1")
+    record = record_of("o1", "openclaw")
+    assert (record.edits, record.commits, record.has_work, record.is_closed) == (3, 1, True, False)
+    assert record.ended_at
+    if database is not None:
+        database.close()
+
+
+def test_openclaws_sessions_have_a_record_each(here: Place) -> None:
+    """The key is the same for all that follow each other; without a name of its own, a session is not noted."""
+    for name in ("o1", "o2", "agent:main:main", ""):
+        openclaw(here, "agent-bootstrap", name)
+        openclaw(here, "session-end", name)
+    assert [record.id for record in closeout.iter_records()] == ["o1", "o2"]
+
+
+def test_openclaw_uses_any_inbox(here: Place, own_home: Path) -> None:
+    path = own_home / ".openclaw/agents/main/sessions/o1.jsonl"
+    path.parent.mkdir(parents=True)
+    openclaw(here, "agent-bootstrap", "o1")
+    path.write_text("".join(json.dumps(row) + "\n" for row in (*ROWS, called("write", path="b"))))
+    openclaw(here, "pre-compact", "o1")
+    assert "The context was shortened." in openclaw(here, "agent-bootstrap", "o1")
+    assert "The context was shortened." not in openclaw(here, "agent-bootstrap", "o1")
+    here.leave(a_handoff(), inbox=here.workspace / CODEX, age=-1)
+    openclaw(here, "session-end", "o1")
+    assert record_of("o1", "openclaw").is_closed
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".", "..", "x" * 5000])
+def test_a_session_by_an_odd_name_is_nobodys_transcript(here: Place, name: str) -> None:
+    openclaw(here, "session-end", name, session_key=f"agent:{name}:main")
+    assert all(record.transcript == "" for record in closeout.iter_records())
