@@ -1,0 +1,109 @@
+"""Markdown tables as rows of cells: what stands in fences, comments and indented code is none. Pure, and one pass.
+
+Follows GitHub's rules where a table keeps to them, and is kinder where it does not: rows may be shorter or longer than
+the header, and lines of cells without a header are rows too, without names for their cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_MARK = re.compile(r"\\[!-/:-@\[-`{-~]|\|")
+_RULE = re.compile(r":?-+:?")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
+_COLUMNS, _NAME_CHARS = 50, 80  # names are repeated with every row, so a header cannot be of any size
+_HEADING_CHARS = 200
+
+
+class Row(NamedTuple):
+    """One row of a table. A column without a name is called nothing."""
+
+    line: int  # counted from 1
+    heading: str  # the section that it stands in; the file's own title is none
+    columns: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The cells that say something, each with its column's name."""
+        for at, cell in enumerate(self.cells):
+            if cell:
+                yield (self.columns[at] if at < len(self.columns) else ""), cell
+
+
+def iter_rows(text: str) -> Iterator[Row]:
+    """Every row of every table, in order."""
+    heading = ""
+    block: list[tuple[int, str]] = []
+    for number, line in iter_prose(text):
+        title = _HEADING.match(line)
+        is_row = title is None and "|" in line and not line.startswith(("    ", "\t"))
+        if block and (not is_row or block[-1][0] != number - 1):  # where a fence stood between, it is another table
+            yield from _rows_of(block, heading)
+            block = []
+        if is_row:
+            block.append((number, line))
+        elif title is not None:
+            heading = "" if len(title[1]) == 1 else title[2].strip(" \t#")[:_HEADING_CHARS]
+    yield from _rows_of(block, heading)
+
+
+def iter_prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text with their numbers, without those in code fences and HTML comments."""
+    fence = ""
+    is_comment = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if is_comment:
+            is_comment = "-->" not in line
+            continue
+        match = _FENCE.match(line) if "```" in line or "~~~" in line else None
+        if fence:
+            if match and match[1][0] == fence[0] and len(match[1]) >= len(fence) and not line[match.end() :].strip():
+                fence = ""
+            continue
+        if match and (match[1][0] == "~" or "`" not in line[match.end() :]):
+            fence = match[1]
+            continue
+        if "<!--" in line and line.lstrip(" ").startswith("<!--"):
+            is_comment = "-->" not in line
+            continue
+        yield number, line.removesuffix("\r")
+
+
+def split_cells(line: str) -> list[str]:
+    """The cells of a line, their escaped bars as bars."""
+    bare = line.strip()
+    cells: list[str] = []
+    start = 0
+    for match in _MARK.finditer(bare):
+        if match[0] == "|":
+            cells.append(bare[start : match.start()])
+            start = match.end()
+    cells.append(bare[start:])
+    if len(cells) > 1 and not cells[0]:
+        del cells[0]
+    if len(cells) > 1 and not cells[-1]:
+        del cells[-1]
+    return [cell.strip().replace("\\|", "|") for cell in cells]
+
+
+def _rows_of(block: list[tuple[int, str]], heading: str) -> Iterator[Row]:
+    """The rows of lines with bars that stand together. The first line of dashes makes the one above it a header."""
+    lines = [(number, line, split_cells(line)) for number, line in block]
+    rule = next((at for at, (_, _, cells) in enumerate(lines) if _is_rule(cells)), None)
+    before, after = (lines, []) if rule is None else (lines[: max(0, rule - 1)], lines[rule + 1 :])
+    for number, line, cells in before:
+        if len(cells) > 1 and line.lstrip().startswith("|"):  # prose may hold a bar as well
+            yield Row(number, heading, (), tuple(cells))
+    header = lines[rule - 1][2] if rule else []
+    columns = tuple(cell.strip("*_` ")[:_NAME_CHARS] for cell in header[:_COLUMNS])
+    for number, _, cells in after:
+        if not _is_rule(cells):
+            yield Row(number, heading, columns, tuple(cells))
+
+
+def _is_rule(cells: list[str]) -> bool:
+    """Whether these are the dashes under a header."""
+    return all(map(_RULE.fullmatch, cells))
