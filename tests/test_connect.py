@@ -408,6 +408,80 @@ class TestSymlinks:
         assert picture(own_home) == before
 
 
+class TestHardLinks:
+    """A file with two names is not written: whole it would lose one of them, in place it could be torn."""
+
+    def test_neither_name_is_changed(self, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (repo / "CLAUDE.md").write_text("mine\n")
+        (repo / "other.md").hardlink_to(repo / "CLAUDE.md")
+        assert connect(repo) == 1
+        assert "hard link" in capsys.readouterr().err
+        assert RULE_MARKS.begin in (repo / "AGENTS.md").read_text()
+        assert disconnect(repo) == 0
+        assert (repo / "other.md").read_text() == "mine\n"
+        assert (repo / "CLAUDE.md").stat().st_nlink == 2
+
+    def test_one_that_was_linked_later(self, repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (repo / "CLAUDE.md").write_text("mine\n")
+        assert connect(repo) == 0
+        (repo / "other.md").hardlink_to(repo / "CLAUDE.md")
+        assert connect(repo) == 0  # there is nothing to write
+        assert disconnect(repo) == 1
+        assert "by hand" in capsys.readouterr().err
+        assert (repo / "CLAUDE.md").stat().st_nlink == 2
+        (repo / "other.md").unlink()
+        assert disconnect(repo) == 0
+        assert (repo / "CLAUDE.md").read_text() == "mine\n"
+
+    def test_without_the_record(self, repo: Path, homes: Homes) -> None:
+        connect(repo)
+        (homes.keep / "record.json").unlink()
+        (repo / "other.md").hardlink_to(repo / "CLAUDE.md")
+        assert disconnect(repo) == 1
+        assert (repo / "CLAUDE.md").stat().st_nlink == 2
+
+    def test_a_harnesss_own_file_stays_as_the_harness_wrote_it(
+        self, repo: Path, machine: Homes, own_home: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        settings = machine.claude / "settings.json"
+        (own_home / "dotfiles.json").hardlink_to(settings)
+        connect(repo)
+        capsys.readouterr()
+        assert disconnect(repo) == 0
+        assert settings.stat().st_nlink == 2
+        assert "truekeep" not in settings.read_text()
+        said = capsys.readouterr().out
+        assert "hard link" in said
+        backup = Path(said.partition("before: ")[2].split()[0])
+        assert backup.read_bytes() == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# Rules\n\n```sh\nmake\n", 3),
+        ("~~~\n```\n", 1),
+        ("````md\n```\n", 1),
+        ("```sh\nmake\n``` no end\n", 1),
+        ("```sh\nmake\n```\n", None),
+        ("```\r\nmake\r\n````  \r\n", None),
+        ("    ```\nindented\n", None),
+        ("```in` line```\n", None),
+    ],
+)
+def test_a_rule_inside_of_a_code_fence_is_said(
+    repo: Path, text: str, line: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "CLAUDE.md").write_bytes(text.encode())
+    for _ in range(2):  # it is so before, and stays so
+        assert connect(repo) == 0
+        said = capsys.readouterr().out
+        assert ("CLAUDE.md: the code fence of line" in said) == (line is not None)
+        assert line is None or f"line {line} is not closed" in said
+    disconnect(repo)
+    assert (repo / "CLAUDE.md").read_bytes() == text.encode()
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -692,6 +766,19 @@ class TestCheck:
         assert self.states(repo, capsys)["claude"]["rule"] == str(machine.claude / "CLAUDE.md")
         assert self.states(repo, capsys)["codex"]["rule"] == str(machine.codex / "AGENTS.md")
 
+    def test_checking_is_no_session(self, tmp_path: Path) -> None:
+        """Not in the records, and not in a log."""
+        import sys
+
+        from truekeep import closeout
+        from truekeep.connect.check import probe_hook
+
+        program = tmp_path / "bin" / "truekeep"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m truekeep "$@"\n')
+        program.chmod(0o755)
+        assert probe_hook().is_well
+        assert not Path(closeout.folder()).parent.exists()
+
     @pytest.mark.parametrize(
         ("script", "words"),
         [("exit 0", ""), ("exit 9", "ended with 9"), ("sleep 60", "no answer")],
@@ -829,6 +916,39 @@ class TestDoor:
 
     def test_user_and_project_exclude_each_other(self, repo: Path) -> None:
         assert run(["connect", "--user", "--project"]) == 2
+
+    def test_outside_of_a_repository_a_folder_has_to_be_named(
+        self, own_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(own_home)
+        before = picture(own_home)
+        assert run(["connect", "--project", "--yes"]) == 3
+        said = capsys.readouterr().err
+        assert "no git repository" in said
+        assert "--repo" in said
+        assert picture(own_home) == before
+        assert run(["connect", "--repo", ".", "--yes", "--harness", "claude"]) == 0
+        assert f"`truekeep disconnect --repo {own_home}` takes it back" in capsys.readouterr().out
+        assert (own_home / "CLAUDE.md").exists()
+        assert run(["disconnect", "--yes"]) == 0
+        assert picture(own_home) == before
+
+    def test_the_way_back_is_named_from_where_one_is(
+        self, repo: Path, machine: Homes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(repo)
+        for words, back in (
+            (["--harness", "claude"], "truekeep disconnect"),
+            (["--harness", "codex", "--user"], "truekeep disconnect --user"),
+        ):
+            assert run(["connect", "--yes", *words]) == 0
+            assert f"`{back}` takes it back" in capsys.readouterr().out
+        assert run(["disconnect", "--yes"]) == 0
+        capsys.readouterr()
+        assert run(["disconnect", "--yes"]) == 0
+        said = capsys.readouterr().out
+        assert "nothing is connected here" in said
+        assert "`truekeep disconnect --user` takes it back" in said
 
     def test_json(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         assert connect(repo, "--json") == 0

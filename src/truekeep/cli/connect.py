@@ -88,6 +88,11 @@ def connect(
     from truekeep.connect.record import Keep
 
     root = _root(repo, is_user=is_user, is_project=is_project)
+    if root is None and is_project and not is_check:
+        raise BadInput(
+            f"{Path.cwd()} is in no git repository, so nothing was written",
+            hint="go to the repository; or name another folder with --repo, or the user's own files with --user",
+        )
     homes = find_homes()
     writers, cards, opened = _memory(ctx, workspace)
     if is_check:
@@ -141,13 +146,15 @@ def disconnect(
     from truekeep.connect.record import Keep
     from truekeep.connect.undo import apply_leave, plan_disconnect
 
-    root = _root(repo, is_user=is_user, is_project=is_project)
     homes = find_homes()
-    _, cards, _ = _memory(ctx, workspace)
     record = Keep(homes.keep).read()
+    root = _root(repo, is_user=is_user, is_project=is_project)
+    if root is None and not is_user and (is_project or str(Path.cwd()) in record.places):
+        root = Path.cwd()  # a folder that is no repository, and was connected by its name
+    _, cards, _ = _memory(ctx, workspace)
     leave = plan_disconnect(root, harnesses, homes, record, everything=everything, cards=cards)
     if not as_json:
-        _show_leave(leave, homes)
+        _show_leave(leave, homes, record.places)
     report = Report(problems=list(leave.problems))
     is_applied = not dry_run and not leave.is_empty
     if is_applied:
@@ -169,7 +176,7 @@ def disconnect(
 
 
 def _root(repo: str | None, *, is_user: bool, is_project: bool) -> Path | None:
-    """The repository that is meant; None for the user's own files."""
+    """The repository that is meant, or the folder that was named; None where there is neither."""
     from truekeep.repo import find_top
 
     if is_user and (is_project or repo):
@@ -180,7 +187,7 @@ def _root(repo: str | None, *, is_user: bool, is_project: bool) -> Path | None:
     if not start.is_dir():
         raise BadInput(f"{start} is not a folder", hint="name the repository's root with --repo")
     top = find_top(start)
-    return top or (start if is_project or repo else None)
+    return top or (start if repo else None)
 
 
 def _memory(ctx: click.Context, workspace: str | None) -> tuple[Mapping[str, str], Path | None, Workspace | None]:
@@ -263,7 +270,19 @@ def _folder_of(path: Path, homes: Homes) -> Path:
     return homes.market if path.is_relative_to(homes.market) else path.parent
 
 
-def _show_leave(leave: Leave, homes: Homes) -> None:
+def _way_back(place: str) -> str:
+    """The command that takes a place out, from where we are."""
+    import shlex
+
+    from truekeep.repo import find_top
+
+    if place == "user":
+        return "truekeep disconnect --user"
+    is_here = str(find_top(Path.cwd())) == place
+    return "truekeep disconnect" if is_here else f"truekeep disconnect --repo {shlex.quote(place)}"
+
+
+def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
     for call in leave.calls:
         click.echo(f"  run {click.style(printable(call.shown), fg='cyan')}  {call.why}")
     for path in leave.configs:
@@ -282,6 +301,9 @@ def _show_leave(leave: Leave, homes: Homes) -> None:
         click.echo(click.style("  note: ", fg="yellow") + printable(note))
     if leave.is_empty and not leave.problems:
         click.echo("nothing is connected here")
+        for place in places:
+            where = "the user's own files" if place == "user" else _short(place)
+            click.echo(f"  connected: {where}; `{printable(_way_back(place))}` takes it back")
     _show_problems(leave.problems)
 
 
@@ -300,7 +322,7 @@ def _show_end(plan: Plan, report: Report, steps: Sequence[str], *, dry_run: bool
     elif plan.is_empty and not report.problems:
         click.echo(click.style("already connected", fg="green"))
     elif not dry_run and len(report.problems) == 0:
-        click.echo(f"{click.style('connected', fg='green')}; `truekeep disconnect` takes it back")
+        click.echo(f"{click.style('connected', fg='green')}; `{_way_back(plan.place)}` takes it back")
     for step in steps:
         click.echo(click.style("next: ", fg="yellow") + step)
 

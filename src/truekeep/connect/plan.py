@@ -26,6 +26,7 @@ from truekeep.connect.rule import (
     BrokenBlock,
     Marks,
     find_block,
+    find_open_fence,
     put_block,
     render_ignored,
     render_rule,
@@ -158,7 +159,9 @@ def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
         calls.extend(joining)
         if standing.note:
             notes.append(f"{name}: {standing.note}")
-    edits.extend(_rules(wish, chosen, homes, problems))
+    rules = list(_rules(wish, chosen, homes, problems))
+    edits.extend(rules)
+    notes.extend(dict.fromkeys(filter(None, map(_fence_note, rules))))
     inboxes = _inboxes(wish, chosen, problems) if wish.root else None
     if wish.root and (wish.root / ".git").exists() and inboxes:
         edits.extend(_ignored(wish, inboxes.owners, problems))
@@ -220,6 +223,14 @@ def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[Probl
             yield edit
 
 
+def _fence_note(edit: Edit) -> str:
+    """A rule inside of a code fence may be taken for an example. The fence is a person's, so it is only said."""
+    line = find_open_fence(edit.after, edit.marks) if edit.marks else None
+    if line is None:
+        return ""
+    return f"{edit.path}: the code fence of line {line} is not closed, so the rule reads as code; close it"
+
+
 def _imports_agents(path: Path) -> bool:
     try:
         data = path.read_bytes()
@@ -254,6 +265,8 @@ def _block(
     try:
         now = read_within(path, bounds)
         after = put_block(now.data or b"", text, marks)
+        if after != now.data:
+            refuse_linked(now)
     except BrokenBlock as error:
         problems.append(Problem(str(path), f"truekeep's block is broken: {error}", "mend or remove the block by hand"))
         return None
@@ -328,6 +341,20 @@ def read_within(path: Path, bounds: Sequence[Path]) -> Now:
     if b"\0" in data:
         raise Refused("it holds NUL bytes, so it is no text", "save it as UTF-8")
     return now
+
+
+def refuse_linked(now: Now) -> None:
+    """Raise for a file with more than one name: to be written whole, it would have to lose the others."""
+    if is_linked(now.real):
+        what = "it has a second name (a hard link), which it would lose; writing in place could tear it"
+        raise Refused(what, "make one name a symlink to the other, or put the lines there by hand")
+
+
+def is_linked(path: Path) -> bool:
+    try:
+        return path.lstat().st_nlink > 1
+    except OSError:
+        return False
 
 
 def read_now(path: Path) -> Now:

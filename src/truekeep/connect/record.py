@@ -47,6 +47,11 @@ class Record:
     owners: set[str] = field(default_factory=set)
     cards: str = ""  # the folder that OpenClaw was told to search
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The repositories and folders that are connected, and the user."""
+        return tuple(sorted({owner.partition("@")[2] for owner in self.owners}))
+
     def owners_left(self, harness: str, leaving: Iterable[str]) -> set[str]:
         return {owner for owner in self.owners - set(leaving) if owner.partition("@")[0] == harness}
 

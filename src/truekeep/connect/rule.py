@@ -7,6 +7,7 @@ putting it in, also after a person has written above or below it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ exists (`--update --card NAME.md`) is better than a second one on the same topic
 git say anyway, and anything secret.
 """
 
+_FENCE = re.compile(rb" {0,3}(`{3,}|~{3,})(.*)")
 _NAMES = {"claude": "Claude Code", "codex": "Codex"}
 
 
@@ -101,6 +103,22 @@ def find_block(data: bytes, marks: Marks) -> tuple[int, int] | None:
         raise BrokenBlock(f"the line {marks.begin if len(begins) > 1 else marks.end!r} stands there more than once")
     missing = marks.begin if not begins else marks.end
     raise BrokenBlock(f"the line {missing!r} is missing, or stands in the wrong place")
+
+
+def find_open_fence(data: bytes, marks: Marks) -> int | None:
+    """The line of a code fence that is still open where our block begins; None when the block is read as text."""
+    span = find_block(data, marks)
+    fence, opened = b"", 0
+    for number, line in enumerate(data[: span[0] if span else len(data)].split(b"\n"), 1):
+        found = _FENCE.match(line.rstrip(b"\r"))
+        if found is None:
+            continue
+        mark, rest = found.groups()
+        if not fence and not (mark[:1] == b"`" and b"`" in rest):
+            fence, opened = mark, number
+        elif fence and mark.startswith(fence) and not rest.strip():
+            fence = b""
+    return opened if fence else None
 
 
 def _lines_with(data: bytes, mark: str) -> list[tuple[int, int]]:

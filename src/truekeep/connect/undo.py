@@ -20,7 +20,18 @@ from truekeep.connect.apply import Report, discard_leftovers, write_file
 from truekeep.connect.bundle import MARKET_FILES
 from truekeep.connect.harness import Call, Unreadable, read_bytes, run_call
 from truekeep.connect.homes import Homes
-from truekeep.connect.plan import HARNESSES, USER, Now, Problem, Refused, find_programs, read_now, read_within
+from truekeep.connect.plan import (
+    HARNESSES,
+    USER,
+    Now,
+    Problem,
+    Refused,
+    find_programs,
+    is_linked,
+    read_now,
+    read_within,
+    refuse_linked,
+)
 from truekeep.connect.record import UNKNOWN, Keep, Kept, Record, digest_of
 from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS, BrokenBlock, Marks, cut_block
 from truekeep.inbox import PROCESSED, is_letter_name
@@ -88,6 +99,8 @@ def plan_disconnect(
         if str(path) in record.files and record.files[str(path)].owners <= leaving
     ]
     folders = sorted((Path(path) for path, owners in record.folders.items() if owners <= leaving), reverse=True)
+    if record.owners - leaving:
+        folders = [folder for folder in folders if not homes.keep.is_relative_to(folder)]  # the record is still needed
     return Leave(
         owners=frozenset(leaving & record.owners),
         harnesses=free,
@@ -126,7 +139,10 @@ def _returns(leaving: set[str], homes: Homes, record: Record, problems: list[Pro
         try:
             now = read_now(path)
             if now.data is not None and digest_of(now.data) != kept.before:
-                yield _way_back(path, now, now.data, kept, keep)
+                item = _way_back(path, now, now.data, kept, keep)
+                if item.way in ("put back", "take out"):
+                    refuse_linked(now)
+                yield item
         except (Refused, BrokenBlock) as error:
             problems.append(Problem(name, f"{error}", "take truekeep's lines out by hand"))
 
@@ -167,6 +183,10 @@ def _unrecorded(
         try:
             now = read_within(path, bounds)
             if now.data and (bare := cut_block(now.data, marks)) != now.data:
+                if is_linked(now.real):
+                    what = "it holds truekeep's block and has a second name (a hard link), which it would lose"
+                    problems.append(Problem(str(path), what, "take truekeep's lines out by hand"))
+                    continue
                 yield Return(path=path, way="take out", now=now, after=bare)
         except BrokenBlock as error:
             problems.append(Problem(str(path), f"truekeep's block is broken: {error}", "take it out by hand"))
@@ -253,6 +273,10 @@ def _restore(
     is_untouched = first is not None and digest_of(first) == kept.after
     known = b"{}" if kept.before is None and path.suffix == ".json" else before or b""
     is_same = kept.before != UNKNOWN and (before is not None or kept.before is None)
+    if is_linked(now.real):
+        rest, is_same = now.data, False  # it stays as the harness wrote it, and keeps its second name
+        if now.data == before:
+            return
     if is_same and (is_untouched or harness.says_the_same(path, known, rest)):
         if before is None:
             _remove_file(now)
@@ -266,7 +290,8 @@ def _restore(
         report.done.append(f"took truekeep out of {path}")
     if kept.before not in (None, UNKNOWN):
         stay.add(kept.before or "")
-        report.done.append(f"left {path} as it is, because it was changed since; before: {_shown(keep, kept)}")
+        why = "it has a second name (a hard link)" if is_linked(now.real) else "it was changed since"
+        report.done.append(f"left {path} as it is, because {why}; before: {_shown(keep, kept)}")
 
 
 def _shown(keep: Keep, kept: Kept) -> str:
