@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truekeep.pointers import Pointers
 
 FILE_LIMIT = 64 * 1024 * 1024
+MOST_FOLDERS = 256
 MANY = 32  # from here on, one sync of the file system is cheaper than one for each file
 MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, a change is one splice
 
@@ -51,6 +52,15 @@ class Change:
     @property
     def after_digest(self) -> bytes | None:
         return hashlib.sha256(self.data).digest() if self.data is not None else None
+
+
+class Incoming(NamedTuple):
+    """A file that is to be put where there is none."""
+
+    path: str
+    pieces: Iterable[bytes]
+    mode: int
+    mtime_ns: int
 
 
 class WriteFailed(Exception):
@@ -112,6 +122,12 @@ class Vault:
         self._folders[path] = descriptor
         return descriptor
 
+    def forget_folders(self) -> None:
+        """Close the folders that are held open, if they are many."""
+        if len(self._folders) > MOST_FOLDERS:
+            for path in [path for path in self._folders if path]:
+                os.close(self._folders.pop(path))
+
     def apply(self, changes: list[Change]) -> dict[str, Stamp]:
         """Put all changes on disk. First every file is written and synced beside its place, then each is put in place.
 
@@ -156,6 +172,64 @@ class Vault:
         for folder in touched:
             os.fsync(folder)
         return stamps
+
+    def take_in(self, files: Iterable[Incoming], tell: Callable[[int], None] = lambda _: None) -> int:
+        """Put new files in their places, with their times and modes; all are written beside them first.
+
+        WriteFailed, or whatever the pieces raise, means that nothing became visible; ChangedSince, that something came
+        to stand in one of the places meanwhile: those before it are there, the others are not.
+        """
+        waiting: list[str] = []
+        together = disk.can_sync_together()
+        try:
+            for number, file in enumerate(files):
+                tell(number)
+                self.forget_folders()
+                waiting.append(file.path)
+                self._write_incoming(file, sync=not together)
+            if together and waiting:
+                disk.sync_together({self._folders[""]})
+            count = len(waiting)
+            waiting.reverse()
+            while waiting:
+                self.forget_folders()
+                folder, name = self._place(waiting[-1])
+                disk.put_new(folder, name, shown=waiting[-1])
+                waiting.pop()
+            if together and count:
+                disk.sync_together({self._folders[""]})
+            return count
+        finally:
+            for path in waiting:
+                self.discard_temporary(path)
+
+    def _write_incoming(self, file: Incoming, *, sync: bool) -> None:
+        try:
+            folder, name = self._place(file.path)
+            with suppress(FileNotFoundError):
+                os.unlink(disk.temporary_name(name), dir_fd=folder)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(disk.temporary_name(name), flags, 0o600, dir_fd=folder)
+        except OSError as error:
+            raise WriteFailed(file.path, error) from error
+        try:
+            for piece in file.pieces:
+                while piece:
+                    piece = piece[os.write(descriptor, piece) :]
+            os.fchmod(descriptor, file.mode)
+            os.utime(descriptor, ns=(file.mtime_ns, file.mtime_ns))
+            if sync:
+                os.fsync(descriptor)
+        except OSError as error:
+            raise WriteFailed(file.path, error) from error
+        finally:
+            os.close(descriptor)
+
+    def set_time(self, path: str, mtime_ns: int) -> None:
+        """Say when a file was written. A disk that does not take it keeps its own."""
+        folder, _, name = path.rpartition("/")
+        with suppress(OSError, UnsafePath):
+            os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=self._folder(folder), follow_symlinks=False)
 
     def _place(self, path: str) -> tuple[int, str]:
         folder, _, name = path.rpartition("/")

@@ -1,0 +1,123 @@
+"""Ids across edits: a record of today takes the id of the record that it was in an earlier archive.
+
+Compared file by file: first what says the same, then what stands under the same heading, then what has the same id by
+birth. Nobody else gets an id that was carried away. What has not changed keeps its times, so that it is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from truekeep.alf.ids import digest_of, reminted_id
+from truekeep.alf.records import RUNTIME, Record
+
+
+class Known(NamedTuple):
+    """What is remembered of an earlier record."""
+
+    id: str
+    digest: str
+    heading: str | None
+    times: dict[str, Any]
+
+
+def scope_of(record: Record) -> str:
+    """Within what a record is looked for again: its file, else its namespace."""
+    source = record.get("source")
+    path = source.get("origin_file") if isinstance(source, dict) else None
+    return path if isinstance(path, str) and path else f"ns:{record.get('namespace', '')}"
+
+
+def is_carried(record: Record) -> bool:
+    """Records of truekeep's own have ids that stay anyway."""
+    source = record.get("source")
+    return isinstance(source, dict) and source.get("runtime") == RUNTIME
+
+
+def known_of(record: Record) -> Known:
+    times = record.get("temporal")
+    content = record.get("content")
+    return Known(
+        str(record.get("id")),
+        digest_of(content) if isinstance(content, str) else "",
+        _heading(record),
+        {key: times[key] for key in ("created_at", "observed_at", "updated_at") if key in times}
+        if isinstance(times, dict)
+        else {},
+    )
+
+
+def _heading(record: Record) -> str | None:
+    place, content = record.get("raw_source_format"), record.get("content")
+    if not isinstance(place, dict) or "heading" not in place:
+        return None
+    if isinstance(place["heading"], str):
+        return place["heading"]
+    first = content.partition("\n")[0] if isinstance(content, str) else ""
+    return first if first.startswith("#") else None
+
+
+def carry(fresh: list[Record], known: Iterable[Known], *, agent: str, scope: str) -> None:
+    """Give the fresh records of one file the ids and times of those they were before. Changes them."""
+    old = list(known)
+    if not old:
+        return
+    open_ = list(range(len(fresh)))
+    digests = {at: digest_of(str(fresh[at]["content"])) for at in open_}
+    open_, old = _pair(
+        open_, old, lambda at: (fresh[at]["id"], digests[at]), lambda item: (item.id, item.digest), fresh, True
+    )
+    open_, old = _pair(open_, old, digests.get, lambda item: item.digest, fresh, True)
+    open_, old = _pair(open_, old, lambda at: _heading(fresh[at]), lambda item: item.heading, fresh, False)
+    open_, old = _pair(open_, old, lambda at: fresh[at]["id"], lambda item: item.id, fresh, False)
+    taken = {record["id"] for at, record in enumerate(fresh) if at not in set(open_)}
+    taken |= {item.id for item in old}  # an id that is deleted now is nobody's
+    for at in open_:
+        number = 0
+        while fresh[at]["id"] in taken:
+            fresh[at]["id"] = reminted_id(agent, scope, str(fresh[at]["content"]), number)
+            number += 1
+        taken.add(fresh[at]["id"])
+
+
+def _pair(
+    open_: list[int],
+    old: list[Known],
+    key: Callable[[int], object],
+    old_key: Callable[[Known], object],
+    fresh: list[Record],
+    is_same: bool,
+) -> tuple[list[int], list[Known]]:
+    """Pair what has the same key, in order. Gives what is left on both sides."""
+    waiting: dict[object, list[Known]] = {}
+    for item in reversed(old):
+        if (found := old_key(item)) is not None:
+            waiting.setdefault(found, []).append(item)
+    left = []
+    gone: set[int] = set()
+    for at in open_:
+        wanted = key(at)
+        match = waiting[wanted].pop() if wanted is not None and waiting.get(wanted) else None
+        if match is None:
+            left.append(at)
+            continue
+        gone.add(id(match))
+        fresh[at]["id"] = match.id
+        temporal = fresh[at]["temporal"]
+        for name in ("created_at", "observed_at", *(("updated_at",) if is_same else ())):
+            if name in match.times:
+                temporal[name] = match.times[name]
+    return left, [item for item in old if id(item) not in gone]
+
+
+def by_scope(records: Iterable[Record]) -> dict[str, list[Known]]:
+    """The earlier records, by the file they were in."""
+    found: dict[str, list[Known]] = {}
+    for record in _carried(records):
+        found.setdefault(scope_of(record), []).append(known_of(record))
+    return found
+
+
+def _carried(records: Iterable[Record]) -> Iterator[Record]:
+    return (record for record in records if is_carried(record))

@@ -1,0 +1,306 @@
+"""Deltas: what changed since an archive, and an archive with such changes applied.
+
+Only files that changed are read again, and of the old archive only the partitions that they had records in. Applied to
+the old archive, a delta gives the very archive that exporting the new state, with the old one as its base, gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from typing import NamedTuple
+
+from truekeep.alf.carry import by_scope, scope_of
+from truekeep.alf.container import BadArchive, Writer
+from truekeep.alf.edition import DOCUMENTS, FILES, VERSION, Document, Edition, Line, Spool, Tell, place_in_file
+from truekeep.alf.export import Agent, Manner, has_records, head_of, lines_of, people_of, records_of
+from truekeep.alf.files import LONGEST_TEXT, Item, Tree
+from truekeep.alf.moment import Quarter, quarter_of, shown_moment
+from truekeep.alf.people import agent_name
+from truekeep.alf.records import RUNTIME, Record, dump_record, pretty
+from truekeep.alf.snapshot import CHANGES, DELTA, Snapshot
+
+OURS = "truekeep"  # what only truekeep needs stands under this name among the changes
+
+
+class Changed(NamedTuple):
+    """What a delta holds."""
+
+    created: int
+    updated: int
+    deleted: int
+    files: int
+    removed: int
+    documents: tuple[str, ...]
+
+    @property
+    def is_nothing(self) -> bool:
+        return not any(self)
+
+
+def write_delta(
+    writer: Writer,
+    old: Snapshot,
+    tree: Tree,
+    items: Sequence[Item],
+    agent: Agent,
+    manner: Manner,
+    tell: Tell = lambda *_: None,
+) -> tuple[Changed, list[str]]:
+    """What changed in a workspace since an archive of it was made, and notes on what could not be told."""
+    if old.agent_id != agent.id:
+        raise BadArchive(
+            f"this archive is of agent {old.agent_id}, not of {agent.id}",
+            hint="name an earlier archive of this workspace",
+        )
+    before = old.files()
+    now = {line.path: line for line in lines_of(items)}
+    changed = [line for path, line in now.items() if not _is_same(before.get(path), line)]
+    removed = sorted(path for path in before if path not in now)
+    notes: list[str] = []
+    held = _held(old, before, {*(line.path for line in changed), *removed}, with_sessions=manner.sessions is not None)
+    base = by_scope(held.values())
+    by_path = {item.path: item for item in items}
+    fresh: dict[str, Record] = {}
+    for number, line in enumerate(changed):
+        tell("memories", number, len(changed))
+        if has_records(line.path):
+            for record in records_of(tree, by_path[line.path], agent, manner, base=base, notes=notes):
+                fresh[record["id"]] = record
+    if manner.sessions is not None:
+        fresh.update((record["id"], record) for record in manner.sessions())
+    counts = _write_changes(writer, held, fresh)
+
+    def read(name: str) -> str | None:
+        item = by_path.get(name)
+        if item is None or item.size > LONGEST_TEXT:
+            return None
+        try:
+            return tree.read(item).decode()
+        except UnicodeDecodeError:
+            return None
+
+    documents = people_of(read, agent, manner, by_path)
+    earlier = old.documents()
+    new = {layer: document for layer, document in documents.items() if document != earlier.get(layer)}
+    for layer, document in new.items():
+        writer.add(DOCUMENTS[layer], pretty(document))
+    listed = _write_changed(writer, changed, lambda line: tree.pieces(by_path[line.path]))
+    created_at = shown_moment(max((line.mtime_ns for line in now.values()), default=0))
+    ours = {
+        "files": FILES,
+        "deleted": removed,
+        "documents_removed": [layer for layer in earlier if layer not in documents],
+        "head": head_of(agent, agent_name(read, agent.folder, manner.scheme), created_at=created_at, has_raw=True),
+    }
+    writer.add_pieces(FILES, (dump_record(line.as_record()) for line in listed))
+    writer.add(DELTA, pretty(_manifest(old, agent, created_at, counts, new, changed, removed, before, ours)))
+    return Changed(*counts, len(changed), len(removed), tuple(new)), notes
+
+
+def _is_same(one: Line | None, other: Line) -> bool:
+    return one is not None and one[:5] == other[:5]
+
+
+def _held(old: Snapshot, before: Mapping[str, Line], paths: set[str], *, with_sessions: bool) -> dict[str, Record]:
+    """The old archive's records of these files, by id."""
+    listed = [before[path] for path in paths if path in before]
+    is_known = FILES in old.reader.entries and not with_sessions
+    homes = {home for line in listed for home in line.partitions}
+    partitions = [name for name in old.partitions() if not is_known or name in homes]
+    files = set(before)
+    found: dict[str, Record] = {}
+    for record, _ in old.records(partitions):
+        scope = scope_of(record)
+        if scope in paths or (with_sessions and _is_session(record)) or (not is_known and scope not in files):
+            found[str(record["id"])] = record
+    if not with_sessions:
+        found = {key: record for key, record in found.items() if not _is_session(record)}
+    return found
+
+
+def _is_session(record: Record) -> bool:
+    return record.get("namespace") == "session"
+
+
+def _write_changes(writer: Writer, old: Mapping[str, Record], new: Mapping[str, Record]) -> tuple[int, int, int]:
+    """The changes of records: what is new, what is different, what is gone, in that order."""
+    created = [record for key, record in new.items() if key not in old]
+    updated = [record for key, record in new.items() if key in old and record != old[key]]
+    deleted = [record for key, record in old.items() if key not in new]
+    if created or updated or deleted:
+        with writer.entry(CHANGES) as stream:
+            for operation, records in (("create", created), ("update", updated), ("delete", deleted)):
+                for record in records:
+                    stream.write(dump_record({"operation": operation, **record}))
+    return len(created), len(updated), len(deleted)
+
+
+def _write_changed(writer: Writer, lines: Iterable[Line], pieces: Callable[[Line], Iterable[bytes]]) -> Iterable[Line]:
+    listed = []
+    for line in lines:
+        digest = hashlib.sha256()
+
+        def told(line: Line = line, digest: hashlib._Hash = digest) -> Iterator[bytes]:
+            for piece in pieces(line):
+                digest.update(piece)
+                yield piece
+
+        if line.entry is None:
+            for _ in told():
+                pass
+        else:
+            writer.add_pieces(line.entry, told(), size=line.size)
+        listed.append(line._replace(sha256=digest.hexdigest()))
+    return listed
+
+
+def _manifest(
+    old: Snapshot,
+    agent: Agent,
+    created_at: str,
+    counts: tuple[int, int, int],
+    documents: Mapping[str, Document],
+    changed: Sequence[Line],
+    removed: Sequence[str],
+    before: Mapping[str, Line],
+    ours: Document,
+) -> Document:
+    changes: Document = {}
+    for layer, document in documents.items():
+        changes[layer] = {"file": DOCUMENTS[layer]}
+        if layer == "identity":
+            changes[layer]["new_version"] = document.get("version", 1)
+        elif layer == "principals":
+            changes[layer]["changed_ids"] = [item["id"] for item in document["principals"]]
+    if any(counts):
+        changes["memory"] = {"file": CHANGES, "record_count": sum(counts)}
+    raw = f"raw/{RUNTIME}/"
+    entries = [line.entry for line in changed if line.entry is not None and line.entry.startswith(raw)]
+    gone = [entry for path in removed if (entry := before[path].entry) is not None and entry.startswith(raw)]
+    if entries or gone:
+        changes["raw"] = {"changed": entries, "deleted": gone}
+    changes[OURS] = ours
+    sequence = _sequence(old)
+    return {
+        "alf_version": VERSION,
+        "created_at": created_at,
+        "agent": {"id": agent.id, "source_runtime": RUNTIME},
+        "sync": {"base_sequence": sequence, "new_sequence": sequence + 1},
+        "changes": changes,
+    }
+
+
+def _sequence(snapshot: Snapshot) -> int:
+    sync = snapshot.manifest.get("sync")
+    found = sync.get("last_sequence") if isinstance(sync, dict) else None
+    return found if isinstance(found, int) and found >= 0 else 0
+
+
+# --- Applied --------------------------------------------------------------------------------------------------------
+
+
+def applied(old: Snapshot, delta: Snapshot, *, spool: Spool) -> tuple[Edition, list[str]]:
+    """The old archive with the changes of a delta, and notes on changes that had nothing to change."""
+    if not delta.is_delta or old.is_delta:
+        raise BadArchive("a delta is applied to a full archive", hint="give the archive first, then the delta")
+    if delta.agent.get("id") not in (None, old.agent_id):
+        raise BadArchive(
+            "the delta is of another agent than the archive", hint="`truekeep alf show` tells whose they are"
+        )
+    notes: list[str] = []
+    ours = delta.changes.get(OURS)
+    ours = ours if isinstance(ours, dict) else {}
+    before, moved = old.files(), delta.files()
+    gone = {path for path in ours.get("deleted", ()) if isinstance(path, str)} | set(_deleted_raw(delta))
+    files = {**{path: line for path, line in before.items() if path not in gone}, **moved}
+    _apply_records(old, delta, files, {*moved, *gone}, spool, notes)
+    documents = {**old.documents(), **delta.documents()}
+    for layer in ours.get("documents_removed", ()):
+        documents.pop(layer, None)
+
+    def pieces(line: Line) -> Iterable[bytes]:
+        assert line.entry is not None
+        return (delta if line.path in moved else old).reader.pieces(line.entry)
+
+    def kept(line: Line) -> Iterable[bytes]:
+        return pieces(line) if line.entry is not None else ()
+
+    others = [(name, lambda name=name: old.reader.pieces(name)) for name in old.others()]
+    known = {*DOCUMENTS, "memory", "attachments"}
+    layers = {layer: about for layer, about in old.layers.items() if layer not in known}
+    ordered = [files[path] for path in sorted(files)]
+    plain = FILES not in old.reader.entries
+    edition = Edition(_head(old, delta, ours), documents, spool, ordered, kept, layers, others, plain)
+    return edition, notes
+
+
+def _deleted_raw(delta: Snapshot) -> Iterator[str]:
+    raw = delta.changes.get("raw")
+    prefix = f"raw/{RUNTIME}/"
+    for entry in raw.get("deleted", ()) if isinstance(raw, dict) else ():
+        if isinstance(entry, str) and entry.startswith(prefix):
+            yield entry.removeprefix(prefix)
+
+
+def _head(old: Snapshot, delta: Snapshot, ours: Document) -> Document:
+    given = ours.get("head")
+    head = {key: value for key, value in old.manifest.items() if key not in ("layers", "checksum")}
+    if isinstance(given, dict):
+        head.update({key: value for key, value in given.items() if key in ("alf_version", "created_at", "agent")})
+    elif "created_at" in delta.manifest:
+        head["created_at"] = delta.manifest["created_at"]
+    sync = delta.manifest.get("sync")
+    numbers = [sync.get("base_sequence"), sync.get("new_sequence")] if isinstance(sync, dict) else []
+    base, new = (number if isinstance(number, int) else 0 for number in (*numbers, 0, 0)[:2])
+    head["sync"] = {"last_sequence": max(_sequence(old), new, base + 1)}
+    return head
+
+
+def _apply_records(
+    old: Snapshot, delta: Snapshot, files: Mapping[str, Line], paths: set[str], spool: Spool, notes: list[str]
+) -> None:
+    changes = [record for record, _ in delta.records()]
+    ids = {str(record["id"]) for record in changes}
+    held: dict[str, Record] = {}
+    for record, _ in old.records():
+        if str(record["id"]) in ids or scope_of(record) in paths:
+            held[str(record["id"])] = record
+    known = set(held)
+    for change in changes:
+        record = {key: value for key, value in change.items() if key != "operation"}
+        operation, key = change.get("operation"), str(record["id"])
+        if operation == ("update" if key in known else "create"):
+            held[key] = record
+        elif operation == "delete" and key in known:
+            held.pop(key, None)
+        else:
+            notes.append(
+                f"{operation} of {key} was passed over: the archive has {'it' if key in known else 'no such record'}"
+            )
+    by_quarter: dict[Quarter, list[Record]] = {}
+    for record in held.values():
+        by_quarter.setdefault(quarter_of(record) or Quarter(1970, 1), []).append(record)
+
+    def place(record: Record) -> tuple[str, str, tuple[int, str, str]]:
+        path = scope_of(record)
+        line = files.get(path)
+        return (line.moment if line is not None else "~", path, place_in_file(record))
+
+    for name in old.partitions():
+        rest = ((place(record), record, line) for record, line in old.records([name]) if str(record["id"]) not in known)
+        mine: list[Record] = []
+        for quarter in [quarter for quarter in by_quarter if quarter.file == name]:
+            mine = by_quarter.pop(quarter)
+        new = sorted(((place(record), record, b"") for record in mine), key=lambda item: item[0])
+        for _, record, line in merge(rest, new, key=lambda item: item[0]):
+            _spool(spool, record, line, files)
+    for quarter in sorted(by_quarter):
+        for record in sorted(by_quarter[quarter], key=place):
+            _spool(spool, record, b"", files)
+
+
+def _spool(spool: Spool, record: Record, line: bytes, files: Mapping[str, Line]) -> None:
+    path = scope_of(record)
+    spool.add(record, path=path if path in files else "", line=line + b"\n" if line else None)

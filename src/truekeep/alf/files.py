@@ -1,0 +1,164 @@
+"""The files of a workspace as an archive has them: what is memory, what is small enough to come along, what is named.
+
+No link is followed, no folder that is another repository or another program's is entered; what is left out is told with
+the reason. A file that changes while it is read is a Changed: half of one state and half of another is no state.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from truekeep import disk
+from truekeep.disk import ChangedSince, UnsafePath
+
+RAW, INCLUDED, REFERENCED = "raw", "included", "referenced"
+THRESHOLD = 102_400  # bytes: a larger artifact is only named
+LONGEST_TEXT = 32 << 20  # bytes of a file that is read for its records
+PIECE = 1 << 18
+NOT_OURS = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
+CONTROL = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools; written again on import
+UPSTREAM_ROOT = frozenset(
+    f"{name}.md" for name in ("SOUL", "IDENTITY", "AGENTS", "USER", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY")
+)
+
+
+class Item(NamedTuple):
+    """A file of the workspace."""
+
+    path: str
+    tier: str
+    size: int
+    mtime_ns: int
+    mode: int
+
+    @property
+    def entry(self) -> str | None:
+        """Its name in the archive; None for what is only named there."""
+        return entry_for(self.path, self.tier)
+
+
+class Omitted(NamedTuple):
+    """What is not in the archive, and why."""
+
+    path: str
+    why: str
+
+
+def entry_for(path: str, tier: str) -> str | None:
+    return {RAW: f"raw/openclaw/{path}", INCLUDED: f"artifacts/{path}"}.get(tier)
+
+
+def tier_of(path: str, size: int, *, plain: bool = False) -> str | None:
+    """Where a file goes. `plain`: as the format's own adapter has it, which takes no artifacts; None then means no."""
+    is_root = "/" not in path
+    if path.startswith("memory/"):
+        return RAW
+    if plain:
+        return RAW if path in UPSTREAM_ROOT else None
+    if (is_root and path.endswith(".md")) or path.startswith(("rules/", ".learnings/", "skills/")):
+        return RAW
+    return INCLUDED if size <= THRESHOLD else REFERENCED
+
+
+class Tree:
+    """A workspace's folder, held open for an export."""
+
+    def __init__(self, root: str, *, plain: bool = False) -> None:
+        self.root = root
+        self._plain = plain
+        self._folders: dict[str, int] = {"": disk.open_root(root)}
+        self.omitted: list[Omitted] = []
+
+    def close(self) -> None:
+        for descriptor in self._folders.values():
+            os.close(descriptor)
+        self._folders.clear()
+
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def scan(self) -> list[Item]:
+        """Every file that belongs to the agent, by path."""
+        self.omitted.clear()
+        found: list[Item] = []
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                descriptor = self._folder(folder)
+            except (OSError, UnsafePath) as error:
+                self.omitted.append(Omitted(folder, getattr(error, "what", "") or str(error)))
+                continue
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    path = f"{folder}/{entry.name}" if folder else entry.name
+                    self._take(entry, path, found, waiting)
+            if folder and len(self._folders) > 500:  # descriptors are few
+                os.close(self._folders.pop(folder))
+        self.omitted.sort()
+        return sorted(found)
+
+    def _take(self, entry: os.DirEntry[str], path: str, found: list[Item], waiting: list[str]) -> None:
+        if entry.name in NOT_OURS or path in CONTROL or entry.name.endswith(disk.TEMPORARY):
+            return
+        try:
+            path.encode()
+            info = entry.stat(follow_symlinks=False)
+        except UnicodeEncodeError:
+            self.omitted.append(Omitted(os.fsencode(path).decode("utf-8", "replace"), "its name is not UTF-8"))
+            return
+        except OSError:
+            return  # gone by now
+        if stat.S_ISDIR(info.st_mode):
+            if os.path.lexists(os.path.join(self.root, path, ".git")):
+                self.omitted.append(Omitted(path, "a repository of its own"))
+            else:
+                waiting.append(path)
+        elif stat.S_ISLNK(info.st_mode):
+            self.omitted.append(Omitted(path, "a symbolic link"))
+        elif not stat.S_ISREG(info.st_mode):
+            self.omitted.append(Omitted(path, "no plain file"))
+        elif "\\" in path or any(char < " " for char in path):
+            self.omitted.append(Omitted(path, "a name that other systems cannot have"))
+        elif tier := tier_of(path, info.st_size, plain=self._plain):
+            found.append(Item(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
+
+    def read(self, item: Item) -> bytes:
+        """All of a file, as it was when the tree was scanned."""
+        folder, _, name = item.path.rpartition("/")
+        data, stamp = disk.read_file(self._folder(folder), name, limit=1 << 40, shown=item.path)
+        if (stamp.size, stamp.mtime_ns) != (item.size, item.mtime_ns):
+            raise ChangedSince(item.path)
+        return data
+
+    def pieces(self, item: Item) -> Iterator[bytes]:
+        """A file's bytes, piece by piece."""
+        folder, _, name = item.path.rpartition("/")
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        try:
+            descriptor = os.open(name, flags, dir_fd=self._folder(folder))
+        except OSError as error:
+            raise ChangedSince(item.path) from error
+        try:
+            left = item.size
+            while piece := os.read(descriptor, PIECE):
+                left -= len(piece)
+                yield piece
+            info = os.fstat(descriptor)
+            if left or info.st_mtime_ns != item.mtime_ns or not stat.S_ISREG(info.st_mode):
+                raise ChangedSince(item.path)
+        finally:
+            os.close(descriptor)
+
+    def _folder(self, path: str) -> int:
+        found = self._folders.get(path)
+        if found is None:
+            above, _, name = path.rpartition("/")
+            found = self._folders[path] = disk.open_folder(self._folder(above), name, shown=path)
+        return found
