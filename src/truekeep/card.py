@@ -18,8 +18,8 @@ TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority"
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
 _SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+\.md\Z")
 _JOURNAL = re.compile(
-    r"memory/(?:(?:daily/)?\d{4}-\d{2}-\d{2}|decisions/\d{4}-\d{2}|ops/CHANGELOG"
-    r"|projects/[a-z0-9][a-z0-9-]{0,80}|checkpoints/subagent-[A-Za-z0-9][A-Za-z0-9._-]{0,63})\.md\Z"
+    r"memory/(?:(?:daily/)?(?P<day>\d{4}-\d{2}-\d{2})|decisions/(?P<month>\d{4}-\d{2})|ops/(?P<operations>CHANGELOG)"
+    r"|projects/(?P<project>[^/]+)|checkpoints/subagent-(?P<subagent>[A-Za-z0-9][A-Za-z0-9._-]{0,63}))\.md\Z"
 )
 _SAFE_RULE = re.compile(r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z")
 _RESERVED = frozenset(
@@ -159,7 +159,7 @@ def check_card_name(name: str) -> str | None:
     if name[0] in ".-":
         return "a card name does not start with a dot or a dash"
     stem = name.removesuffix(".md")
-    if stem.split(".", 1)[0].casefold() in _RESERVED:
+    if is_reserved(stem):
         return "this is a reserved device name on some systems"
     if stem.endswith("."):
         return "a card name does not end in a dot"
@@ -173,12 +173,50 @@ def is_rule_path(path: str) -> bool:
     if not _SAFE_RULE.match(path) or len(path.encode()) > MAX_NAME_BYTES:
         return False
     stem = path.removeprefix("rules/").removesuffix(".md")
-    return stem.split(".", 1)[0].casefold() not in _RESERVED and not stem.endswith(".")
+    return not is_reserved(stem) and not stem.endswith(".")
+
+
+def is_reserved(stem: str) -> bool:
+    """Whether some systems keep this name for a device."""
+    return stem.split(".", 1)[0].casefold() in _RESERVED
+
+
+def parse_journal(path: str) -> tuple[str, str] | None:
+    """The kind of a journal and its name there; None for what is no journal that handoffs may add to.
+
+    Kinds: day, month (of decisions), operations, project, subagent.
+    """
+    match = _JOURNAL.match(path)
+    if match is None or match.lastgroup is None or len(path.encode("utf-8", "replace")) > MAX_NAME_BYTES:
+        return None
+    kind, name = match.lastgroup, match[match.lastgroup]
+    if kind == "project" and (project_slug(name) != name.lower() or is_reserved(name)):
+        return None
+    return kind, name
 
 
 def is_journal_path(path: str) -> bool:
-    """Whether this is a log that handoffs may append to: of a day, a month's decisions, operations, a project."""
-    return _JOURNAL.match(path) is not None and len(path.encode()) <= MAX_NAME_BYTES
+    return parse_journal(path) is not None
+
+
+def project_slug(name: str) -> str:
+    """What the file of a project is called: its letters and digits of any script, the Latin ones without accents."""
+    kept = re.sub("[^a-z0-9]", "-", name.lower()) if name.isascii() else _fold(name)
+    slug = re.sub("-+", "-", kept).strip("-")[:80]
+    return slug.encode()[:150].decode("utf-8", "ignore").strip("-")
+
+
+def _fold(name: str) -> str:
+    import unicodedata
+
+    kept: list[str] = []
+    for character in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold()):
+        kind = unicodedata.category(character)[0]
+        if kind != "M":
+            kept.append(character if kind in "LN" else "-")
+        elif kept and not kept[-1].isascii():
+            kept.append(character)
+    return unicodedata.normalize("NFC", "".join(kept)).lower()
 
 
 def words_of(text: str) -> list[str]:

@@ -7,7 +7,7 @@ the store through a Shelf and returns a Filing; nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Protocol
 
@@ -27,8 +27,10 @@ from truekeep.card import (
 from truekeep.catalog import Sketch, sketch, topic_key
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
+from truekeep.errors import BadInput
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
+from truekeep.journal import STATUS, Entry, appended, find_stamp, receive_entry, speaker, title_of
 from truekeep.markdown import TooComplex, outline
 from truekeep.model import (
     BEGIN_MARK,
@@ -42,6 +44,7 @@ from truekeep.model import (
     Outcome,
     Policy,
 )
+from truekeep.sections import newline_of, plain_newlines, sections_of, with_sections
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 MAX_FINDINGS = 100
@@ -56,6 +59,7 @@ class Shelf(Protocol):
     def day_of(self, path: str) -> date | None: ...
     def find_clash(self, name: str) -> str | None: ...
     def find_document_clash(self, path: str) -> str | None: ...
+    def place_journal(self, path: str) -> str: ...
     def find_same_topic(self, topic: str, name: str) -> str | None: ...
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
     def hand_edits(self, path: str) -> tuple[set[str], set[str]]: ...
@@ -80,6 +84,9 @@ class EmptyShelf:
 
     def find_document_clash(self, path: str) -> str | None:  # noqa: ARG002
         return None
+
+    def place_journal(self, path: str) -> str:
+        return path
 
     def find_same_topic(self, topic: str, name: str) -> str | None:  # noqa: ARG002
         return None
@@ -126,7 +133,8 @@ class Filing:
     blocking: tuple[Finding, ...] = ()
     title: str = ""
     target: str = ""  # the file to write; for review, the one that was meant
-    data: bytes | None = None  # the card's new bytes, or what is appended to the document
+    data: bytes | None = None  # the file's new bytes, or what is appended to the document
+    replaces: bool = False  # a section of the document is written anew, so its bytes are all of them
     card_name: str = ""
     topic: str = ""
     old_topic: str = ""
@@ -143,7 +151,14 @@ class Filing:
             "routed": "ingest will append it to",
             "already": "already filed in",
         }
+        if self.replaces:
+            return f"ingest will make it the status in {self.target}"
         return f"{words[self.outcome]} {self.target}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the data is all of the file, and not what is added to it."""
+        return bool(self.card_name) or self.replaces
 
     @property
     def has_secret_name(self) -> bool:
@@ -184,8 +199,6 @@ def plan_filing(
 
 
 def _retarget(handoff: Handoff, target: str) -> Handoff:
-    from dataclasses import replace
-
     if (
         target in DOCUMENTS
         or target in PROTECTED
@@ -387,6 +400,9 @@ class _Plan:
             self._find("section-in-document", f"use ### or deeper instead of {heading!r}", "Suggested document content")
         if not target or not content:
             return self._filing("review", target)
+        entry = self._entry(target, content) if is_journal_path(target) else None
+        if entry is not None:
+            target = self.shelf.place_journal(entry.path)
         try:
             existing = self.shelf.read(target)
         except UnsafePath as error:
@@ -394,15 +410,42 @@ class _Plan:
             return self._filing("review", target)
         except ChangedSince as error:
             raise Retry(error.path) from error
-        if not is_journal_path(target):  # a log tells what happened, and that stays true
-            content = self._held(content, "Suggested document content")
-        addition = _addition(existing, content)
+        if entry is not None and entry.section:
+            return self._status(target, entry, existing)
+        if entry is not None:  # a log tells what happened, and that stays true: it is not held against code
+            addition = _journal_addition(existing, entry.text, target)
+        else:
+            addition = _addition(existing, self._held(content, "Suggested document content"))
         if addition is None:
             return self._filing("already", target)
         if len(existing or b"") + len(addition) > self.config.limits.document_bytes:
             what = f"{target} would pass {self.config.limits.document_bytes} bytes; move details to cards"
             self._find("over-budget", what, "Target document")
         return self._filing("routed", target, addition)
+
+    def _entry(self, target: str, content: str) -> Entry:
+        written, _ = parse_name(self.candidate.name)
+        by = speaker(self.candidate.writer, self.candidate.repository)
+        return receive_entry(target, content, written=written, by=by)
+
+    def _status(self, target: str, entry: Entry, existing: bytes | None) -> Filing:
+        """A project's status: its section is written anew, unless what stands there was said later."""
+        where = "Suggested document content"
+        try:
+            text = (existing or b"").decode()
+            old = next((part for name, part in sections_of(text).items() if name.casefold() == STATUS.casefold()), "")
+            last = find_stamp(old, today=self.today)
+            if last is not None and entry.at is not None and entry.at < last:
+                what = f"said {entry.at:%Y-%m-%d %H:%M}, but the status there is of {last:%Y-%m-%d %H:%M}"
+                self._find("older-than-card", what, where)
+            new = with_sections(text, [(entry.section, entry.text)], path=target, title=title_of(target))
+        except (UnicodeDecodeError, BadInput) as error:
+            what = error.message if isinstance(error, BadInput) else f"{target} is not UTF-8 text"
+            self._find("unsafe-target", what, "Target document")
+            return self._filing("review", target)
+        if new == text:
+            return self._filing("already", target)
+        return replace(self._filing("routed", target, new.encode()), replaces=True)
 
     def _find(self, code: str, message: str, section: str = "") -> None:
         line = self.handoff.line_of(section)
@@ -525,7 +568,7 @@ def _section_heading(content: str) -> str:
 
 def _addition(existing: bytes | None, content: str) -> bytes | None:
     """The bytes to append, in the document's own newlines; None when the content is there already."""
-    newline = b"\r\n" if existing and b"\r\n" in existing else b"\n"
+    newline = newline_of(existing.decode("latin-1")).encode() if existing else b"\n"
     block = content.strip("\n").encode().replace(b"\n", newline)
     if not existing:
         return block + newline
@@ -535,6 +578,14 @@ def _addition(existing: bytes | None, content: str) -> bytes | None:
     if existing.endswith(newline * 2):
         lead = b""
     return lead + block + newline
+
+
+def _journal_addition(existing: bytes | None, text: str, path: str) -> bytes | None:
+    """The bytes to append to a journal; None when this very entry, of the same time, is there already."""
+    there = (existing or b"").decode("utf-8", "surrogateescape")
+    if _holds_block(plain_newlines(there).encode("utf-8", "surrogateescape"), text.strip("\n").encode()):
+        return None
+    return appended(there, text, title=title_of(path)).encode()
 
 
 def _holds_block(existing: bytes, block: bytes) -> bool:

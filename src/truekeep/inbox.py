@@ -25,6 +25,7 @@ from truekeep.errors import BadInput
 PROCESSED = "processed"
 _OPEN_AT_ONCE = 8
 _NOT_LETTERS = frozenset(("readme.md", "template.md", "agents.md", "claude.md", ".gitignore"))
+_NUMBERED = re.compile(r"(\d{4}-\d{2}-\d{2}-\d{4}-.+)-(\d{1,3})\.md\Z", re.DOTALL)  # see `deliver`
 _LETTER = re.compile(r"\.md\Z|\.md\.[^/]*(?:conflict\d*|path\d)\Z", re.IGNORECASE)
 
 
@@ -133,7 +134,7 @@ class Inboxes:
         from truekeep.handoff import is_conflict_copy
 
         # A conflict copy comes after its original, so that of two equal ones the original is filed.
-        names.sort(key=lambda item: (is_conflict_copy(item[0]), item[0], str(item[1].root), item[1].folder))
+        names.sort(key=lambda item: (is_conflict_copy(item[0]), *_turn(item[0]), str(item[1].root), item[1].folder))
         return names
 
     def read(self, name: str, inbox: Inbox) -> Letter | Skipped | None:
@@ -233,6 +234,12 @@ class Inboxes:
         handles = (open_inbox(inbox), [None])
         self._open[inbox] = handles
         return handles
+
+
+def _turn(name: str) -> tuple[str, int, str]:
+    """When a letter's turn is: by the time in its name, of several with one name by the number that `deliver` gave."""
+    match = _NUMBERED.match(name)
+    return (match[1], int(match[2]), name) if match else (name.removesuffix(".md"), 1, name)
 
 
 def open_inbox(inbox: Inbox) -> int:

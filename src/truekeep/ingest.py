@@ -174,7 +174,7 @@ class Ingest:
         assert filing is not None
         if self.dry_run and filing.data is not None and filing.outcome in ("promoted", "routed"):
             old = self._staging.read(filing.target)
-            new = filing.data if filing.card_name else (old or b"") + filing.data
+            new = filing.data if filing.is_whole else (old or b"") + filing.data
             judged.difference = difference(old, new, filing.target)
         self._shelf.stage(filing, number)
         if filing.outcome == "review":

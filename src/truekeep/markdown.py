@@ -112,10 +112,10 @@ def _parsed_outline(text: str) -> Outline:
     headings: list[Heading] = []
     open_at: int | None = None
     for token in parser.parse(text):
-        if token.map is None:
-            continue
+        if token.map is None or token.level:
+            continue  # what is open in a list or a quotation ends with it
         first, last = token.map
-        if token.type == "heading_open" and token.level == 0 and token.markup.startswith("#"):
+        if token.type == "heading_open" and token.markup.startswith("#"):
             raw = text[starts[first] : starts[first + 1]].strip(" \t\n").lstrip("#")
             headings.append(Heading(int(token.tag[1]), _heading_text(raw), starts[first], starts[first + 1], first + 1))
         elif (token.type == "fence" and not _fence_closes(text[starts[first] : starts[last]], token.markup)) or (

@@ -44,11 +44,12 @@ def judge(letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
 
 def leave(checkpoint: Checkpoint, root: Path, writer: str) -> Left:
     """What a session learned, as handoffs in the inbox of its repository."""
+    from truekeep.journal import check_writer
     from truekeep.session import Left, clean, leave_handoffs
 
     safe, notes = clean(checkpoint)
-    by = ", ".join(part for part in (writer, root.name) if part)
-    left = leave_handoffs(safe, root, writer=writer, writers=WRITERS, now=_now(), by=by)
+    check_writer(writer)
+    left = leave_handoffs(safe, root, writer=writer, writers=WRITERS, now=_now(), machine=machine_name())
     return Left((), tuple(left), tuple(notes))
 
 

@@ -132,7 +132,7 @@ class Review:
             old = staging.read(filing.target)
         except (UnsafePath, ChangedSince):
             return ()
-        new = filing.data if filing.card_name else (old or b"") + filing.data
+        new = filing.data if filing.is_whole else (old or b"") + filing.data
         return difference(old, new, filing.target)
 
     def approve(self, draft: Draft, *, target: str = "") -> Filing:

@@ -183,28 +183,32 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
 
 
 def leave_handoffs(
-    checkpoint: Checkpoint, root: Path, *, writer: str, writers: Mapping[str, str], now: datetime, by: str
-) -> Iterator[str]:
-    """What a machine that may not write memory leaves for the one that may: a handoff for each file."""
-    from truekeep.checkpoint import as_handoffs, plan_writes
+    checkpoint: Checkpoint, root: Path, *, writer: str, writers: Mapping[str, str], now: datetime, machine: str
+) -> list[str]:
+    """What a machine that may not write memory leaves for the one that may: a handoff for each entry."""
+    from truekeep.checkpoint import as_handoffs
+    from truekeep.config import Config
     from truekeep.handoff import compose_handoff, handoff_name
     from truekeep.inbox import Inbox, deliver
+    from truekeep.journal import speaker
+    from truekeep.repo import repository_name
     from truekeep.wake import place_of
 
-    chosen = writer if writer in writers else next(iter(writers))
-    slug = place_of(root.name).slug
-    writes = plan_writes(checkpoint, lambda _: None, now=now, by=by, project=slug, daily=False)
-    for document, content in as_handoffs(checkpoint, writes, now=now):
+    repository = repository_name(root)
+    by = speaker(writer, repository, machine)
+    letters = []
+    for document, content in as_handoffs(checkpoint, now=now, by=by, project=place_of(repository).slug):
         title = f"Checkpoint for {document}"
-        text = compose_handoff(
-            title=title,
-            summary="What a session on another machine did.",
-            evidence=[f"truekeep checkpoint, {by}" if by else "truekeep checkpoint"],
-            document=document,
-            content=content,
-        )
-        inbox = Inbox(root=root, folder=writers[chosen], writer=chosen)
-        yield str(deliver(inbox, handoff_name(title, now), text.encode()))
+        # The moment makes each handoff another one: the same words may be said again, and mean it.
+        evidence = ", ".join(part for part in ("truekeep checkpoint", by, now.isoformat()) if part)
+        summary = "What a session on another machine did."
+        text = compose_handoff(title=title, summary=summary, evidence=[evidence], document=document, content=content)
+        letters.append((handoff_name(f"{now:%S} {title}", now), text.encode()))  # its second, for the order
+    if any(len(raw) > Config().limits.handoff_bytes for _, raw in letters):
+        raise BadInput("the checkpoint is too long for a handoff; nothing was left", hint="say less, or in parts")
+    chosen = writer if writer in writers else next(iter(writers))
+    inbox = Inbox(root=root, folder=writers[chosen], writer=chosen)
+    return [str(deliver(inbox, name, raw)) for name, raw in letters]
 
 
 class Session:
@@ -228,8 +232,9 @@ class Session:
         raise AssertionError("unreachable")
 
     def _write(self, plan: Callable[[Callable[[str], str | None]], Sequence[Write]], verb: str, note: str) -> list[str]:
-        from truekeep.checkpoint import appended, with_sections
+        from truekeep.journal import appended
         from truekeep.ledger import Entry
+        from truekeep.sections import with_sections
         from truekeep.vault import Staging
 
         staging = Staging(self._books.vault)
@@ -252,15 +257,10 @@ class Session:
             if write.mode == "overwrite":
                 staging.put(write.path, write.text.encode(), 0)
             elif write.mode == "sections":
-                staging.put(write.path, with_sections(text, write).encode(), 0)
+                new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
+                staging.put(write.path, new.encode(), 0)
             else:
-                more = appended(text.replace("\r\n", "\n"), write)
-                staging.append(write.path, (more.replace("\n", "\r\n") if "\r\n" in text else more).encode(), 0)
+                staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)
         at = self._now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._books.act(staging, Entry(at=at, verb=verb, actor=self._actor, note=note[:200]))
         return list(dict.fromkeys(write.path for write in writes))
-
-
-def uses_daily_folder(root: str) -> bool:
-    """Whether this workspace keeps its logs in memory/daily."""
-    return os.path.isdir(os.path.join(root, "memory", "daily"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 from truekeep import disk
 from truekeep.blame import BY_HAND, line_owners
-from truekeep.card import words_of
+from truekeep.card import parse_journal, project_slug, words_of
 from truekeep.catalog import Catalog, Sketch
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.filing import Filing
@@ -46,7 +46,10 @@ class StoreShelf:
             self._catalog.stage(filing.card_name, filing.sketch)
         elif filing.outcome == "routed":
             assert filing.data is not None
-            self._staging.append(filing.target, filing.data, entry)
+            if filing.replaces:
+                self._staging.put(filing.target, filing.data, entry)
+            else:
+                self._staging.append(filing.target, filing.data, entry)
         elif filing.outcome == "already" and filing.card_name:
             self._staging.point_at(filing.card_name, filing.topic, entry)
 
@@ -92,6 +95,9 @@ class StoreShelf:
                 return f"rules/{other}"
         return None
 
+    def place_journal(self, path: str) -> str:
+        return place_journal(path, self._vault, self._staging.paths())
+
     def find_same_topic(self, topic: str, name: str) -> str | None:
         return self._catalog.find_same_topic(topic, name)
 
@@ -121,6 +127,31 @@ class StoreShelf:
         if known is None:
             known = self._instructions[root] = _read_instructions(root)
         return known
+
+
+def place_journal(path: str, vault: Vault, staged: Iterable[str] = ()) -> str:
+    """Where this workspace has a journal: logs in memory/daily if it is there, a project's file in any letter case."""
+    kind, name = parse_journal(path) or ("", "")
+    folder = path.rpartition("/")[0]
+    if kind == "day":
+        is_daily = folder == "memory" and os.path.isdir(os.path.join(vault.root, "memory", "daily"))
+        return f"memory/daily/{name}.md" if is_daily else path
+    if kind not in ("project", "subagent"):
+        return path
+    try:
+        found = {f"{folder}/{entry.name}" for entry in vault.names(folder)}
+    except UnsafePath:
+        return path  # reading it says so
+    found.update(other for other in staged if other.startswith(f"{folder}/"))
+    if path in found:
+        return path
+    slug = project_slug(name)
+    for other in sorted(found):
+        stem = other.removeprefix(f"{folder}/").removesuffix(".md")
+        is_same = project_slug(stem) == slug if kind == "project" else other.lower() == path.lower()
+        if is_same and other.endswith(".md") and stem[0] != ".":
+            return other
+    return path
 
 
 def _read_instructions(root: Path) -> str:

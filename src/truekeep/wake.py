@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from truekeep.ages import shown_age
 from truekeep.brief import Brief, Cap, Piece, Section, cut, importance, pack
+from truekeep.card import project_slug
 from truekeep.model import INDEX
 
 HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
@@ -57,8 +58,7 @@ class CardSeen(NamedTuple):
 
 
 def place_of(repository: str) -> Place:
-    slug = re.sub(r"[^a-z0-9]+", "-", repository.rpartition("/")[2].lower()).strip("-")
-    return Place(repository, slug)
+    return Place(repository, project_slug(repository.rpartition("/")[2]))
 
 
 def cards_for(cap: Cap) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.errors import BadInput, BadSetup, LedgerDamaged, NotCanonical, NotFound, StorageFailed
+from truekeep.errors import BadInput, BadSetup, EditedSince, LedgerDamaged, NotCanonical, NotFound, StorageFailed
 from truekeep.model import WORKSPACE, Filed, Report
 from truekeep.state import STATE, Host, State
 
@@ -98,7 +98,11 @@ class Workspace:
         chosen = _expanded(path or default_path())
         if not (chosen / STATE).is_dir():
             there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
-            raise BadSetup(f"{chosen} {there}", hint=f"`truekeep init {chosen}` makes it one")
+            raise BadSetup(
+                f"{chosen} {there}",
+                hint=f"memory lives on its canonical host: there, and only there, `truekeep init {chosen}` makes it"
+                " one; from any other machine, `truekeep checkpoint` and `handoff new` leave handoffs for it",
+            )
         workspace = cls(Path(os.path.abspath(chosen)), now=now)
         workspace.state.check_format()
         return workspace
@@ -945,29 +949,40 @@ class Workspace:
         return session.hint_text(cards, self._now().date()), tuple(card.path for card in cards)
 
     def read(self, path: str) -> str:
-        """A memory file as it is; empty where there is none."""
-        from truekeep.session import read_text
-
-        return read_text(self._the_vault(), path) or ""
+        """A memory file as it is; empty where there is none. What is no plain text file is an error."""
+        try:
+            stored = self._the_vault().read(path)
+        except ChangedSince as error:
+            raise EditedSince(f"{path} changed while it was read", hint="run it again") from error
+        text = decode_text(stored.data) if stored else ""
+        if text is None:
+            raise BadInput(f"{path} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
+        return text
 
     def checkpoint(self, given: Checkpoint, *, root: Path | None = None, writer: str = "") -> Left:
         """Leave what a session learned: in memory here, as handoffs where this machine may not write it."""
-        from truekeep.checkpoint import plan_writes
+        from truekeep.checkpoint import kinds_of, plan_writes
         from truekeep.closeout import note_checkpoint
-        from truekeep.session import Left, Session, clean, leave_handoffs, uses_daily_folder
+        from truekeep.journal import check_writer, speaker
+        from truekeep.repo import repository_name
+        from truekeep.session import Left, Session, clean, leave_handoffs
+        from truekeep.shelf import place_journal
+        from truekeep.wake import place_of
 
         safe, notes = clean(given)
-        place, by = self._speaker(root, writer)
+        repository = repository_name(root) if root is not None else ""
+        by = speaker(check_writer(writer), repository)
         now = self._now()
 
         def plan(read: Callable[[str], str | None]) -> list[Write]:
-            daily = uses_daily_folder(str(self.path))
-            return plan_writes(safe, read, now=now, by=by, project=place, daily=daily)
+            vault, slug = self._the_vault(), place_of(repository).slug
+            return plan_writes(safe, read, lambda path: place_journal(path, vault), now=now, by=by, project=slug)
 
         try:
             with self._writing("checkpoint", wait=_PATIENCE):
                 session = Session(self._books(), actor=_person(), now=now)
-                paths = session.write(plan, verb="checkpoint", note=by)
+                note = f"{kinds_of(safe)} ({by})" if by else kinds_of(safe)
+                paths = session.write(plan, verb="checkpoint", note=note)
             note_checkpoint(str(root or ""), writer)
             return Left(tuple(paths), (), tuple(notes))
         except NotCanonical as error:
@@ -975,17 +990,9 @@ class Workspace:
                 raise NotCanonical(
                     error.message, hint="in a repository, this leaves a handoff instead", **error.details
                 ) from error
-        writers = self.config.writers
-        left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, by=by)
+        machine, writers = self.machine.name, self.config.writers
+        left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, machine=machine)
         return Left((), tuple(left), tuple(notes))
-
-    def _speaker(self, root: Path | None, writer: str) -> tuple[str, str]:
-        """The slug of a repository, and who speaks: the writer, from where."""
-        from truekeep.repo import repository_name
-        from truekeep.wake import place_of
-
-        repository = repository_name(root) if root is not None else ""
-        return place_of(repository).slug, ", ".join(part for part in (writer, repository.rpartition("/")[2]) if part)
 
     # Transcripts.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,28 @@ if TYPE_CHECKING:
 HARNESSES = ("claude", "codex", "openclaw")
 _repo = click.option("--repo", metavar="DIR", help="The repository that this is about; the current one by default.")
 _writer = click.option("--writer", metavar="NAME", default="", help="Who writes this: claude, codex, a person's name.")
+
+
+_GRACE, _PATIENCE = 0.2, 5.0  # seconds: until something beside options is there; until what has begun goes on
+
+
+class TextCommand(click.Command):
+    """A command whose words are a text: an item of a list, which begins with a dash and a space, is no option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # A NUL cannot be in an argument, so it can hide the dash from the parser.
+        hidden = ["\0" + arg if re.match(r"-\s", arg) else arg for arg in args]
+        try:
+            rest = super().parse_args(ctx, hidden)
+        except click.NoSuchOption as error:
+            message = f"{error.format_message()} A text that begins with a dash goes behind `--`."
+            raise click.UsageError(message, ctx) from error
+        for name, value in ctx.params.items():
+            if isinstance(value, str):
+                ctx.params[name] = value.removeprefix("\0")
+            elif isinstance(value, tuple):
+                ctx.params[name] = tuple(item.removeprefix("\0") for item in value)
+        return rest
 
 
 def _root(repo: str | None) -> Path | None:
@@ -64,7 +88,7 @@ def wake(
 @click.option("--system-state", metavar="TEXT", default="", help="How things stand.")
 @click.option("--scope-rules", metavar="TEXT", default="", help="What is in scope; holds until it is said anew.")
 @click.option("--dev-model", metavar="TEXT", default="", help="How the work is done; holds until it is said anew.")
-@click.option("--next-action", "next_actions", metavar="TEXT", multiple=True, help="What comes next; may be repeated.")
+@click.option("--next-action", "next_actions", metavar="TEXT", multiple=True, help="What comes next; `none` clears it.")
 @click.option("--summary", metavar="TEXT", default="", help="What the session did: goes to the day's log.")
 @click.option("--now", metavar="TEXT", default="", help="Heartbeat: what is being done.")
 @click.option("--next", "next_", metavar="TEXT", default="", help="Heartbeat: what comes next.")
@@ -83,22 +107,30 @@ def checkpoint(
 ) -> None:
     """Leave what a session did, each part in its place.
 
-    Takes options, or JSON or Markdown on standard input: last_action, system_state, scope_rules, dev_model and
+    Takes options, and JSON or Markdown on standard input: last_action, system_state, scope_rules, dev_model and
     next_actions make HANDOVER.md; summary goes to the day's log; now, next and blockers to HEARTBEAT.md; decisions,
     changes, project and subagents to their files. On a machine that is not canonical they become handoffs.
 
     Example: truekeep checkpoint --last-action 'Split the parser' --next-action 'Measure it' --summary 'Two halves now.'
     """
-    from truekeep.checkpoint import from_values, parse_checkpoint
+    from truekeep.checkpoint import from_values, merged, parse_checkpoint
 
     values = {
         "next" if name == "next_" else name: list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
         if value
     }
-    if "subagents" in values:
-        values["subagents"] = dict(values["subagents"])
-    asked = from_values(values) if values else parse_checkpoint(_stdin())
+    results: dict[str, str] = {}
+    for label, result in values.pop("subagents", ()):
+        results[label] = f"{results[label]}\n\n{result}" if label in results else result
+    if results:
+        values["subagents"] = results
+    if values:
+        asked = from_values(values)
+        if (more := _stdin_beside_options()).strip():
+            asked = merged(parse_checkpoint(more), asked)
+    else:
+        asked = parse_checkpoint(_stdin())
     _show(_leave(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
 
 
@@ -123,9 +155,36 @@ def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: s
 
 
 def _stdin() -> str:
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("Say something: as words or options, or on standard input.")
     return sys.stdin.buffer.read(4_000_000).decode("utf-8", "replace")
+
+
+def _stdin_beside_options() -> str:
+    """What is on standard input by now. Harnesses leave pipes open for ever: a silent one is not waited for."""
+    import select
+    import stat
+
+    from truekeep.errors import BadInput
+
+    try:
+        descriptor = sys.stdin.fileno()
+        mode = os.fstat(descriptor).st_mode
+    except (AttributeError, OSError, ValueError):
+        return ""  # there is none
+    if stat.S_ISREG(mode):
+        return _stdin()
+    if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
+        return ""
+    data = b""
+    while select.select([descriptor], [], [], _PATIENCE if data else _GRACE)[0]:
+        more = os.read(descriptor, 65_536)
+        if not more:
+            return data.decode("utf-8", "replace")
+        data += more
+    if data:
+        raise BadInput("standard input does not end; nothing was written", hint="close it, or add `< /dev/null`")
+    return ""
 
 
 def _show(left: Left, as_json: bool, kind: str) -> None:
@@ -148,7 +207,7 @@ def _words(text: tuple[str, ...]) -> str:
     return said
 
 
-@click.command()
+@click.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
 @_repo
 @_writer
@@ -205,7 +264,7 @@ def heartbeat(
         click.echo(text or "There is no heartbeat yet: `truekeep heartbeat --now TEXT` begins one.")
 
 
-@click.command()
+@click.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
 @_repo
 @_writer
@@ -225,7 +284,7 @@ def decide(
     _show(_leave(ctx, workspace, asked, repo, writer), as_json, "decide")
 
 
-@click.command()
+@click.command(cls=TextCommand)
 @click.argument("name")
 @click.argument("status", nargs=-1)
 @_repo

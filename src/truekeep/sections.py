@@ -1,0 +1,194 @@
+"""The `##` sections of a Markdown file: found, replaced, and texts made fit to stand in one. Text only.
+
+What stands below a heading of ours may be anything that an agent wrote. An open fence or an HTML block in it would take
+in every heading behind it, so a text is closed or escaped before it is written: the next reader finds the headings, and
+sees every word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from truekeep.errors import BadInput
+from truekeep.markdown import Heading, Outline, TooComplex, outline
+
+_LINE_END = re.compile(r"\r\n?")
+_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*\Z)|~{3,})")
+_MARKS = re.compile(r"`+")
+_INDENT = re.compile(r" {0,3}(?=<)")
+_FRONT = re.compile(r"\A---\n.*?\n---[ \t]*\n", re.DOTALL)
+_STAMP = re.compile(r"Updated \d{4}-\d{2}-\d{2} \d{2}:\d{2}\r?\Z")
+# CommonMark's HTML blocks that a blank line does not end: how they open, and what closes them.
+_HTML = tuple(
+    (re.compile(opened, re.IGNORECASE), re.compile(closed, re.IGNORECASE))
+    for opened, closed in (
+        (r"<(?:script|pre|style|textarea)(?:[\s>]|\Z)", r"</(?:script|pre|style|textarea)>"),
+        (r"<!--", r"-->"),
+        (r"<\?", r"\?>"),
+        (r"<!\[CDATA\[", r"\]\]>"),
+        (r"<![a-z]", r">"),
+    )
+)
+
+
+def plain_newlines(text: str) -> str:
+    """A text from outside with the one line end that memory is written in."""
+    return _LINE_END.sub("\n", text)
+
+
+def newline_of(text: str) -> str:
+    """The line end that most lines of a file have."""
+    windows = text.count("\r\n")
+    return "\r\n" if windows > text.count("\n") - windows else "\n"
+
+
+def iter_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a text, each with whether it belongs to a code fence."""
+    fence = ""
+    for line in text.split("\n"):
+        marks = _fence_in(line, fence)
+        yield line, bool(fence or marks)
+        fence = "" if fence and marks else fence or marks
+
+
+def _fence_in(line: str, fence: str) -> str:
+    """The marks of a fence that a line opens; within one, of the fence that it closes."""
+    match = _FENCE.match(line)
+    if match is None or not fence:
+        return match[2] if match else ""
+    bare = line.strip()
+    return fence if len(bare) >= len(fence) and not bare.strip(fence[0]) else ""
+
+
+# --- A text below a heading ------------------------------------------------------------------------------------------
+
+
+def within(text: str, below: int = 2) -> str:
+    """A text that can stand below a heading of this level: its own headings go deeper, and nothing in it stays open."""
+    text = plain_newlines(text).strip()
+    for fit in (_deepened(text, below), _deepened(_closed(text), below)):
+        if _stands(fit, below):
+            return fit
+    marks = "`" * max([3, *(len(run) + 1 for run in _MARKS.findall(text))])
+    return f"{marks}text\n{text}\n{marks}"
+
+
+def _stands(text: str, below: int) -> bool:
+    """Whether the headings around a text are found, and none of its own among them."""
+    seen = _outline(f"## a\n\n{text}\n\n## b\n")
+    if seen is None or seen.open_at is not None:
+        return False
+    return [heading.text for heading in seen.headings if heading.level <= below] == ["a", "b"]
+
+
+def _deepened(text: str, below: int) -> str:
+    seen = _outline(text)
+    parts = []
+    done = 0
+    for heading in seen.headings if seen else ():
+        if heading.level <= below:
+            start = text.index("#", heading.start)
+            parts += [text[done:start], "#" * (below + 1)]
+            done = start + heading.level
+    return "".join((*parts, text[done:]))
+
+
+def _closed(text: str) -> str:
+    """The text with its last fence closed, and without HTML blocks that nothing in it ends."""
+    lines = text.split("\n")
+    last = [
+        max((number for number, line in enumerate(lines) if closed.search(line)), default=-1) for _, closed in _HTML
+    ]
+    fence = indent = ""
+    closing: re.Pattern[str] | None = None
+    for number, line in enumerate(lines):
+        if closing is not None:
+            closing = None if closing.search(line) else closing
+        elif marks := _fence_in(line, fence):
+            indent = line[: len(line) - len(line.lstrip(" "))]
+            fence = "" if fence else marks
+        elif not fence and (match := _INDENT.match(line)) is not None:
+            kind = next((kind for kind, (opened, _) in enumerate(_HTML) if opened.match(line, match.end())), None)
+            if kind is not None and last[kind] < number:
+                lines[number] = f"{match[0]}\\{line[match.end() :]}"
+            elif kind is not None and not _HTML[kind][1].search(line):
+                closing = _HTML[kind][1]
+    return "\n".join([*lines, indent + fence] if fence else lines)
+
+
+# --- The sections of a file ------------------------------------------------------------------------------------------
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The `##` sections of a file, by their headings."""
+    text = plain_newlines(text)
+    seen = _outline(text)
+    headings = [heading for heading in seen.headings if heading.level <= 2] if seen else []
+    ends = [*(heading.start for heading in headings[1:]), len(text)]
+    found: dict[str, str] = {}
+    for heading, end in zip(headings, ends, strict=False):  # one end too many where there is no heading
+        if heading.level == 2:
+            found.setdefault(heading.text, text[heading.end : end].strip())
+    return found
+
+
+def with_sections(text: str, sections: Sequence[tuple[str, str]], *, path: str, title: str, stamp: str = "") -> str:
+    """A file with some of its sections replaced, or added at its end, and its stamp set; every other byte stays."""
+    newline = newline_of(text)
+    if not text.strip():
+        text = f"# {title}\n"
+    for name, body in sections:
+        text = _with_section(text, name, body, newline, path)
+    return _with_stamp(text, stamp, newline, path) if stamp else text
+
+
+def _with_section(text: str, name: str, body: str, newline: str, path: str) -> str:
+    headings = [heading for heading in _headings(text, path) if heading.level <= 2]
+    new = f"## {name}\n\n{body}\n"
+    for heading, following in zip(headings, [*headings[1:], None], strict=False):
+        if heading.level == 2 and heading.text.casefold() == name.casefold():
+            lines = text.split("\n")  # by their numbers: the lines themselves may end in \r
+            head = "".join(f"{line}\n" for line in lines[: heading.line - 1])
+            tail = newline + "\n".join(lines[following.line - 1 :]) if following else ""
+            return head + new.replace("\n", newline) + tail
+    ends = len(flat := plain_newlines(text)) - len(flat.rstrip("\n"))
+    return text + newline * max(0, 2 - ends) + new.replace("\n", newline)
+
+
+def _headings(text: str, path: str) -> Sequence[Heading]:
+    """The headings of a file that is to be edited, if it can be."""
+    # A lone \r ends a line for one of the parsers only; as a space, it does for none.
+    seen = _outline(text.replace("\r\n", "\n").replace("\r", " "))
+    if seen is None:
+        raise BadInput(f"{path} is too involved to be edited", hint="mend it by hand")
+    if seen.open_at is not None:
+        raise BadInput(f"{path}:{seen.open_at} opens a fence that is never closed", hint="close it by hand")
+    return seen.headings
+
+
+def _with_stamp(text: str, stamp: str, newline: str, path: str) -> str:
+    """The line below the title that says when a file was brought up to date. Further down it is not ours."""
+    front = _FRONT.match(text.replace("\r\n", "\n"))
+    first = front[0].count("\n") if front else 0
+    headings = [heading for heading in _headings(text, path) if heading.line > first]
+    is_titled = bool(headings) and headings[0].level == 1
+    start = headings[0].line if is_titled else first
+    following = headings[is_titled].line - 1 if len(headings) > is_titled else None
+    lines = text.split("\n")
+    carriage = newline.removesuffix("\n")
+    for number in range(start, following if following is not None else len(lines)):
+        if _STAMP.match(lines[number]):
+            lines[number] = stamp + ("\r" if lines[number].endswith("\r") else "")
+            return "\n".join(lines)
+    ours = [carriage, stamp + carriage] if is_titled else [stamp + carriage, carriage]
+    if is_titled and lines[start:] and lines[start].strip():
+        ours.append(carriage)
+    return "\n".join([*lines[:start], *ours, *lines[start:]])
+
+
+def _outline(text: str) -> Outline | None:
+    try:
+        return outline(text)
+    except TooComplex:
+        return None
