@@ -24,7 +24,7 @@ _TITLES = {
     "subagent": "Sub-agent {}",
 }
 _WRITER = re.compile(r"[^\W_][\w .-]{0,39}\Z")
-_BY = re.compile(r"[^\W_][\w .-]{0,99}(?:, [^\W_][\w .-]{0,99})?\Z")
+_BY = re.compile(r"[^\W_][\w .-]{0,119}(?:, [^\W_][\w .-]{0,119})?\Z")
 _WHEN = r"(\d{4}-\d{2}-\d{2} \d{2}:\d{2})(?: ([+-]\d{4}))?"
 _ENTRY = re.compile(rf"### {_WHEN}(?:, (.*))?\Z")
 _STAMP = re.compile(rf"\({_WHEN}(?:, (.*))?\)\Z")
@@ -110,12 +110,16 @@ def _moment(when: str, zone: str | None) -> datetime | None:
 
 def sent_entry(at: datetime, by: str, text: str) -> str:
     """An entry on its way to the host."""
-    return f"### {at:%Y-%m-%d %H:%M %z}, {by}\n\n{text}"
+    return f"### {_sent(at, by)}\n\n{text}"
 
 
 def sent_status(at: datetime, by: str, text: str) -> str:
     """A project's status on its way to the host."""
-    return f"### {STATUS}\n\n{text}\n\n({at:%Y-%m-%d %H:%M %z}, {by})"
+    return f"### {STATUS}\n\n{text}\n\n({_sent(at, by)})"
+
+
+def _sent(at: datetime, by: str) -> str:
+    return f"{at:%Y-%m-%d %H:%M %z}{f', {by}' if by else ''}"
 
 
 def receive_entry(path: str, content: str, *, written: datetime | None, by: str) -> Entry:
