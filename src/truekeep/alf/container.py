@@ -8,11 +8,12 @@ Writing: no clock and no machine gets in, so that equal contents are equal bytes
 from __future__ import annotations
 
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, BinaryIO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from truekeep.errors import BadInput
 
@@ -24,6 +25,11 @@ MOST_JSON = 64 << 20  # bytes of a document that is read whole
 SWELL, SLACK = 200, 256 << 20  # an archive may unpack to so many times its size, and this on top
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _METHODS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError,
+    OverflowError,
+)  # fmt: skip
+"""What zipfile raises for an archive whose bytes are wrong, wherever they are."""
 
 
 class Problem(NamedTuple):
@@ -36,7 +42,8 @@ class Problem(NamedTuple):
 
     @property
     def place(self) -> str:
-        return f"{self.entry}:{self.line}" if self.line else self.entry
+        entry = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in self.entry)
+        return f"{entry}:{self.line}" if self.line else entry
 
 
 class BadArchive(BadInput):
@@ -60,7 +67,9 @@ def unsafe_name(name: str) -> str:
         return "leads elsewhere"
     if any(char < " " or char == "\x7f" for char in name):
         return "holds a control character"
-    if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME or any(len(part.encode()) > 255 for part in parts):
+    if len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME or any(
+        len(part.encode("utf-8", "surrogatepass")) > 255 for part in parts
+    ):
         return "is too long"
     return ""
 
@@ -72,7 +81,7 @@ class Reader:
         self.problems: list[Problem] = []
         try:
             self._zip = _opened(file)
-        except (zipfile.BadZipFile, UnicodeDecodeError, NotImplementedError, ValueError, OSError) as error:
+        except _DAMAGE as error:
             raise BadArchive(f"this is no ZIP archive that can be read: {error}", hint="is it an .alf file?") from error
         self.entries: dict[str, zipfile.ZipInfo] = {}
         file.seek(0, 2)
@@ -95,7 +104,7 @@ class Reader:
             raise BadArchive(f"it has {len(found)} entries; at most {MOST_ENTRIES} are read")
         twice: set[str] = set()
         for info in found:
-            if info.is_dir():
+            if info.filename.endswith("/") and "\0" not in info.orig_filename:
                 if why := unsafe_name(info.filename):
                     self._note(info, f"the name {why}")
                 continue
@@ -136,10 +145,10 @@ class Reader:
                 while piece := stream.read(PIECE):
                     left -= len(piece)
                     yield piece
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        except _DAMAGE as error:
             raise BadArchive(f"{name} is damaged: {error}", entry=name) from error
         if left:
-            raise BadArchive(f"{name} has {left:+} bytes less than it says", entry=name)
+            raise BadArchive(f"{name} has {left:,} bytes less than it says", entry=name)
 
     def read(self, name: str, most: int = MOST_JSON) -> bytes:
         info = self.entries.get(name)
@@ -156,7 +165,8 @@ class Reader:
             rest.append(first)
             held += len(first)
             if held > LONGEST_LINE:
-                raise BadArchive(f"{name}:{number + 1} is longer than {LONGEST_LINE:,} bytes", entry=name)
+                what = f"{name} has a line {number + 1} of more than {LONGEST_LINE:,} bytes"
+                raise BadArchive(what, entry=name, line=number + 1)
             if not whole:
                 continue
             for line in (b"".join(rest), *whole[:-1]):
@@ -196,7 +206,7 @@ class Writer:
     """An archive that is written, entry by entry, to a file or a pipe."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
+        self._zip = zipfile.ZipFile(cast(IO[bytes], _Onward(file)), "w", zipfile.ZIP_DEFLATED)
 
     def close(self) -> None:
         """Write the list of entries. Without it, what was written is no archive."""
@@ -215,6 +225,14 @@ class Writer:
         """A stream for the bytes of an entry; `size`: about how many there will be."""
         with self._zip.open(_info(name, size), "w", force_zip64=size > 1 << 30) as stream:
             yield stream
+
+
+class _Onward:
+    """A file that is only written on, never back: so a pipe gets the same bytes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write = file.write
+        self.flush = file.flush
 
 
 def _info(name: str, size: int) -> zipfile.ZipInfo:
