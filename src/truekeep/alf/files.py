@@ -19,6 +19,7 @@ THRESHOLD = 102_400  # bytes: a larger artifact is only named
 LONGEST_TEXT = 32 << 20  # bytes of a file that is read for its records
 PIECE = 1 << 18
 NOT_OURS = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
+ARCHIVES = (".alf", ".alf-delta", ".alf.age", ".alf-delta.age")
 CONTROL = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools; written again on import
 UPSTREAM_ROOT = frozenset(
     f"{name}.md" for name in ("SOUL", "IDENTITY", "AGENTS", "USER", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY")
@@ -124,6 +125,8 @@ class Tree:
             self.omitted.append(Omitted(path, "a symbolic link"))
         elif not stat.S_ISREG(info.st_mode):
             self.omitted.append(Omitted(path, "no plain file"))
+        elif path.endswith(ARCHIVES):
+            self.omitted.append(Omitted(path, "an archive itself"))
         elif "\\" in path or any(char < " " for char in path):
             self.omitted.append(Omitted(path, "a name that other systems cannot have"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):

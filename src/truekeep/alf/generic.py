@@ -1,0 +1,61 @@
+"""The map for the format's own tool: with it, stock `alf` can sync a workspace of truekeep's by its generic runtime."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truekeep import __version__, disk
+from truekeep.alf.records import pretty
+
+if TYPE_CHECKING:
+    from truekeep.workspace import Workspace
+
+MAP_FILE = ".alf-map.json"
+_SOURCES = (
+    # id, glob, memory type, namespace, chunking, where its time is said, tags
+    ("memory-md", "MEMORY.md", "semantic", "curated", "by_heading", "file_mtime", "hashtags"),
+    ("cards", "memory/cards/*.md", "semantic", "cards", "per_file", "frontmatter:updated", "frontmatter:tags"),
+    ("daily-logs", "memory/20*.md", "episodic", "daily", "by_heading", "filename_date", "hashtags"),
+    ("daily-folder", "memory/daily/*.md", "episodic", "daily", "by_heading", "filename_date", "hashtags"),
+    ("projects", "memory/projects/*.md", "semantic", "project", "by_heading", "file_mtime", "hashtags"),
+    ("project-files", "memory/project-*.md", "semantic", "project", "by_heading", "file_mtime", "hashtags"),
+    ("decisions", "memory/decisions/*.md", "semantic", "decisions", "by_heading", "file_mtime", "static:decision"),
+    ("operations", "memory/ops/*.md", "procedural", "procedural", "by_heading", "file_mtime", "hashtags"),
+    (
+        "gating-policies",
+        "memory/gating-policies.md",
+        "procedural",
+        "procedural",
+        "by_heading",
+        "file_mtime",
+        "hashtags",
+    ),
+    ("checkpoints", "memory/checkpoints/*.md", "episodic", "checkpoints", "by_heading", "file_mtime", "hashtags"),
+    ("context", "memory/active-context.md", "semantic", "active-context", "per_file", "file_mtime", "hashtags"),
+)
+
+
+def generic_map() -> dict[str, Any]:
+    """What lies where in a workspace, in the map's own words."""
+    names = ("id", "glob", "memory_type", "namespace", "chunking", "timestamp", "tags")
+    return {
+        "version": 1,
+        "framework": "truekeep",
+        "framework_version": __version__,
+        "identity_file": "SOUL.md",
+        "memory_sources": [{**dict(zip(names, source, strict=True)), "tags": [source[-1]]} for source in _SOURCES],
+    }
+
+
+def write_map(workspace: Workspace, document: dict[str, Any]) -> Path:
+    """Put the map into a workspace, whole; one that is there is replaced."""
+    folder = disk.open_root(str(workspace.path))
+    by = f".{os.getpid()}"
+    try:
+        disk.write_beside(folder, MAP_FILE, pretty(document) + b"\n", by=by)
+        os.replace(disk.temporary_name(MAP_FILE, by), MAP_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+    return workspace.path / MAP_FILE

@@ -1,0 +1,523 @@
+"""truekeep alf: the whole memory as one archive, and back."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.alf.container import Problem
+    from truekeep.alf.desk import Asked, Imported, Made
+    from truekeep.alf.edition import Tell
+    from truekeep.alf.snapshot import Snapshot
+
+EXIT_PROBLEMS = 1
+_MOST_SHOWN = 20
+_LEVELS = {"unreadable": "red", "error": "red", "warning": "yellow"}
+_STATES = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red"}
+_CHANGES = {"added": "green", "removed": "red", "changed": "yellow"}
+
+_out = click.option("-o", "--output", metavar="FILE", help="Where the archive goes.")
+_replace = click.option("--replace", is_flag=True, help="Overwrite the file if it is there.")
+_encrypt = click.option(
+    "--encrypt", "recipients", multiple=True, metavar="KEY",
+    help="Encrypt with age to this public key (age1…, ssh-…, or a file of them); may be repeated.",
+)  # fmt: skip
+_identity = click.option(
+    "--identity", "identities", multiple=True, metavar="FILE", help="A private key of age, for what is encrypted."
+)
+_large = click.option("--large", is_flag=True, help="Believe the archive's sizes, however large: you made it yourself.")
+_ids = click.option(
+    "--ids", "scheme", type=click.Choice(("content", "positional")), default="content", show_default=True,
+    help="Ids by what a record says, or by its place in the file, as the first adapters made them.",
+)  # fmt: skip
+_plain = click.option("--plain", is_flag=True, help="Only what the format's own tool would write: no records of ours.")
+_transcripts = click.option("--transcripts", is_flag=True, help="Take the archived sessions along.")
+_embeddings = click.option("--embeddings/--no-embeddings", default=True, help="Take vectors along.  [default: yes]")
+
+
+@click.group()
+def alf() -> None:
+    """Carry the whole memory: archives in the Agent Life Format.
+
+    An archive is a ZIP file: every memory as a record, who the agent is, and the files themselves, byte for byte.
+    Credentials are named, never carried.
+    """
+
+
+def _tell(as_json: bool) -> Tell:
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def tell(what: str, at: int, total: int) -> None:
+        click.echo(f"\r\x1b[K{what} {at}/{total}" if at < total else "\r\x1b[K", nl=False, err=True)
+
+    return tell
+
+
+def _asked(given: dict[str, Any]) -> Asked:
+    from truekeep.alf.desk import Asked
+
+    base = given.get("base")
+    return Asked(
+        scheme=given.get("scheme", "content"),
+        plain=given.get("plain", False),
+        transcripts=given.get("transcripts", False),
+        embeddings=given.get("embeddings", True),
+        base=Path(base) if base else None,
+        recipients=given.get("recipients", ()),
+        replace=given.get("replace", False),
+        identities=given.get("identities", ()),
+    )
+
+
+def _target(output: str | None, stem: str, ending: str, given: dict[str, Any]) -> Path:
+    """Where an archive goes: as asked, else here, named after the workspace and the day."""
+    from datetime import datetime
+
+    if output:
+        return Path(output)
+    sealed = ".age" if given.get("recipients") else ""
+    return Path(f"{stem}-{datetime.now().astimezone():%Y-%m-%d}{ending}{sealed}")
+
+
+def _size(size: int) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size = size / 1_000  # type: ignore[assignment]
+    return f"{size:.1f} GB"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _show_made(made: Made, kind: str, said: str, as_json: bool, **more: Any) -> None:
+    if as_json:
+        print_json(
+            kind,
+            {
+                "path": str(made.path),
+                "size": made.size,
+                **{key: value for key, value in made.written._asdict().items() if key != "manifest"},
+                "notes": list(made.notes),
+                "omitted": [item._asdict() for item in made.omitted],
+                **more,
+            },
+        )
+        return
+    click.echo(f"{click.style('wrote', fg='green')} {made.path} ({_size(made.size)}): {said}")
+    for note in made.notes:
+        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+    for item in made.omitted[:_MOST_SHOWN]:
+        click.echo(click.style("left out: ", fg="yellow") + printable(f"{item.path}, {item.why}"), err=True)
+    if len(made.omitted) > _MOST_SHOWN:
+        click.echo(f"  and {len(made.omitted) - _MOST_SHOWN} more; --json lists them", err=True)
+
+
+@alf.command()
+@_out
+@_ids
+@_plain
+@_transcripts
+@_embeddings
+@click.option("--base", metavar="ARCHIVE", help="An earlier archive: records keep its ids across edits.")
+@_encrypt
+@_identity
+@_replace
+@json_option
+@workspace_option
+@click.pass_context
+def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: str | None, **given: Any) -> None:
+    """Write the workspace to an archive.
+
+    Memory, identity and principals as records, all files that are memory as they are, small artifacts, and the names
+    of large ones. The same workspace always gives the same bytes. Nothing of `.truekeep`, git or other repositories
+    goes in, no link is followed, and a file that holds a credential and is no memory stays out.
+
+    Example: truekeep alf export -o agent.alf
+    """
+    from truekeep.alf.desk import export_archive
+    from truekeep.alf.edition import Written
+
+    with open_workspace(ctx, workspace) as opened:
+        made = export_archive(opened, _target(output, opened.path.name, ".alf", given), _asked(given), _tell(as_json))
+    done = made.written
+    assert isinstance(done, Written)
+    told = f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}"
+    told += f", {done.referenced} of them only named" if done.referenced else ""
+    _show_made(made, "alf-export", told, as_json, agent=done.manifest["agent"])
+
+
+@alf.command()
+@click.option("--since", metavar="ARCHIVE", required=True, help="The archive that the changes are counted from.")
+@_out
+@_ids
+@_transcripts
+@_embeddings
+@_encrypt
+@_identity
+@_replace
+@json_option
+@workspace_option
+@click.pass_context
+def delta(
+    ctx: click.Context, /, since: str, output: str | None, as_json: bool, workspace: str | None, **given: Any
+) -> None:
+    """Write what changed since an archive.
+
+    Reads only files that changed. `truekeep alf apply` makes the full archive of both.
+
+    Example: truekeep alf delta --since agent.alf -o agent.alf-delta
+    """
+    from truekeep.alf.delta import Changed
+    from truekeep.alf.desk import delta_archive
+
+    with open_workspace(ctx, workspace) as opened:
+        target = _target(output, opened.path.name, ".alf-delta", given)
+        made = delta_archive(opened, target, Path(since), _asked(given), _tell(as_json))
+    done = made.written
+    assert isinstance(done, Changed)
+    told = f"{done.created} records created, {done.updated} updated, {done.deleted} deleted; "
+    told += f"{_many(done.files, 'file')} changed, {done.removed} removed"
+    _show_made(made, "alf-delta", told if not done.is_nothing else "nothing changed", as_json)
+
+
+@alf.command()
+@click.argument("archive")
+@click.argument("deltas", nargs=-1, required=True, metavar="DELTA...")
+@_out
+@_encrypt
+@_identity
+@_replace
+@json_option
+def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bool, **given: Any) -> None:
+    """Make one archive of an archive and its deltas, in their order.
+
+    Example: truekeep alf apply agent.alf agent.alf-delta -o agent-new.alf
+    """
+    from truekeep.alf.desk import apply_archive
+    from truekeep.alf.edition import Written
+
+    target = _target(output, f"{Path(archive).stem}-applied", ".alf", given)
+    made = apply_archive(Path(archive), [Path(path) for path in deltas], target, _asked(given), _tell(as_json))
+    done = made.written
+    assert isinstance(done, Written)
+    told = f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}"
+    _show_made(made, "alf-apply", told, as_json)
+
+
+@alf.command("import")
+@click.argument("archive")
+@click.argument("folder", required=False, metavar="[WORKSPACE]")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--replace", is_flag=True, help="Take the archive's file where one is there and differs.")
+@click.option("--keep", is_flag=True, help="Leave files that are there and differ as they are.")
+@click.option("--salvage", is_flag=True, help="Take what is good of a damaged archive, and say what is not.")
+@_large
+@_identity
+@json_option
+@workspace_option
+@click.pass_context
+def import_(
+    ctx: click.Context, /, archive: str, folder: str | None, as_json: bool, workspace: str | None, **given: Any
+) -> None:
+    """Put an archive into a workspace; into the usual one if none is named.
+
+    The files come back byte for byte, with their times. An archive of another runtime, which has no such files, is
+    rebuilt from its records. Nothing that differs is overwritten without --replace, and then `truekeep undo` can put
+    it back. Nothing is ever written outside the workspace.
+
+    Example: truekeep alf import agent.alf ~/.openclaw/workspace --dry-run
+    """
+    import os
+
+    from truekeep.alf.desk import import_archive
+    from truekeep.workspace import default_path
+
+    if given["replace"] and given["keep"]:
+        raise BadInput("--replace and --keep are opposites", hint="say one of them")
+    named = folder or workspace or (ctx.obj or {}).get("workspace")
+    root = Path(os.path.abspath(Path(named).expanduser() if named else default_path()))
+    done = import_archive(Path(archive), root, tell=_tell(as_json), **given)
+    if as_json:
+        print_json("alf-import", _import_json(done, given["dry_run"]))
+    else:
+        _show_import(done, given["dry_run"])
+
+
+def _import_json(done: Imported, dry_run: bool) -> dict[str, Any]:
+    from truekeep.alf.restore import count_states
+
+    return {
+        "workspace": str(done.root),
+        "agent": done.agent,
+        "dry_run": dry_run,
+        "rebuilt": done.plan.is_rebuilt,
+        "counts": count_states(done.plan.files),
+        "files": [
+            {"path": file.line.path, "state": file.state, "why": file.why}
+            for file in done.plan.files
+            if file.state != "same"
+        ],
+        "written": done.written,
+        "replaced": done.replaced,
+        "not_in_archive": [line.path for line in done.plan.elsewhere],
+        "credentials": list(done.plan.credentials),
+        "notes": list(done.plan.notes),
+        "problems": [problem._asdict() for problem in done.problems],
+    }
+
+
+def _show_import(done: Imported, dry_run: bool) -> None:
+    from truekeep.alf.restore import count_states
+
+    plan = done.plan
+    if dry_run:
+        for file in [file for file in plan.files if file.state != "same"][:200]:
+            why = f", {file.why}" if file.why else ""
+            click.echo(f"{click.style(f'{file.state:<9}', fg=_STATES[file.state])} {printable(file.line.path)}{why}")
+    counts = count_states(plan.files)
+    if done.replaced:
+        counts = {"new": counts["new"], "same": counts["same"], "replaced": done.replaced, "blocked": counts["blocked"]}
+    told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count) or "no files"
+    verb = "would import" if dry_run else "imported"
+    click.echo(f"{click.style(verb, fg='green')} into {done.root}: {told}")
+    if plan.is_rebuilt:
+        click.echo("  rebuilt from records: the archive has no files of OpenClaw's")
+    for note in plan.notes:
+        click.echo(f"  {printable(note)}")
+    _show_problems(done.problems)
+    for line in plan.elsewhere[:_MOST_SHOWN]:
+        click.echo(click.style("not in the archive: ", fg="yellow") + printable(line.path), err=True)
+    for service in plan.credentials:
+        click.echo(click.style("log in again: ", fg="yellow") + printable(service), err=True)
+
+
+def _show_problems(problems: Sequence[Problem]) -> None:
+    for problem in problems:
+        place = f"{printable(problem.place)}: " if problem.entry else ""
+        click.echo(f"{place}{click.style(problem.level, fg=_LEVELS[problem.level])}: {printable(problem.message)}")
+
+
+@alf.command()
+@click.argument("archive")
+@_identity
+@_large
+@json_option
+def validate(archive: str, identities: tuple[str, ...], large: bool, as_json: bool) -> int:
+    """Check an archive or a delta: everything that is wrong with it, with entry and line.
+
+    By the rules of the format and of its own tool. Exit 1 if the tool could not read it, or would call it invalid.
+
+    Example: truekeep alf validate agent.alf
+    """
+    from truekeep.alf.check import check_archive, verdict
+    from truekeep.alf.container import BadArchive
+    from truekeep.alf.desk import opened
+
+    try:
+        with opened(Path(archive), identities=identities, large=large) as reader:
+            problems = list(check_archive(reader))
+    except BadArchive as error:
+        problems = [error.problem]
+    found = verdict(problems)
+    if as_json:
+        print_json("alf-validate", {"verdict": found, "problems": [item._asdict() for item in problems]})
+    else:
+        _show_problems(problems)
+        colour = {"ok": "green", "warning": "yellow"}.get(found, "red")
+        click.echo(f"{printable(archive)}: {click.style(found, fg=colour)}")
+    return 0 if found in ("ok", "warning") else EXIT_PROBLEMS
+
+
+@alf.command()
+@click.argument("archive")
+@click.option("--records", is_flag=True, help="List the records: id, namespace, file, first words.")
+@_identity
+@_large
+@json_option
+def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, as_json: bool) -> None:
+    """Tell what is in an archive, without unpacking it.
+
+    Example: truekeep alf show agent.alf --records
+    """
+    from truekeep.alf.desk import opened
+    from truekeep.alf.snapshot import Snapshot
+
+    with opened(Path(archive), identities=identities, large=large) as reader:
+        told = _told(Snapshot(reader), with_records=records)
+    if as_json:
+        print_json("alf-show", told)
+        return
+    _show_told(told)
+
+
+def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
+    from truekeep.alf.carry import scope_of
+    from truekeep.alf.restore import plan_services
+
+    counts: Counter[tuple[str, str]] = Counter()
+    listed = []
+    for record, _ in snapshot.records():
+        counts[str(record.get("namespace")), str(record.get("memory_type"))] += 1
+        if with_records:
+            first = next((line.strip() for line in record["content"].split("\n") if line.strip()), "")
+            row = {"id": record["id"], "namespace": record.get("namespace"), "file": scope_of(record)}
+            listed.append({**row, "operation": record.get("operation"), "text": clip(first, 80)})
+    files = snapshot.files().values()
+    tiers = Counter(line.tier for line in files)
+    told: dict[str, Any] = {
+        "kind": "delta" if snapshot.is_delta else "archive",
+        "agent": snapshot.agent,
+        "created_at": snapshot.manifest.get("created_at"),
+        "size": snapshot.reader.size,
+        "layers": sorted(snapshot.changes if snapshot.is_delta else snapshot.layers),
+        "partitions": snapshot.partitions(),
+        "records": [
+            {"namespace": namespace, "memory_type": kind, "count": count}
+            for (namespace, kind), count in sorted(counts.items())
+        ],
+        "files": {"count": len(files), "bytes": sum(line.size for line in files), "tiers": dict(sorted(tiers.items()))},
+        "credentials": list(plan_services(snapshot)),
+        "problems": [problem._asdict() for problem in snapshot.reader.problems],
+    }
+    return {**told, "listed": listed} if with_records else told
+
+
+def _show_told(told: dict[str, Any]) -> None:
+    agent = told["agent"]
+    name = printable(f"{agent.get('name', '?')} ({agent.get('source_runtime', '?')}, {agent.get('id', '?')})")
+    click.echo(f"{click.style(told['kind'], bold=True)} of {name}, state of {printable(str(told['created_at']))}")
+    click.echo(f"  {_size(told['size'])}; layers: {printable(', '.join(told['layers']) or 'none')}")
+    files = told["files"]
+    tiers = ", ".join(f"{count:,} {tier}" for tier, count in files["tiers"].items())
+    click.echo(f"  {_many(files['count'], 'file')} of {_size(files['bytes'])}" + (f" ({tiers})" if tiers else ""))
+    for service in told["credentials"]:
+        click.echo(f"  needs a login: {printable(service)}")
+    for problem in told["problems"]:
+        click.echo(click.style(f"  {printable(problem['entry'])} {problem['message']}", fg="red"))
+    if told["records"]:
+        click.echo()
+        rows = [
+            [printable(row["namespace"]), printable(row["memory_type"]), f"{row['count']:,}"] for row in told["records"]
+        ]
+        print_table(["namespace", "type", "records"], rows)
+    if told.get("listed"):
+        click.echo()
+        rows = [
+            [
+                printable(str(row["id"])),
+                printable(str(row["namespace"])),
+                printable(row["file"]),
+                printable(row["text"]),
+            ]
+            for row in told["listed"]
+        ]
+        print_table(["id", "namespace", "file", "first words"], rows)
+
+
+@alf.command()
+@click.argument("archive")
+@click.option("--record", "records", multiple=True, required=True, metavar="ID", help="The record; may be repeated.")
+@click.option(
+    "--reason", type=click.Choice(("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")),
+    default="user_request", show_default=True, help="Why, for the audit record.",
+)  # fmt: skip
+@_out
+@_replace
+@_encrypt
+@_identity
+@json_option
+def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Write an archive anew without some records and without what they said, in the files too.
+
+    With --replace and no -o, in place of the old one. The audit record says which ids went, when and why. Earlier
+    archives and deltas still hold them, and so does the workspace.
+
+    Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
+    """
+    from truekeep.alf.desk import purge_archive
+
+    if not output and not given["replace"]:
+        raise BadInput("where the new archive goes is not said", hint="-o FILE, or --replace for in place")
+    target = Path(output or archive)
+    made, purged = purge_archive(Path(archive), target, records, reason, _asked(given), _tell(as_json))
+    if as_json:
+        told = {"files_edited": list(purged.files), "files_dropped": list(purged.dropped), "audit": purged.audit}
+        print_json("alf-purge", {"path": str(target), "size": made.size, "records_gone": purged.records, **told})
+        return
+    click.echo(
+        f"{click.style('wrote', fg='green')} {target} ({_size(made.size)}) without {_many(purged.records, 'record')}"
+    )
+    for path in purged.files:
+        click.echo(f"  cut out of {printable(path)}")
+    for path in purged.dropped:
+        click.echo(click.style("  left out: ", fg="yellow") + printable(f"{path}, which is no text and held it"))
+    click.echo(f"  audit record {purged.audit['purge_id']}; it still stands in the workspace and in older archives")
+
+
+@alf.command()
+@click.argument("one")
+@click.argument("other")
+@_identity
+@click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")
+@json_option
+def diff(one: str, other: str, identities: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
+    """Tell what differs between two archives: records, files, documents.
+
+    Example: truekeep alf diff old.alf new.alf
+    """
+    from truekeep.alf.compare import compare
+    from truekeep.alf.desk import opened
+    from truekeep.alf.snapshot import Snapshot
+
+    with opened(Path(one), identities=identities) as left, opened(Path(other), identities=identities) as right:
+        found = list(compare(Snapshot(left), Snapshot(right)))
+    if as_json:
+        print_json("alf-diff", {"same": not found, "differences": [item._asdict() for item in found]})
+    else:
+        for item in found:
+            about = " ".join(part for part in (item.where, ", ".join(item.fields), item.text) if part)
+            change = click.style(f"{item.change:<8}", fg=_CHANGES[item.change])
+            click.echo(f"{change} {item.kind:<8} {printable(f'{item.name}  {about}'.rstrip())}")
+        click.echo(f"{_many(len(found), 'difference')}" if found else "they hold the same")
+    return EXIT_PROBLEMS if found and exit_code else 0
+
+
+@alf.command("map")
+@click.option("--write", is_flag=True, help="Write it to .alf-map.json in the workspace.")
+@json_option
+@workspace_option
+@click.pass_context
+def map_(ctx: click.Context, write: bool, as_json: bool, workspace: str | None) -> None:
+    """Print the map by which the format's own tool can sync this workspace.
+
+    Stock `alf` from 1.1 on, with its `generic` runtime, reads it from .alf-map.json.
+
+    Example: truekeep alf map --write
+    """
+    from truekeep.alf.generic import MAP_FILE, generic_map, write_map
+
+    with open_workspace(ctx, workspace) as opened:
+        document = generic_map()
+        path = write_map(opened, document) if write else None
+    if as_json:
+        print_json("alf-map", {"path": str(path) if path else None, "map": document})
+    elif path is not None:
+        click.echo(f"{click.style('wrote', fg='green')} {path}; now `alf sync -r generic -w {opened.path}`")
+    else:
+        from truekeep.alf.records import pretty
+
+        click.echo(pretty(document).decode())
+        click.echo(f"--write puts it into {opened.path / MAP_FILE}", err=True)
