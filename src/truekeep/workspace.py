@@ -109,20 +109,28 @@ class Workspace:
 
     @classmethod
     def init(
-        cls, path: Path | None = None, *, repositories: Sequence[str] = (), now: Callable[[], datetime] | None = None
+        cls,
+        path: Path | None = None,
+        *,
+        repositories: Sequence[str] = (),
+        is_bare: bool = False,
+        now: Callable[[], datetime] | None = None,
     ) -> Made:
-        """Make a workspace, or adopt an existing folder of Markdown memory without touching a file in it."""
+        """Make a workspace, or adopt an existing folder of Markdown memory without touching a file in it.
+
+        A bare one has no memory of its own yet: somebody brings it.
+        """
         chosen = Path(os.path.abspath(_expanded(path or default_path())))
         if chosen.exists() and not chosen.is_dir():
             raise BadSetup(f"{chosen} is not a folder", hint="name a folder")
         try:
-            return cls(chosen, now=now)._init(tuple(repositories))
+            return cls(chosen, now=now)._init(tuple(repositories), is_bare=is_bare)
         except OSError as error:
             raise StorageFailed(
                 f"{error.filename or chosen}: {error.strerror}", hint="check the permissions"
             ) from error
 
-    def _init(self, repositories: tuple[str, ...]) -> Made:
+    def _init(self, repositories: tuple[str, ...], *, is_bare: bool = False) -> Made:
         had = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
         is_adopted = bool(had - {STATE})
         state = self.state
@@ -134,7 +142,7 @@ class Workspace:
             if is_repeated:
                 state.check_format()
                 state.check_host(self.machine, "adopt it")
-            is_new = not is_adopted and not is_repeated
+            is_new = not is_adopted and not is_repeated and not is_bare
             created = state.make(self.machine, repositories, at=_utc(self._now()), is_new=is_new)
             self._is_writing = True
             self._the_ledger()
@@ -202,6 +210,27 @@ class Workspace:
                     raise StorageFailed(str(error), hint="put the folder back and run it again") from error
                 self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
             yield
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether this machine is the one that may write the workspace."""
+        return self.state.host().id == self.machine.id
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[Books]:
+        """The books, for whoever brings files of its own."""
+        with self._writing(what, wait=_PATIENCE):
+            yield self._books()
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nobody else's truekeep writes meanwhile."""
+        with self._lock(_PATIENCE):
+            yield
+
+    def stamp(self) -> str:
+        """Now, as the ledger writes it."""
+        return _utc(self._now())
 
     def _books(self) -> Books:
         from truekeep.books import Books
@@ -306,12 +335,12 @@ class Workspace:
         from truekeep.review import Review
 
         hold = self._hold if self.config.verify.ingest else None
-        return Review(self._books(), self._cards_catalog(), self.config, actor=_person(), now=self._now(), hold=hold)
+        return Review(self._books(), self._cards_catalog(), self.config, actor=person(), now=self._now(), hold=hold)
 
     def _history(self) -> History:
         from truekeep.history import History
 
-        return History(self._books(), actor=_person(), now=self._now())
+        return History(self._books(), actor=person(), now=self._now())
 
     def _the_recall(self) -> Recall:
         from truekeep.recall import Recall
@@ -743,7 +772,7 @@ class Workspace:
                     repairs.append(truth.plan(memory, item, stored.data, waiting=waiting.get(item.path)))
                 else:
                     left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
-            done = [] if dry_run else truth.apply(repairs, self._books(), actor=_person())
+            done = [] if dry_run else truth.apply(repairs, self._books(), actor=person())
             return repairs, [*done, *left]
 
     def checkouts(self) -> list[tuple[CheckoutFolder, int]]:
@@ -935,6 +964,14 @@ class Workspace:
 
         return say
 
+    def last_checked(self, path: str) -> Checked | None:
+        """What the last check said to a memory, if everything that it rests on is as it was."""
+        settings = self.config.verify
+        if not (settings.checkouts or self.config.repositories):
+            return None
+        found = self._truth().checked([path], 0.0).get(path)
+        return found if found is not None and not isinstance(found, str) else None
+
     def hint(self, prompt: str, *, repository: str, told: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """Cards that a prompt surely needs, as text for the agent, and their paths. Words alone decide; often none."""
         from truekeep import session
@@ -980,7 +1017,7 @@ class Workspace:
 
         try:
             with self._writing("checkpoint", wait=_PATIENCE):
-                session = Session(self._books(), actor=_person(), now=now)
+                session = Session(self._books(), actor=person(), now=now)
                 note = f"{kinds_of(safe)} ({by})" if by else kinds_of(safe)
                 paths = session.write(plan, verb="checkpoint", note=note)
             note_checkpoint(str(root or ""), writer)
@@ -1001,8 +1038,7 @@ class Workspace:
         from truekeep.host import own_state
         from truekeep.transcripts.archive import Archive
 
-        is_here = self.state.host().id == self.machine.id
-        return Archive(str(self.path / STATE) if is_here else own_state())
+        return Archive(str(self.path / STATE) if self.is_canonical else own_state())
 
     def sync_transcripts(self, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Synced:
         """Keep what was said in the harnesses' sessions, before they delete it. `force`: expire even most of it."""
@@ -1096,7 +1132,7 @@ class Workspace:
         raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
 
 
-def _person() -> str:
+def person() -> str:
     import getpass
 
     try:
