@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from truekeep import disk
+from truekeep.alf.container import unsafe_name
 from truekeep.disk import ChangedSince, UnsafePath
 
 RAW, INCLUDED, REFERENCED = "raw", "included", "referenced"
@@ -127,8 +128,8 @@ class Tree:
             self.omitted.append(Omitted(path, "no plain file"))
         elif path.endswith(ARCHIVES):
             self.omitted.append(Omitted(path, "an archive itself"))
-        elif "\\" in path or any(char < " " for char in path):
-            self.omitted.append(Omitted(path, "a name that other systems cannot have"))
+        elif why := unsafe_name(f"raw/openclaw/{path}"):
+            self.omitted.append(Omitted(path, f"its name {why}"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):
             found.append(Item(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
 
