@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, verified, repaired, explained,
-# and told to the next agent.
+# carried away and back, and told to the next agent.
 # Everything happens below ./demo-home; nothing of yours is touched.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -165,6 +165,16 @@ run why TOOLS.md:2
 
 say "Running it again changes nothing"
 run ingest
+
+say "The whole memory in one archive: exported, wiped, imported, identical"
+run alf export -o "$HOME/agent.alf"
+before=$(cd "$memory/.." && find . -type f ! -path './.truekeep/*' -exec sha256sum {} + | sort)
+mv "$memory/../.truekeep" "$HOME/kept-state"
+rm -rf "$memory/.."
+run alf import "$HOME/agent.alf"
+after=$(cd "$memory/.." && find . -type f ! -path './.truekeep/*' -exec sha256sum {} + | sort)
+[ "$before" = "$after" ] && echo "identical: $(echo "$after" | wc -l) files, byte for byte"
+rm -rf "$memory/../.truekeep" && mv "$HOME/kept-state" "$memory/../.truekeep"
 
 say "The session ends: it leaves where things stand"
 cd "$HOME/repos/shop"
