@@ -168,13 +168,13 @@ run ingest
 
 say "The whole memory in one archive: exported, wiped, imported, identical"
 run alf export -o "$HOME/agent.alf"
-before=$(cd "$memory/.." && find . -type f ! -path './.truekeep/*' -exec sha256sum {} + | sort)
-mv "$memory/../.truekeep" "$HOME/kept-state"
-rm -rf "$memory/.."
+keep=$(dirname "$memory")
+sums() { (cd "$keep" && find . -type f ! -path './.truekeep/*' -exec cksum {} + | sort); }
+before=$(sums)
+mv "$keep/.truekeep" "$HOME/state" && rm -rf "$keep"
 run alf import "$HOME/agent.alf"
-after=$(cd "$memory/.." && find . -type f ! -path './.truekeep/*' -exec sha256sum {} + | sort)
-[ "$before" = "$after" ] && echo "identical: $(echo "$after" | wc -l) files, byte for byte"
-rm -rf "$memory/../.truekeep" && mv "$HOME/kept-state" "$memory/../.truekeep"
+[ "$before" = "$(sums)" ] && echo "identical: $(sums | wc -l) files, byte for byte"
+rm -rf "$keep/.truekeep" && mv "$HOME/state" "$keep/.truekeep"
 
 say "The session ends: it leaves where things stand"
 cd "$HOME/repos/shop"
