@@ -66,7 +66,9 @@ class Spool:
     def __init__(self, *, folder: str | None) -> None:
         import tempfile
 
-        self._file: IO[bytes] = io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._file: IO[bytes] = (
+            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=1 << 20)  # noqa: SIM115
+        )
         self._end = 0
         self._places: dict[Quarter, list[tuple[int, int]]] = {}
         self._late: dict[Quarter, list[tuple[tuple[str, str], int, int]]] = {}

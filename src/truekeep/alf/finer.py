@@ -254,6 +254,8 @@ def _linked(body: str) -> list[str]:
     """The cards that a card's text links to: Markdown links and [[names]], not those in code."""
     targets: dict[tuple[str, str], None] = {}
     for _, line in iter_prose(body) if "[[" in body or "](" in body else ():
+        if "[[" not in line and "](" not in line:
+            continue
         targets.update(dict.fromkeys(_LINK.findall(_CODE_SPAN.sub("", line) if "`" in line else line)))
     names = (_name_of(wiki, is_bare=True) if wiki else _name_of(unquote(link)) for link, wiki in targets)
     return list(dict.fromkeys(name for name in names if name is not None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
@@ -31,6 +32,7 @@ class Quarter(NamedTuple):
         return date(self.year, 3 * self.number + 1, 1) - timedelta(days=1)
 
 
+@lru_cache(maxsize=4)  # the records of one file come one after the other
 def shown_moment(at_ns: int) -> str:
     """Nanoseconds since the epoch, with the fewest digits (none, 3, 6, 9) that say them exactly."""
     seconds, rest = divmod(at_ns, 1_000_000_000)
@@ -64,5 +66,11 @@ def quarter_of(record: Mapping[str, Any]) -> Quarter | None:
     temporal = record.get("temporal")
     if not isinstance(temporal, dict):
         return None
-    moment = parse_moment(temporal.get("observed_at") or temporal.get("created_at"))
+    said = temporal.get("observed_at") or temporal.get("created_at")
+    return _quarter_at(said) if isinstance(said, str) else None
+
+
+@lru_cache(maxsize=4)
+def _quarter_at(said: str) -> Quarter | None:
+    moment = parse_moment(said)
     return Quarter(moment.year, (moment.month - 1) // 3 + 1) if moment is not None else None

@@ -53,4 +53,4 @@ def tags_of(namespace: str, *tags: str) -> list[str]:
 
 
 def _filled(values: Mapping[str, Any], order: tuple[str, ...]) -> dict[str, Any]:
-    return {key: value for key in order if (value := values.get(key)) is not None and value not in ("", [], {})}
+    return {key: value for key in order if (value := values.get(key)) or value == 0}

@@ -22,7 +22,8 @@ RUNTIME = "openclaw"
 MAX_DEPTH = 127  # upstream's reader refuses what is deeper
 
 _IMPORTANCE = re.compile(r"\[([^\[\]|\n]++)\|i=([\d.]++)\]")
-_HASHTAG = re.compile(f"#[^{WHITESPACE}]+")
+_HASHTAG = re.compile(f"#(?<![^{WHITESPACE}]#)#*([^{WHITESPACE}#][^{WHITESPACE}]*)")
+_SCORE = "|i="
 _JOINERS = "\u200c\u200d"
 
 
@@ -95,15 +96,28 @@ def find_marks(content: str, namespace: str) -> Marks:
     """The namespace, then line by line the name of an importance tag and the hashtags; each once."""
     tags = {namespace: None}
     scored = []
-    for line in content.split("\n") if "|i=" in content else (content,):
-        if "|i=" in line and (found := importance(line)) is not None:
+    for part, is_scored in _iter_parts(content):
+        if is_scored and (found := importance(part)) is not None:
             scored.append(found)
             tags[found[0]] = None
-        if "#" in line:
-            tags.update(dict.fromkeys(iter_hashtags(line)))
+        if "#" in part:
+            tags.update(dict.fromkeys(iter_hashtags(part)))
     if not scored:
         return Marks(list(tags), None, None)
     return Marks(list(tags), scored[0][0], min(1.0, max(score for _, score in scored)))
+
+
+def _iter_parts(content: str) -> Iterator[tuple[str, bool]]:
+    """The lines that may have an importance tag, and whatever lines there are between them."""
+    start = 0
+    while (at := content.find(_SCORE, start)) >= 0:
+        line = content.rfind("\n", start, at) + 1 or start
+        end = content.find("\n", at)
+        end = end if end >= 0 else len(content)
+        yield content[start:line], False
+        yield content[line:end], True
+        start = end
+    yield content[start:], False
 
 
 def importance(line: str) -> tuple[str, float] | None:
@@ -121,10 +135,7 @@ def importance(line: str) -> tuple[str, float] | None:
 def iter_hashtags(text: str) -> Iterator[str]:
     """Words that begin with #, without it and without what is no letter or number at their end."""
     for match in _HASHTAG.finditer(text):
-        start = match.start()
-        if start and text[start - 1] not in WHITESPACE:
-            continue
-        word = match.group().lstrip("#")
+        word = match[1]
         end = len(word)
         while end and not _is_alphanumeric(word[end - 1]):
             end -= 1
@@ -151,7 +162,7 @@ def _is_alphanumeric(char: str) -> bool:
 
 def dump_record(record: Record) -> bytes:
     """One line of a partition."""
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    return f"{_encode(record)}\n".encode()
 
 
 def pretty(document: Any) -> bytes:
@@ -225,6 +236,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"has {name}, which is not JSON")
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_members, parse_float=_finite, parse_int=_exact, parse_constant=_refuse_constant
 )
