@@ -35,6 +35,9 @@ class Inbox(NamedTuple):
     root: Path  # the repository
     folder: str  # relative, such as .claude/memory-handoffs
     writer: str
+    machine: str = ""  # for what came from another one: which, and
+    repository: str = ""  # of which repository
+    there: str = ""  # and where on that machine
 
     @property
     def path(self) -> Path:

@@ -58,6 +58,10 @@ class Ingest:
         self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._repositories: dict[Path, str] = {}
         self._shown_inboxes = {inbox: _home_relative(str(inbox.path)) for inbox in inboxes.inboxes}
+        self._told_inboxes = {
+            inbox: f"{inbox.machine}:{inbox.there}/{inbox.folder}" if inbox.there else shown
+            for inbox, shown in self._shown_inboxes.items()
+        }
         self._staging = Staging(books.vault)
         self._shelf = StoreShelf(books.vault, books.ledger, catalog, self._staging, hold=hold)
         self._seen: set[bytes] = set()
@@ -159,7 +163,8 @@ class Ingest:
         candidate = Candidate(
             raw=letter.raw, name=letter.name, size=letter.size, repository=repository, writer=letter.inbox.writer
         )
-        self._shelf.from_repository(letter.inbox.root)
+        here = None if letter.inbox.repository else letter.inbox.root  # elsewhere: any checkout of it will do
+        self._shelf.from_repository(here, letter.inbox.repository)
         try:
             filing = plan_filing(candidate, self._shelf, self.config, today=self.now.date(), routes=self.routes)
         except Retry as error:
@@ -191,7 +196,7 @@ class Ingest:
             received_at=self._at,
             name=judged.shown_name,
             writer=letter.inbox.writer,
-            machine=self.machine,
+            machine=letter.inbox.machine or self.machine,
             repository=judged.repository,
             original=self._original(letter) if not filing.has_secret_name else "",
             digest=letter.digest.hex(),
@@ -225,9 +230,9 @@ class Ingest:
             digest=item.letter.digest,
             origin=Origin(
                 writer=item.letter.inbox.writer,
-                machine=self.machine,
+                machine=item.letter.inbox.machine or self.machine,
                 repository=item.repository,
-                inbox=self._shown_inboxes[item.letter.inbox],
+                inbox=self._told_inboxes[item.letter.inbox],
                 name=item.shown_name,
             ),
             title="" if filing.has_secret else printable(filing.title)[:200],
@@ -246,7 +251,8 @@ class Ingest:
     def _repository(self, inbox: Inbox) -> str:
         known = self._repositories.get(inbox.root)
         if known is None:
-            known = self._repositories[inbox.root] = withhold(printable(repository_name(inbox.root)))
+            name = inbox.repository or repository_name(inbox.root)
+            known = self._repositories[inbox.root] = withhold(printable(name))
         return known
 
     def _tell(self, item: _Judged, cleared: str | None) -> None:

@@ -21,6 +21,7 @@ from truekeep.host import Machine
 STATE = ".truekeep"
 FORMAT = 1
 LOG_BYTES = 1_000_000
+_IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
 
 
 class Host(NamedTuple):
@@ -88,7 +89,7 @@ class State:
         host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {json.dumps(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
-            f"{STATE}/.gitignore": "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\n",
+            f"{STATE}/.gitignore": _IGNORED,
         }
         (self.path / "logs").mkdir(exist_ok=True)
         if is_new:

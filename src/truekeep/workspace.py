@@ -360,7 +360,20 @@ class Workspace:
         for root in roots:
             if not root.is_dir():
                 raise BadInput(f"{root} is not a folder", hint="name the repository's root with --repo")
-        return find_inboxes([Path(os.path.abspath(root)) for root in roots] + [self.path], self.config.writers)
+        found = find_inboxes([Path(os.path.abspath(root)) for root in roots] + [self.path], self.config.writers)
+        return found if repositories is not None else [*found, *self._mirrored()]
+
+    def _mirrored(self) -> Iterator[Inbox]:
+        """The inboxes of other machines, as they were brought here."""
+        from truekeep.inbox import Inbox
+        from truekeep.sync.mirror import FOLDER, all_places
+
+        if not (self.state.path / FOLDER).is_dir():
+            return
+        for _, place in all_places(self.state.path):
+            for writer, folder in self.config.writers.items():
+                if (place.folder / folder).is_dir():
+                    yield Inbox(place.folder, folder, writer, place.machine, place.repository, place.root)
 
     def ingest(
         self,

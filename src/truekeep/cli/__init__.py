@@ -43,6 +43,7 @@ COMMANDS = {
     "repos": ("verify", "List the checkouts that memory is held against."),
     "index": ("search", "Bring the search index up to date."),
     "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
+    "sync": ("sync", "Bring handoffs from other machines."),
     "alf": ("alf", "Carry the whole memory: archives out and in."),
     "adopt": ("adopt", "Take in what a harness remembers on its own."),
     "hook": ("hook", "Answer a harness; connect sets it up."),

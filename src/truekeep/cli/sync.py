@@ -1,0 +1,199 @@
+"""truekeep sync: handoffs from other machines, and receipts back."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import printable
+
+if TYPE_CHECKING:
+    from truekeep.sync.contact import Contact, History
+    from truekeep.sync.route import Route
+
+EXIT_UNREACHED = 1
+
+
+@click.group()
+def sync() -> None:
+    """Bring handoffs from other machines to the canonical host.
+
+    Each route drives a tool that you know: rsync over ssh, rclone bisync, or git. Nothing is deleted at its source
+    before the host has it; when it is filed, the producer's copy moves to its `processed/` on the next contact.
+
+    Example: truekeep sync status
+    """
+
+
+def _side(ctx: click.Context, workspace: str | None) -> Any:
+    """This machine's side: the workspace's on its canonical host, else the machine's own."""
+    from truekeep.cli.handoff import workspace_if_any
+    from truekeep.machines import side_of
+
+    return side_of(workspace_if_any(ctx, workspace))
+
+
+@sync.command()
+@click.argument("name")
+@click.option("--via", type=click.Choice(("rsync", "rclone", "git")), required=True, help="The tool that carries.")
+@click.option("--host", metavar="USER@HOST", help="rsync: the machine, as ssh knows it.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="rsync: the port of its ssh.")
+@click.option(
+    "--repos", "repos", multiple=True, metavar="GLOB",
+    help="The repositories there (rsync), or here on a producer (rclone, git), as '~/repos/*'; may be repeated.",
+)  # fmt: skip
+@click.option("--remote", metavar="REMOTE", help="rclone: a remote and path, as drive:handoffs. git: an address.")
+@click.option(
+    "--ssh-option", "ssh_options", multiple=True, metavar="OPTION", help="rsync: as ssh's -o; may be repeated."
+)
+@click.option("--flag", "flags", multiple=True, metavar="FLAG", help="rclone: a flag of its own; may be repeated.")
+@json_option
+@workspace_option
+@click.pass_context
+def add(ctx: click.Context, /, name: str, via: str, as_json: bool, workspace: str | None, **given: Any) -> None:
+    """Add a route by which handoffs come to this host, or go from this machine.
+
+    rsync is pulled by the canonical host. rclone and git need a route with the same --remote at both ends.
+
+    Example: truekeep sync add laptop --via rsync --host ada@laptop --repos '~/repos/*'
+    """
+    from truekeep.sync.route import Route, add_route
+
+    side = _side(ctx, workspace)
+    needed = {"rsync": ("host", "repos"), "rclone": ("remote",), "git": ("remote",)}[via]
+    if via != "rsync" and not side.is_host:
+        needed = (*needed, "repos")
+    if missing := [f"--{key}" for key in needed if not given[key]]:
+        raise BadInput(f"a route by {via} needs {' and '.join(missing)}", hint="`truekeep sync add --help`")
+    if via == "rsync" and not side.is_host:
+        raise BadInput("rsync is pulled by the canonical host", hint="add this route there")
+    options = {key: value for key, value in given.items() if value}
+    add_route(side.state, Route(name, via, options))
+    if as_json:
+        print_json("sync-add", {"name": name, "via": via, "options": options})
+    else:
+        click.echo(f"{click.style('added', fg='green')} {name}; `truekeep sync run {name}` tries it")
+
+
+@sync.command()
+@click.argument("name")
+@json_option
+@workspace_option
+@click.pass_context
+def remove(ctx: click.Context, name: str, as_json: bool, workspace: str | None) -> None:
+    """Remove a route. What it brought stays, and is filed.
+
+    Example: truekeep sync remove laptop
+    """
+    from truekeep.sync.contact import forget_route
+    from truekeep.sync.route import remove_route
+
+    side = _side(ctx, workspace)
+    route = remove_route(side.state, name)
+    forget_route(side.state, name)
+    if as_json:
+        print_json("sync-remove", {"name": name, "via": route.via})
+    else:
+        click.echo(f"removed {name}; what it brought stays in {side.state / 'synced' / name}")
+
+
+@sync.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@json_option
+@workspace_option
+@click.pass_context
+def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: str | None) -> int:
+    """Contact every route, or the named ones, all at once.
+
+    Exit 1 when a machine could not be reached; the others went on.
+
+    Example: truekeep sync run
+    """
+    from truekeep.errors import NotFound
+    from truekeep.sync.route import read_routes
+    from truekeep.sync.run import run_routes
+
+    side = _side(ctx, workspace)
+    routes = read_routes(side.state)
+    if unknown := [name for name in names if name not in routes]:
+        raise NotFound(f"there is no route {unknown[0]!r}", hint=f"known: {', '.join(routes) or 'none'}")
+    chosen = [route for name, route in routes.items() if not names or name in names]
+    is_live = not as_json and sys.stderr.isatty()
+    done = run_routes(chosen, side, tell=_say if is_live else lambda _: None)
+    if as_json:
+        print_json("sync-run", {"contacts": [item._asdict() for item in done]})
+    elif not chosen:
+        click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+    elif not is_live:
+        for item in done:
+            _say(item)
+    return EXIT_UNREACHED if any(not item.ok for item in done) else 0
+
+
+def _say(contact: Contact) -> None:
+    if contact.ok:
+        told = f"{contact.brought} brought, {contact.receipts} receipts"
+        told += f", {contact.waiting} not whole yet" if contact.waiting else ""
+        click.echo(f"{click.style('reached', fg='green')} {contact.route}: {told} ({contact.seconds:.1f} s)")
+    else:
+        click.echo(f"{click.style('failed', fg='red')}  {contact.route}: {printable(contact.problem)}")
+        if contact.hint:
+            click.echo(f"         {printable(contact.hint)}")
+    for note in contact.notes:
+        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+
+
+@sync.command()
+@json_option
+@workspace_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+    """Show the routes and how their last contacts went.
+
+    Example: truekeep sync status
+    """
+    from truekeep.sync.contact import read_history
+    from truekeep.sync.route import read_routes
+
+    side = _side(ctx, workspace)
+    found = [(route, read_history(side.state, name)) for name, route in read_routes(side.state).items()]
+    if as_json:
+        print_json(
+            "sync-status",
+            {
+                "is_host": side.is_host,
+                "routes": [
+                    {
+                        "name": route.name,
+                        "via": route.via,
+                        "options": dict(route.options),
+                        "last": history.last._asdict() if history.last else None,
+                        "last_ok_at": history.last_ok_at,
+                        "failures": history.failures,
+                    }
+                    for route, history in found
+                ],
+            },
+        )
+        return
+    if not found:
+        click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+        return
+    print_table(["route", "via", "with", "last reached", "last contact"], [_row(*item) for item in found])
+
+
+def _row(route: Route, history: History) -> list[str]:
+    last = history.last
+    if last is None:
+        how = "never tried"
+    elif last.ok:
+        how = f"{last.brought} brought, {last.receipts} receipts"
+    else:
+        how = f"failed {history.failures} times: {last.problem}"
+    there = route.text("host") or route.text("remote")
+    reached = history.last_ok_at.replace("T", " ").removesuffix(":00Z").removesuffix("Z") or "never"
+    return [route.name, route.via, there, reached, how]

@@ -1,0 +1,191 @@
+"""The mirror: what other machines left, as it lies on the canonical host until it is filed, and then for receipts.
+
+<state>/synced/<route>/<place>/ stands for one repository on one machine: its inboxes have the same folders as there,
+and origin.json says whose they are. Ingest reads them like any other inbox and moves what is dealt with to processed/;
+a transport brings files in and looks there for what to send receipts for. Whatever comes from outside gets in as a
+plain file with a name that was checked, whole or not at all, and never over another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep import disk
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.hidden import printable
+from truekeep.inbox import PROCESSED, is_letter_name
+
+FOLDER = "synced"
+ORIGIN = "origin.json"
+LARGEST = 8 << 20  # bytes of a file that is let in; ingest has a limit of its own, far below
+LONGEST_NAME = 200  # bytes
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+class Place(NamedTuple):
+    """A repository on another machine."""
+
+    folder: Path  # here
+    machine: str
+    repository: str  # as provenance names it
+    root: str  # there
+
+
+class Kept(NamedTuple):
+    """A handoff in the mirror."""
+
+    place: Place
+    inbox: str  # the writer's folder
+    name: str
+    size: int
+    is_done: bool  # ingest has dealt with it
+    path: Path
+
+    def digest(self) -> str:
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+
+class Mirror:
+    """The folder of one route."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+
+    @classmethod
+    def of(cls, state: Path, route: str) -> Mirror:
+        return cls(state / FOLDER / route)
+
+    def place(self, machine: str, root: str, repository: str) -> Place:
+        """The place for a repository on a machine; made when it is first heard of."""
+        key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]
+        slug = _SLUG.sub("-", os.path.basename(root.rstrip("/")).lower()).strip("-")[:40] or "root"
+        folder = self.base / f"{slug}-{key}"
+        place = Place(folder, printable(machine)[:80], printable(repository)[:300], root)
+        origin = {"machine": place.machine, "repository": place.repository, "root": printable(root)[:1000]}
+        if _origin(folder) != origin:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            _write(folder, ORIGIN, json.dumps(origin, indent=1).encode())
+        return place
+
+    def places(self) -> list[Place]:
+        """Every repository that something ever came from."""
+        found = []
+        with suppress(OSError):
+            for entry in sorted(os.scandir(self.base), key=lambda entry: entry.name):
+                origin = _origin(Path(entry.path)) if entry.is_dir(follow_symlinks=False) else None
+                if origin is not None:
+                    found.append(Place(Path(entry.path), origin["machine"], origin["repository"], origin["root"]))
+        return found
+
+    def has(self, place: Place, inbox: str, name: str, size: int) -> bool:
+        """Whether a file of this name and size came before, waiting or dealt with."""
+        for folder in (inbox, f"{inbox}/{PROCESSED}"):
+            with suppress(OSError):
+                info = os.lstat(place.folder / folder / name)
+                if info.st_size == size:
+                    return True
+        return False
+
+    def take(self, place: Place, inbox: str, name: str, data: bytes) -> str:
+        """Let a file in, whole. Gives the name that it got; empty when the very same is here already.
+
+        Another one of the same name gets a number: two handoffs are two handoffs.
+        """
+        why = unwanted(name, len(data))
+        if why:
+            raise UnsafePath(printable(name), why)
+        folder = place.folder / inbox
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        stem = name.removesuffix(".md")
+        for number in range(1, 1000):
+            chosen = name if number == 1 else f"{stem}-{number}.md"
+            known = [path for path in (folder / chosen, folder / PROCESSED / chosen) if os.path.lexists(path)]
+            if any(_same(path, data) for path in known):
+                return ""
+            if known:
+                continue
+            try:
+                _write_new(folder, chosen, data)
+            except ChangedSince:
+                continue
+            return chosen
+        raise UnsafePath(printable(name), "has come too often")
+
+    def kept(self, writers: Mapping[str, str]) -> Iterator[Kept]:
+        """Everything that came, waiting or dealt with."""
+        for place in self.places():
+            for inbox in dict.fromkeys(writers.values()):
+                for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
+                    with suppress(OSError):
+                        for entry in sorted(os.scandir(place.folder / folder), key=lambda entry: entry.name):
+                            if entry.is_file(follow_symlinks=False) and is_letter_name(entry.name):
+                                size = entry.stat(follow_symlinks=False).st_size
+                                yield Kept(place, inbox, entry.name, size, is_done, Path(entry.path))
+
+
+def all_places(state: Path) -> list[tuple[str, Place]]:
+    """The places of every route that is, or was, kept here."""
+    found = []
+    with suppress(OSError):
+        for entry in sorted(os.scandir(state / FOLDER), key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                found += [(entry.name, place) for place in Mirror(Path(entry.path)).places()]
+    return found
+
+
+def unwanted(name: str, size: int) -> str:
+    """Why a file of another machine is not let in; empty when it is."""
+    if "/" in name or name in ("", ".", "..") or any(char < " " or char == "\x7f" for char in name):
+        return "has a name that no handoff has"
+    try:
+        if len(name.encode()) > LONGEST_NAME:
+            return "has too long a name"
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    if not is_letter_name(name):
+        return "is not named as a handoff"
+    return f"has {size} bytes, more than {LARGEST}" if size > LARGEST else ""
+
+
+def _origin(folder: Path) -> dict[str, str] | None:
+    try:
+        given = json.loads((folder / ORIGIN).read_bytes())
+        return {key: str(given[key]) for key in ("machine", "repository", "root")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _same(path: Path, data: bytes) -> bool:
+    try:
+        return not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    opened = disk.open_root(str(folder))
+    by = f".{os.getpid()}"
+    try:
+        disk.write_beside(opened, name, data, mode=0o600, by=by)
+        os.replace(disk.temporary_name(name, by), name, src_dir_fd=opened, dst_dir_fd=opened)
+    finally:
+        os.close(opened)
+
+
+def _write_new(folder: Path, name: str, data: bytes) -> None:
+    opened = disk.open_root(str(folder))
+    by = f".{os.getpid()}"
+    try:
+        disk.write_beside(opened, name, data, mode=0o600, by=by)
+        disk.put_new(opened, name, by=by)
+        os.fsync(opened)
+    finally:
+        disk.discard(opened, name, by)
+        os.close(opened)

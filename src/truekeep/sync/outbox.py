@@ -1,0 +1,69 @@
+"""The producer's side: what waits in this machine's repositories, and is cleared when the host has dealt with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.inbox import Inboxes, Letter, find_inboxes
+from truekeep.repo import repository_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIMIT = 8 << 20  # bytes of a handoff that is sent
+_SETTLE = 1.0  # seconds that a file must have been left alone
+
+
+class Outgoing(NamedTuple):
+    """A handoff that is to be sent."""
+
+    letter: Letter
+    repository: str
+
+    @property
+    def digest(self) -> str:
+        return self.letter.digest.hex()
+
+
+class Outbox:
+    """The inboxes of some repositories on this machine."""
+
+    def __init__(self, roots: Sequence[Path], writers: Mapping[str, str], *, settle: float = _SETTLE) -> None:
+        self._inboxes = Inboxes(find_inboxes(roots, writers), limit=LIMIT, settle=settle)
+        self._names: dict[Path, str] = {}
+        self.notes: list[str] = []
+
+    def close(self) -> None:
+        self._inboxes.close()
+
+    def waiting(self) -> Iterator[Outgoing]:
+        """Every handoff that is whole and readable. What is not waits for the next run."""
+        for name, inbox in self._inboxes.waiting():
+            found = self._inboxes.read(name, inbox)
+            if isinstance(found, Letter) and found.raw is not None:
+                if inbox.root not in self._names:
+                    self._names[inbox.root] = repository_name(inbox.root)
+                yield Outgoing(found, self._names[inbox.root])
+            elif found is not None:
+                why = "is too large" if isinstance(found, Letter) else found.why
+                self.notes.append(f"{inbox.path / name} {why}")
+
+    def clear(self, digests: set[str]) -> int:
+        """Move what the host has dealt with to processed/. Gives how many there were."""
+        count = 0
+        for outgoing in self.waiting():
+            if outgoing.digest in digests and self._inboxes.clear(outgoing.letter) is not None:
+                count += 1
+        return count
+
+
+@contextmanager
+def opened_outbox(roots: Sequence[Path], writers: Mapping[str, str]) -> Iterator[Outbox]:
+    outbox = Outbox(roots, writers)
+    try:
+        yield outbox
+    finally:
+        outbox.close()
