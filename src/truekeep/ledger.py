@@ -95,6 +95,17 @@ class Record(NamedTuple):
     reasons: tuple[Finding, ...] = ()
 
 
+class Received(NamedTuple):
+    """What came from one writer in one repository on one machine."""
+
+    machine: str
+    writer: str
+    repository: str
+    last_at: str
+    filed: int
+    reviewed: int
+
+
 class Version(NamedTuple):
     """One step in a file's life: what was found (when a person had changed it), then the splices that were made."""
 
@@ -286,6 +297,16 @@ class Ledger:
         for row in self._db.execute("SELECT * FROM handoff WHERE digest = ?", (digest,)):
             return _record(row)
         return None
+
+    def received(self, since: str) -> list[Received]:
+        """What came from each machine, writer and repository: when last, and how much since a moment."""
+        rows: Any = self._db.execute(
+            "SELECT machine, writer, repository, max(received_at), sum(received_at >= ?1),"
+            " sum(received_at >= ?1 AND outcome IN ('review', 'refused', 'rejected', 'expired'))"
+            " FROM handoff WHERE outcome != 'seen' GROUP BY 1, 2, 3",
+            (since,),
+        )
+        return [Received(str(m), str(w), str(r), str(at), int(filed), int(held)) for m, w, r, at, filed, held in rows]
 
     def handoff_of(self, entry: Entry) -> Record | None:
         return self.find_handoff(entry.handoff) if entry.handoff else None

@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
     from truekeep.index.search import Hit
-    from truekeep.ledger import Entry, Ledger, Record
+    from truekeep.ledger import Entry, Ledger, Received, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.session import Left, Listed
+    from truekeep.sync.contact import History as SyncHistory
+    from truekeep.sync.route import Route
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
@@ -1077,6 +1079,17 @@ class Workspace:
             return len(inboxes.waiting())
         finally:
             inboxes.close()
+
+    def received(self, since: str) -> list[Received]:
+        """What came from each machine, writer and repository."""
+        return self._the_ledger().received(since)
+
+    def routes(self) -> list[tuple[Route, SyncHistory]]:
+        """The routes to other machines, and how they went."""
+        from truekeep.sync.contact import read_history
+        from truekeep.sync.route import read_routes
+
+        return [(route, read_history(self.state.path, name)) for name, route in read_routes(self.state.path).items()]
 
     def last_line(self, log: str) -> str:
         """The last line of one of the logs; empty when there is none."""

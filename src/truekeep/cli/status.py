@@ -11,10 +11,13 @@ from truekeep.cli.show import json_option, print_json, print_table, workspace_op
 
 if TYPE_CHECKING:
     from truekeep.closeout import Closeout
+    from truekeep.pipeline import Pipeline
     from truekeep.workspace import Workspace
 
+EXIT_ALARM = 1
 
-@click.command()
+
+@click.group(invoke_without_command=True)
 @click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How far to look back.")
 @json_option
 @workspace_option
@@ -30,6 +33,8 @@ def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) 
     from truekeep.cli.handoff import workspace_if_any
     from truekeep.closeout import closeouts, iter_records
 
+    if ctx.invoked_subcommand is not None:
+        return
     opened = workspace_if_any(ctx, workspace)
     memory = _memory(opened) if opened is not None else None
     found = closeouts(iter_records(), since=time.time() - days * 86_400)
@@ -95,3 +100,77 @@ def _shown(item: Closeout) -> dict[str, Any]:
             for record in item.missed
         ],
     }
+
+
+@status.command()
+@click.option("--exit-code", is_flag=True, help="Exit 1 if something needs a person.")
+@json_option
+@workspace_option
+@click.pass_context
+def pipeline(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """Show whether handoffs still flow: per machine, writer and repository, and what is silent or stuck.
+
+    Example: truekeep status pipeline --exit-code
+    """
+    from truekeep.cli.show import open_workspace
+    from truekeep.closeout import iter_records
+    from truekeep.pipeline import now_utc, see_pipeline
+
+    roots = dict.fromkeys(record.root for record in iter_records() if record.root)
+    with open_workspace(ctx, workspace) as opened:
+        seen = see_pipeline(opened, now=now_utc(), roots=roots)
+    if as_json:
+        told = {
+            "last_ingest": seen.last_ingest or None,
+            "drafts": seen.drafts,
+            "oldest_draft": seen.oldest_draft or None,
+            "sources": [item._asdict() for item in seen.sources],
+            "routes": [item._asdict() for item in seen.routes],
+            "unscanned": list(seen.unscanned),
+            "alarms": [item._asdict() for item in seen.alarms],
+        }
+        print_json("status-pipeline", told)
+    else:
+        _show_pipeline(seen)
+    return EXIT_ALARM if seen.alarms and exit_code else 0
+
+
+def _show_pipeline(seen: Pipeline) -> None:
+    from truekeep.pipeline import shown_wait
+
+    if seen.sources:
+        rows = [
+            [
+                item.machine,
+                item.writer,
+                item.repository or "-",
+                _minute(item.last_at) or "never",
+                str(item.filed),
+                str(item.waiting),
+                shown_wait(item.oldest) if item.waiting else "-",
+            ]
+            for item in seen.sources
+        ]
+        print_table(["machine", "writer", "repository", "last handoff", "7 days", "waiting", "oldest"], rows)
+    else:
+        click.echo("no handoff was ever received here")
+    if seen.routes:
+        click.echo()
+        rows = [
+            [item.name, item.via, _minute(item.last_ok_at) or "never", item.problem or f"{item.waiting} not whole yet"]
+            for item in seen.routes
+        ]
+        print_table(
+            ["route", "via", "last reached", "trouble"],
+            [[*row[:3], row[3].removeprefix("0 not whole yet")] for row in rows],
+        )
+    click.echo(f"\nlast ingest {_minute(seen.last_ingest) or 'never'} UTC; {seen.drafts} to review")
+    for alarm in seen.alarms:
+        click.echo(click.style(f"{alarm.code}: ", fg="red") + alarm.message)
+        click.echo(f"  {alarm.hint}")
+    if not seen.alarms:
+        click.echo(click.style("nothing needs a person", fg="green"))
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")

@@ -1,0 +1,247 @@
+"""The pipeline from the machines to memory: who sends, what waits, what was filed, and whether silence is a failure.
+
+The founding document names two failures that nobody notices: an inbox that grows without bound, because the rules are
+too strict for what is written; and nothing filed in a week, because the closeout rule does not fire.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.hidden import printable
+from truekeep.inbox import Inbox, Inboxes, is_letter_name
+
+if TYPE_CHECKING:
+    from truekeep.ledger import Received
+    from truekeep.sync.contact import History
+    from truekeep.sync.route import Route
+    from truekeep.workspace import Workspace
+
+WEEK = 7
+MANY, OLD = 20, 14  # drafts, and days: from here on a review that nobody does is an inbox without bound
+STALE = 3  # days without a contact, or that a handoff waited
+_LOOKED_INTO = 4_000  # folders, at most, when looking for inboxes that nobody scans
+_DEEP = 3
+
+
+class Source(NamedTuple):
+    """One writer in one repository on one machine."""
+
+    machine: str
+    writer: str
+    repository: str
+    last_at: str = ""  # of its last handoff that was dealt with; empty: never
+    filed: int = 0  # in the last week
+    reviewed: int = 0  # of them put before a person
+    waiting: int = 0
+    oldest: float = 0.0  # seconds that the oldest of those has waited
+
+
+class Reach(NamedTuple):
+    """A route and how it went."""
+
+    name: str
+    via: str
+    machines: tuple[str, ...]
+    last_ok_at: str
+    failures: int
+    problem: str
+    waiting: int
+
+
+class Alarm(NamedTuple):
+    """Something that a person should look at."""
+
+    code: str  # growing, silent, unreached, waiting, unscanned, not-running
+    message: str
+    hint: str
+
+
+class Pipeline(NamedTuple):
+    """Everything that is known of it."""
+
+    sources: tuple[Source, ...]
+    routes: tuple[Reach, ...]
+    last_ingest: str
+    drafts: int
+    oldest_draft: str
+    unscanned: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
+
+
+def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = ()) -> Pipeline:
+    """How the pipeline stands. `roots`: folders that sessions were held in."""
+    inboxes = workspace.inboxes()
+    since = now - timedelta(days=WEEK)
+    received = workspace.received(since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    sources = _sources(workspace, inboxes, received, now)
+    routes = tuple(_reach(route, history) for route, history in workspace.routes())
+    drafts = workspace.drafts()
+    oldest = min((draft.received_at for draft in drafts), default="")
+    last_ingest = workspace.last_line("ingest.log").partition(" ")[0]
+    unscanned = tuple(find_unscanned(inboxes, _near(workspace, roots), workspace.config.writers))
+    seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, ())
+    return seen._replace(alarms=tuple(_alarms(seen, now)))
+
+
+def _sources(
+    workspace: Workspace, inboxes: Sequence[Inbox], received: Iterable[Received], now: datetime
+) -> tuple[Source, ...]:
+    found: dict[tuple[str, str, str], Source] = {}
+    for row in received:
+        key = (row.machine, row.writer, row.repository)
+        found[key] = Source(*key, row.last_at, row.filed, row.reviewed)
+    names: dict[Path, str] = {}
+    looked = Inboxes(inboxes, limit=0, settle=0)
+    try:
+        for name, inbox in looked.waiting():
+            key = (inbox.machine or workspace.machine.name, inbox.writer, _repository(inbox, names))
+            source = found.get(key) or Source(*key)
+            try:
+                age = max(0.0, now.timestamp() - os.lstat(inbox.path / name).st_mtime)
+            except OSError:
+                continue
+            found[key] = source._replace(waiting=source.waiting + 1, oldest=max(source.oldest, age))
+    finally:
+        looked.close()
+    return tuple(found[key] for key in sorted(found))
+
+
+def _repository(inbox: Inbox, names: dict[Path, str]) -> str:
+    from truekeep.repo import repository_name
+
+    if inbox.repository:
+        return inbox.repository
+    if inbox.root not in names:
+        names[inbox.root] = printable(repository_name(inbox.root))
+    return names[inbox.root]
+
+
+def _reach(route: Route, history: History) -> Reach:
+    last = history.last
+    problem = last.problem if last is not None and not last.ok else ""
+    machines = last.machines if last is not None else ()
+    waiting = last.waiting if last is not None else 0
+    return Reach(route.name, route.via, machines, history.last_ok_at, history.failures, problem, waiting)
+
+
+# --- Inboxes that nobody scans --------------------------------------------------------------------------------------
+
+
+def _near(workspace: Workspace, roots: Iterable[str]) -> Iterator[Path]:
+    """Where inboxes may be: where sessions were held, beside what is configured, and in the home."""
+    yield from (Path(root) for root in roots)
+    for pattern in workspace.config.repositories:
+        yield Path(os.path.expanduser(pattern)).parent
+    yield Path(os.path.expanduser("~"))
+
+
+def find_unscanned(inboxes: Sequence[Inbox], near: Iterable[Path], writers: Mapping[str, str]) -> Iterator[str]:
+    """Inboxes with handoffs in them that ingest does not look into. Looks into some thousand folders, no more."""
+    known = {os.path.realpath(inbox.path) for inbox in inboxes}
+    seen: set[str] = set()
+    left = _LOOKED_INTO
+    waiting = [(path, 0) for path in near]
+    while waiting and left:
+        folder, depth = waiting.pop(0)
+        real = os.path.realpath(folder)
+        if real in seen:
+            continue
+        seen.add(real)
+        left -= 1
+        for inbox in writers.values():
+            path = os.path.join(real, inbox)
+            if os.path.realpath(path) not in known and _has_letters(path):
+                known.add(os.path.realpath(path))
+                yield printable(path)
+        if depth < _DEEP:
+            waiting += ((path, depth + 1) for path in _folders(real))
+
+
+def _has_letters(path: str) -> bool:
+    try:
+        with os.scandir(path) as entries:
+            return any(is_letter_name(entry.name) for entry in entries)
+    except OSError:
+        return False
+
+
+def _folders(path: str) -> list[Path]:
+    try:
+        with os.scandir(path) as entries:
+            return [
+                Path(entry.path)
+                for entry in entries
+                if not entry.name.startswith(".")
+                and entry.name != "node_modules"
+                and entry.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+
+
+# --- What a person should look at -----------------------------------------------------------------------------------
+
+
+def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
+    if not _is_since(seen.last_ingest, now, 1):
+        told = f"ingest last ran {seen.last_ingest}" if seen.last_ingest else "ingest has never run"
+        yield Alarm("not-running", told, "`truekeep schedule install` runs it by a timer")
+    filed = sum(source.filed for source in seen.sources)
+    reviewed = sum(source.reviewed for source in seen.sources)
+    is_old = bool(seen.oldest_draft) and not _is_since(seen.oldest_draft, now, OLD)
+    if (seen.drafts >= MANY and is_old) or (filed >= MANY and reviewed > 0.5 * filed):
+        yield Alarm(
+            "growing",
+            f"{seen.drafts} drafts wait for review, the oldest since {seen.oldest_draft[:10]}: the inbox grows without "
+            "bound, the rules are too strict for what is written",
+            "`truekeep review list` shows the reasons; policies are in config.toml",
+        )
+    if not filed and seen.sources:
+        yield Alarm(
+            "silent",
+            "nothing was filed in a week: the closeout rule does not fire",
+            "`truekeep status` shows which sessions left nothing, `truekeep connect --check` whether the rule is in",
+        )
+    for route in seen.routes:
+        if route.failures and not _is_since(route.last_ok_at, now, STALE):
+            since = f"since {route.last_ok_at[:10]}" if route.last_ok_at else "ever"
+            yield Alarm(
+                "unreached",
+                f"{route.name} was not reached {since}: {route.problem}",
+                f"`truekeep sync run {route.name}`",
+            )
+    for source in seen.sources:
+        if source.oldest > STALE * 86_400:
+            told = f"{source.waiting} of {source.writer} in {source.repository or '?'} on {source.machine}"
+            yield Alarm(
+                "waiting", f"{told} wait, the oldest for {source.oldest / 86_400:.0f} days", "`truekeep ingest`"
+            )
+    for path in seen.unscanned:
+        yield Alarm("unscanned", f"nobody looks into {path}", "add its repository to `repositories` in config.toml")
+
+
+def _is_since(at: str, now: datetime, days: float) -> bool:
+    try:
+        moment = datetime.strptime(at[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return now - moment <= timedelta(days=days)
+
+
+def shown_wait(seconds: float) -> str:
+    """How long something has waited, for a column."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} d"
+
+
+def now_utc() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

@@ -1,0 +1,133 @@
+"""Is the pipeline alive? What came, what waits, what is silent or stuck, and inboxes that nobody scans."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.helpers import CLAUDE, CODEX, NOW, Place, a_handoff, git_repo, run_cli
+from truekeep.pipeline import Pipeline, find_unscanned, see_pipeline
+from truekeep.sync.contact import Contact, write_contact
+from truekeep.sync.mirror import Mirror
+from truekeep.sync.route import Route, add_route
+
+
+def see(place: Place, *, now: datetime = NOW, roots: tuple[str, ...] = ()) -> Pipeline:
+    with place.open(now=now) as workspace:
+        return see_pipeline(workspace, now=now.astimezone(UTC), roots=roots)
+
+
+def codes(seen: Pipeline) -> set[str]:
+    return {alarm.code for alarm in seen.alarms}
+
+
+def bring(place: Place, machine: str, text: str, name: str = "2026-11-14-1200-x.md") -> None:
+    """What a transport does with a handoff of another machine."""
+    mirror = Mirror.of(place.workspace / ".truekeep", machine)
+    there = mirror.place(machine, "/home/ada/repos/shop", "github.com/acme/shop")
+    assert mirror.take(there, CODEX, name, text.encode())
+
+
+def test_what_was_filed_and_what_waits(place: Place, own_home: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    bring(place, "laptop", a_handoff(card="other.md", title="Another thing"))
+    seen = see(place)
+    assert [(item.writer, item.filed, item.waiting) for item in seen.sources if item.machine != "laptop"] == [
+        ("claude", 1, 0)
+    ]
+    (laptop,) = [item for item in seen.sources if item.machine == "laptop"]
+    assert (laptop.writer, laptop.repository, laptop.waiting, laptop.filed) == ("codex", "github.com/acme/shop", 1, 0)
+    assert not codes(seen)
+
+
+def test_what_another_machine_left_is_filed_with_its_name(place: Place, own_home: Path) -> None:
+    bring(place, "laptop", a_handoff())
+    place.ingest()
+    assert "repository: github.com/acme/shop\nwriter: codex\n" in place.card()
+    with place.open() as workspace:
+        ((_, record),) = [pair for pair in workspace.history() if pair[1] is not None]
+        assert record is not None
+        assert (record.origin.machine, record.origin.inbox) == ("laptop", f"laptop:/home/ada/repos/shop/{CODEX}")
+    (source,) = see(place).sources
+    assert source[:3] == ("laptop", "codex", "github.com/acme/shop")
+    assert not see(place).sources[0].waiting
+
+
+def test_a_handoff_that_came_by_two_routes_is_filed_once(place: Place, own_home: Path) -> None:
+    bring(place, "laptop", a_handoff())
+    mirror = Mirror.of(place.workspace / ".truekeep", "by-git")
+    mirror.take(mirror.place("laptop", "/home/ada/repos/shop", "github.com/acme/shop"), CODEX, "2026-11-14-1200-x.md",
+                a_handoff().encode())  # fmt: skip
+    place.ingest()
+    assert sorted(item.outcome for item in place.filed) == ["already", "promoted"]
+    assert place.cards() == ["staging-proxy.md"]
+
+
+def test_silence_is_noticed(place: Place, own_home: Path) -> None:
+    assert codes(see(place)) == {"not-running"}
+    place.leave(a_handoff())
+    place.ingest()
+    assert codes(see(place)) == set()
+    later = NOW + timedelta(days=9)
+    assert codes(see(place, now=later)) == {"not-running", "silent"}
+
+
+def test_an_inbox_without_bound_is_named(place: Place, own_home: Path) -> None:
+    for number in range(25):
+        place.leave(a_handoff(card="bad/name.md", title=f"No {number}"), name=f"2026-11-14-12{number:02}-x.md")
+    place.ingest()
+    assert "growing" in codes(see(place))
+
+
+def test_a_machine_that_is_not_reached(place: Place, own_home: Path) -> None:
+    state = place.workspace / ".truekeep"
+    add_route(state, Route("laptop", "rsync", {"host": "laptop", "repos": ("~/x",)}))
+    write_contact(state, Contact("laptop", "2026-11-01T00:00:00Z", True, brought=2, machines=("laptop",)))
+    write_contact(state, Contact("laptop", "2026-11-10T00:00:00Z", False, problem="no route to host"))
+    place.leave(a_handoff())
+    place.ingest()
+    seen = see(place)
+    assert codes(seen) == {"unreached"}
+    assert "no route to host" in seen.alarms[0].message
+    assert seen.routes[0].failures == 1
+
+
+def test_what_waits_for_days(place: Place, own_home: Path) -> None:
+    path = place.leave(a_handoff())
+    old = NOW.timestamp() - 5 * 86_400
+    os.utime(path, (old, old))
+    with place.open() as workspace:
+        workspace.state.log("ingest.log", NOW.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") + " processed=0")
+    assert "waiting" in codes(see(place))
+
+
+def test_inboxes_that_nobody_scans(place: Place, own_home: Path) -> None:
+    lonely = git_repo(own_home / "code" / "billing")
+    (lonely / CODEX).mkdir(parents=True)
+    assert not see(place).unscanned
+    (lonely / CODEX / "2026-11-14-1200-x.md").write_text("x")
+    assert see(place).unscanned == (str(lonely / CODEX),)
+    assert "unscanned" in codes(see(place))
+
+
+def test_the_search_for_them_ends(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"a{number}" / "b" / "c" / "d" / CLAUDE).mkdir(parents=True)
+    os.symlink(tmp_path, tmp_path / "a0" / "loop")
+    assert list(find_unscanned([], [tmp_path], {"claude": CLAUDE})) == []
+
+
+def test_on_the_command_line(place: Place, own_home: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    environment = {"TRUEKEEP_WORKSPACE": str(place.workspace)}
+    done = run_cli("status", "pipeline", "--exit-code", **environment)
+    assert "staging" not in done.stdout
+    assert "last handoff" in done.stdout
+    told = json.loads(run_cli("status", "pipeline", "--json", **environment).stdout)
+    assert told["schema"] == "truekeep.status-pipeline/1"
+    assert told["sources"][0]["writer"] == "claude"
+    assert run_cli("status", **environment).returncode == 0
