@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def _records(one: Snapshot, other: Snapshot) -> Iterator[Difference]:
 
 
 def _digests(record: Record) -> dict[str, int]:
-    return {key: hash(repr(value)) for key, value in record.items()}
+    return {key: hash(json.dumps(value, sort_keys=True)) for key, value in record.items()}
 
 
 def _first(record: Record) -> str:

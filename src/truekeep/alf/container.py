@@ -7,6 +7,7 @@ Writing: no clock and no machine gets in, so that equal contents are equal bytes
 
 from __future__ import annotations
 
+import re
 import stat
 import struct
 import zipfile
@@ -23,6 +24,8 @@ LONGEST_LINE = 64 << 20
 MOST_ENTRIES = 1_000_000
 MOST_JSON = 64 << 20  # bytes of a document that is read whole
 SWELL, SLACK = 200, 256 << 20  # an archive may unpack to so many times its size, and this on top
+_USUAL_NAME = re.compile(r"(?:\.?[\w-][\w.-]{0,99}/){0,8}\.?[\w-][\w.-]{0,99}", re.ASCII)
+"""Names that nothing can be wrong with, as most are: they need no closer look."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _METHODS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated"}
 _DAMAGE = (
@@ -56,6 +59,8 @@ class BadArchive(BadInput):
 
 def unsafe_name(name: str) -> str:
     """Why an entry's name is not one that a file inside a folder could have; empty when it is."""
+    if _USUAL_NAME.fullmatch(name):
+        return ""
     parts = name.removesuffix("/").split("/")
     if not name or name.startswith("/"):
         return "is absolute" if name else "is empty"
@@ -207,6 +212,15 @@ class Writer:
 
     def __init__(self, file: BinaryIO) -> None:
         self._zip = zipfile.ZipFile(cast(IO[bytes], _Onward(file)), "w", zipfile.ZIP_DEFLATED)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._zip.fp = None  # abandoned: it must not try to write its end when it is forgotten
 
     def close(self) -> None:
         """Write the list of entries. Without it, what was written is no archive."""

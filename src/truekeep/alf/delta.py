@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from heapq import merge
 from typing import NamedTuple
 
 from truekeep.alf.carry import by_scope, scope_of
 from truekeep.alf.container import BadArchive, Writer
-from truekeep.alf.edition import DOCUMENTS, FILES, VERSION, Document, Edition, Line, Spool, Tell, place_in_file
+from truekeep.alf.edition import DOCUMENTS, FILES, VERSION, Document, Edition, Line, Other, Spool, Tell, place_in_file
 from truekeep.alf.export import Agent, Manner, has_records, head_of, lines_of, people_of, records_of
-from truekeep.alf.files import LONGEST_TEXT, Item, Tree
-from truekeep.alf.moment import Quarter, quarter_of, shown_moment
+from truekeep.alf.files import LONGEST_TEXT, NO_TIME, Item, Tree
+from truekeep.alf.moment import Quarter, parse_moment, quarter_of, shown_moment
 from truekeep.alf.people import agent_name
 from truekeep.alf.records import RUNTIME, Record, dump_record, pretty
 from truekeep.alf.snapshot import CHANGES, DELTA, Snapshot
 
 OURS = "truekeep"  # what only truekeep needs stands under this name among the changes
+_FEW = 16  # files whose names are looked for in every line, before it is parsed
 
 
 class Changed(NamedTuple):
@@ -106,12 +109,13 @@ def _is_same(one: Line | None, other: Line) -> bool:
 def _held(old: Snapshot, before: Mapping[str, Line], paths: set[str], *, with_sessions: bool) -> dict[str, Record]:
     """The old archive's records of these files, by id."""
     listed = [before[path] for path in paths if path in before]
-    is_known = FILES in old.reader.entries and not with_sessions
+    is_known = old.is_ours and not with_sessions
     homes = {home for line in listed for home in line.partitions}
     partitions = [name for name in old.partitions() if not is_known or name in homes]
     files = set(before)
     found: dict[str, Record] = {}
-    for record, _ in old.records(partitions):
+    about = paths if is_known and len(paths) <= _FEW else ()
+    for record, _ in old.records(partitions, about=about):
         scope = scope_of(record)
         if scope in paths or (with_sessions and _is_session(record)) or (not is_known and scope not in files):
             found[str(record["id"])] = record
@@ -205,42 +209,70 @@ def applied(old: Snapshot, delta: Snapshot, *, spool: Spool) -> tuple[Edition, l
     """The old archive with the changes of a delta, and notes on changes that had nothing to change."""
     if not delta.is_delta or old.is_delta:
         raise BadArchive("a delta is applied to a full archive", hint="give the archive first, then the delta")
-    if delta.agent.get("id") not in (None, old.agent_id):
+    if delta.find_agent_id() not in (None, old.agent_id):
         raise BadArchive(
             "the delta is of another agent than the archive", hint="`truekeep alf show` tells whose they are"
         )
     notes: list[str] = []
     ours = delta.changes.get(OURS)
     ours = ours if isinstance(ours, dict) else {}
-    before, moved = old.files(), delta.files()
-    gone = {path for path in ours.get("deleted", ()) if isinstance(path, str)} | set(_deleted_raw(delta))
+    before, moved = old.files(), _dated(delta)
+    gone = {*_texts(ours.get("deleted")), *_deleted_raw(delta)}
     files = {**{path: line for path, line in before.items() if path not in gone}, **moved}
     _apply_records(old, delta, files, {*moved, *gone}, spool, notes)
     documents = {**old.documents(), **delta.documents()}
-    for layer in ours.get("documents_removed", ()):
+    for layer in _texts(ours.get("documents_removed")):
         documents.pop(layer, None)
 
     def pieces(line: Line) -> Iterable[bytes]:
-        assert line.entry is not None
+        if line.entry is None:
+            return ()
         return (delta if line.path in moved else old).reader.pieces(line.entry)
 
-    def kept(line: Line) -> Iterable[bytes]:
-        return pieces(line) if line.entry is not None else ()
-
-    others = [(name, lambda name=name: old.reader.pieces(name)) for name in old.others()]
-    known = {*DOCUMENTS, "memory", "attachments"}
-    layers = {layer: about for layer, about in old.layers.items() if layer not in known}
+    is_ours = old.is_ours or delta.is_ours
+    layers = layers_of(old, is_ours=is_ours)
+    others = [
+        Other(name, old.reader.entries[name].file_size, partial(old.reader.pieces, name))
+        for name in kept_of(old, layers)
+    ]
     ordered = [files[path] for path in sorted(files)]
-    plain = FILES not in old.reader.entries
-    edition = Edition(_head(old, delta, ours), documents, spool, ordered, kept, layers, others, plain)
-    return edition, notes
+    return Edition(_head(old, delta, ours), documents, spool, ordered, pieces, layers, others, plain=not is_ours), notes
+
+
+def _dated(delta: Snapshot) -> Mapping[str, Line]:
+    """The files of a delta; those whose time nobody wrote down have the delta's."""
+    at = parse_moment(delta.manifest.get("created_at"))
+    if at is None:
+        return delta.files()
+    at_ns = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    return {
+        path: line._replace(mtime_ns=at_ns) if line.mtime_ns == NO_TIME else line
+        for path, line in delta.files().items()
+    }
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def layers_of(old: Snapshot, *, is_ours: bool) -> Document:
+    """The layers that a new archive takes over as they are: another tool's index of attachments is one."""
+    known = {*DOCUMENTS, "memory", *(("attachments",) if is_ours else ())}
+    return {layer: about for layer, about in old.layers.items() if layer not in known}
+
+
+def kept_of(old: Snapshot, layers: Document) -> list[str]:
+    """The entries that a new archive takes over as they are: of other tools, and of layers of other kinds."""
+    named = [about.get("file") for about in layers.values() if isinstance(about, dict)]
+    inside = [name for name in named if isinstance(name, str) and name in old.reader.entries]
+    return list(dict.fromkeys((*old.others(), *inside)))
 
 
 def _deleted_raw(delta: Snapshot) -> Iterator[str]:
     raw = delta.changes.get("raw")
     prefix = f"raw/{RUNTIME}/"
-    for entry in raw.get("deleted", ()) if isinstance(raw, dict) else ():
-        if isinstance(entry, str) and entry.startswith(prefix):
+    for entry in _texts(raw.get("deleted")) if isinstance(raw, dict) else ():
+        if entry.startswith(prefix):
             yield entry.removeprefix(prefix)
 
 
@@ -249,6 +281,7 @@ def _head(old: Snapshot, delta: Snapshot, ours: Document) -> Document:
     head = {key: value for key, value in old.manifest.items() if key not in ("layers", "checksum")}
     if isinstance(given, dict):
         head.update({key: value for key, value in given.items() if key in ("alf_version", "created_at", "agent")})
+        head["raw_sources"] = list(dict.fromkeys((*_texts(head.get("raw_sources")), *_texts(given.get("raw_sources")))))
     elif "created_at" in delta.manifest:
         head["created_at"] = delta.manifest["created_at"]
     sync = delta.manifest.get("sync")
@@ -262,6 +295,8 @@ def _apply_records(
     old: Snapshot, delta: Snapshot, files: Mapping[str, Line], paths: set[str], spool: Spool, notes: list[str]
 ) -> None:
     changes = [record for record, _ in delta.records()]
+    stale = {path for path in map(scope_of, changes) if path in files and path not in paths}
+    notes += [f"{path} is the old one: the delta has its records, and not the file" for path in sorted(stale)]
     ids = {str(record["id"]) for record in changes}
     held: dict[str, Record] = {}
     for record, _ in old.records():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -16,18 +16,18 @@ from truekeep.alf import seal
 from truekeep.alf.carry import by_scope
 from truekeep.alf.container import BadArchive, Problem, Reader, Writer
 from truekeep.alf.delta import Changed, applied, write_delta
-from truekeep.alf.edition import Spool, Tell, Written, write_edition
+from truekeep.alf.edition import Line, Spool, Tell, Written, write_edition
 from truekeep.alf.export import Agent, Manner, edition_of
-from truekeep.alf.files import INCLUDED, Item, Omitted, Tree
+from truekeep.alf.files import ARCHIVES, INCLUDED, NO_TIME, Item, Omitted, Tree, sane_mode, sane_time
 from truekeep.alf.ids import AGENT_FILE, agent_id_for, parse_agent_id
 from truekeep.alf.purge import Purged, purged
-from truekeep.alf.restore import BLOCKED, DIFFERENT, NEW, Plan, Planned, plan_import
+from truekeep.alf.restore import BLOCKED, DIFFERENT, NEW, SAME, Plan, Planned, plan_import
 from truekeep.alf.snapshot import Snapshot
 from truekeep.disk import ChangedSince
 from truekeep.errors import BadInput, EditedSince, StorageFailed
 from truekeep.ledger import Entry
 from truekeep.state import STATE
-from truekeep.vault import Incoming, Staging, WriteFailed
+from truekeep.vault import FILE_LIMIT, Incoming, Staging, WriteFailed
 from truekeep.workspace import Workspace, person
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from truekeep.books import Books
 
 _RETRIES = 3
-_BATCH = 64  # files that are replaced together
+_BATCH, _BATCH_BYTES = 64, 16 << 20  # files that are replaced together
 _SECRET_NAMES = (".env", ".pem", ".key", ".p12", ".pfx", ".keystore", "id_rsa", "id_ed25519", "auth-profiles.json")
 
 
@@ -69,27 +69,41 @@ class Made(NamedTuple):
 @contextmanager
 def opened(path: Path, *, identities: Sequence[str] = (), large: bool = False) -> Iterator[Reader]:
     """An archive, decrypted in memory if it is encrypted."""
-    try:
-        file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}", hint="name an .alf file") from error
-    try:
-        head = file.read(64)
-        file.seek(0)
-        if seal.is_sealed(head):
+    with ExitStack() as stack:
+        try:
+            file: BinaryIO = stack.enter_context(open(path, "rb"))
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror}", hint="name an .alf file") from error
+        if _is_sealed(file):
             if not identities:
                 raise BadInput(f"{path} is encrypted", hint="name the private key with --identity FILE")
-            file = seal.unsealed(file, seal.parse_identities(identities))
-        with Reader(file, large=large) as reader:
-            yield reader
-    finally:
-        file.close()
+            file = stack.enter_context(seal.unsealed(file, seal.parse_identities(identities)))
+        yield stack.enter_context(Reader(file, large=large))
+
+
+def _is_sealed(file: BinaryIO) -> bool:
+    head = file.read(64)
+    file.seek(0)
+    return seal.is_sealed(head)
+
+
+def _stay_sealed(sources: Sequence[Path], recipients: Sequence[str]) -> None:
+    """What comes out of an encrypted archive goes into an encrypted one."""
+    for path in () if recipients else sources:
+        with suppress(OSError), open(path, "rb") as file:
+            if _is_sealed(file):
+                raise BadInput(
+                    f"{path} is encrypted, and what is made of it would not be",
+                    hint="--encrypt KEY (`age-keygen -y` prints yours)",
+                )
 
 
 @contextmanager
 def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False) -> Iterator[Writer]:
     """An archive in the making: it gets its name when it is whole."""
     keys = seal.parse_recipients(recipients) if recipients else []
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder", hint="name a file with -o")
     if not replace and os.path.lexists(path):
         raise BadInput(f"{path} is there already", hint="name another file with -o, or say --replace")
     beside = path.with_name(f".{path.name}.{os.getpid()}{disk.TEMPORARY}")
@@ -110,6 +124,7 @@ def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False
             os.replace(beside, path)
         else:
             _put_new(beside, path)
+        _sync_folder(path)
     except OSError as error:
         raise StorageFailed(f"{path}: {error.strerror or error}", hint="nothing was written") from error
     finally:
@@ -118,9 +133,16 @@ def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False
 
 
 def _writing(file: IO[bytes]) -> Iterator[Writer]:
-    writer = Writer(cast(BinaryIO, file))
-    yield writer
-    writer.close()
+    with Writer(cast(BinaryIO, file)) as writer:
+        yield writer
+
+
+def _sync_folder(path: Path) -> None:
+    folder = disk.open_root(str(path.absolute().parent))
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _put_new(beside: Path, path: Path) -> None:
@@ -154,10 +176,12 @@ def delta_archive(workspace: Workspace, target: Path, since: Path, asked: Asked,
     """What changed in the workspace since an archive was made of it."""
 
     def make(tree: Tree, items: list[Item], agent: Agent, manner: Manner, writer: Writer) -> tuple[Changed, list[str]]:
-        with opened(since, identities=asked.identities, large=True) as reader:
-            return write_delta(writer, Snapshot(reader), tree, items, agent, manner, tell)
+        return write_delta(writer, old, tree, items, agent, manner, tell)
 
-    return _from_workspace(workspace, target, asked, make)
+    _stay_sealed([since], asked.recipients)
+    with opened(since, identities=asked.identities, large=True) as reader:
+        old = Snapshot(reader)
+        return _from_workspace(workspace, target, asked, make, old.files())
 
 
 @contextmanager
@@ -172,9 +196,12 @@ def _spool(target: Path, recipients: Sequence[str]) -> Iterator[Spool]:
 _Make = Callable[[Tree, "list[Item]", Agent, Manner, Writer], "tuple[Written | Changed, list[str]]"]
 
 
-def _from_workspace(workspace: Workspace, target: Path, asked: Asked, make: _Make) -> Made:
-    """Make an archive of a workspace that holds still; begin again when it did not."""
+def _from_workspace(
+    workspace: Workspace, target: Path, asked: Asked, make: _Make, before: Mapping[str, Line] | None = None
+) -> Made:
+    """Make an archive of a workspace that holds still; begin again when it did not. `before`: of an earlier one."""
     root = str(workspace.path)
+    _check_target(root, target)
     for attempt in range(_RETRIES):
         try:
             with (
@@ -184,7 +211,7 @@ def _from_workspace(workspace: Workspace, target: Path, asked: Asked, make: _Mak
                 written(target, recipients=asked.recipients, replace=asked.replace) as writer,
             ):
                 agent = agent_of(workspace, is_plain=asked.plain)
-                items = _without_secrets(tree, tree.scan())
+                items = _without_secrets(tree, tree.scan(), before or {})
                 done, more = make(tree, items, agent, manner, writer)
                 notes += more
                 omitted = tuple(tree.omitted)
@@ -198,6 +225,16 @@ def _from_workspace(workspace: Workspace, target: Path, asked: Asked, make: _Mak
     raise AssertionError("unreachable")
 
 
+def _check_target(root: str, target: Path) -> None:
+    """Refuse a place where the archive would be part of the next one."""
+    inside = os.path.realpath(target.absolute().parent) + os.sep
+    if inside.startswith(os.path.realpath(root) + os.sep) and not target.name.endswith(ARCHIVES):
+        raise BadInput(
+            f"{target} would be a file of the workspace, and part of the next archive",
+            hint=f"name a file elsewhere, or one that ends in {ARCHIVES[0]}",
+        )
+
+
 def agent_of(workspace: Workspace, *, is_plain: bool = False) -> Agent:
     """Whose memory this is: by the workspace's own file, which is begun where it is missing."""
     path = workspace.path / AGENT_FILE
@@ -206,7 +243,8 @@ def agent_of(workspace: Workspace, *, is_plain: bool = False) -> Agent:
     except FileNotFoundError:
         found = agent_id_for(os.path.realpath(workspace.path))
         if workspace.is_canonical and not is_plain:
-            _write_agent_id(workspace.path, found)
+            with suppress(OSError, ChangedSince):  # made of the path: it is the same one the next time
+                _write_agent_id(workspace.path, found)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{path} cannot be read: {error}", hint="put the agent's id there, or remove it") from error
     return Agent(found, workspace.path.name, _runtime_version(workspace.path))
@@ -215,9 +253,9 @@ def agent_of(workspace: Workspace, *, is_plain: bool = False) -> Agent:
 def _write_agent_id(root: Path, agent: str) -> None:
     folder = disk.open_root(str(root))
     try:
-        with suppress(OSError, ChangedSince):
-            disk.write_beside(folder, AGENT_FILE, f"{agent}\n".encode())
-            disk.put_new(folder, AGENT_FILE)
+        disk.write_beside(folder, AGENT_FILE, f"{agent}\n".encode())
+        disk.put_new(folder, AGENT_FILE)
+        os.fsync(folder)
     finally:
         os.close(folder)
 
@@ -290,7 +328,7 @@ def _credentials(state: Path | None, agent: str) -> Iterator[dict[str, object]]:
 
     for path in sorted((state / "agents").glob("*/agent/auth-profiles.json")) if state is not None else ():
         with suppress(OSError, UnicodeDecodeError):
-            at = shown_moment(path.stat().st_mtime_ns)
+            at = shown_moment(sane_time(path.stat().st_mtime_ns))
             yield from credentials_of(path.read_text(encoding="utf-8"), agent=agent, at=at)
 
 
@@ -305,24 +343,35 @@ def _seen(workspace: Workspace) -> Callable[[str], CardFacts | None]:
     return seen
 
 
-def _without_secrets(tree: Tree, items: list[Item]) -> list[Item]:
-    """The files, but for artifacts that are, or hold, credentials. Memory is taken as it is: it must come back so."""
+def _without_secrets(tree: Tree, items: list[Item], before: Mapping[str, Line]) -> list[Item]:
+    """The files, but for those that are there for credentials, and artifacts that hold one.
+
+    What memory says is taken as it is: it must come back so. What an earlier archive has is known to hold none.
+    """
+    kept = []
+    for item in items:
+        name = item.path.rpartition("/")[2].lower()
+        if name.endswith(_SECRET_NAMES) or (name.startswith(".env") and not name.endswith(".md")):
+            tree.omitted.append(Omitted(item.path, "a file for credentials"))
+            continue
+        if item.tier == INCLUDED and not _is_known(item, before.get(item.path)) and _holds_secret(tree, item):
+            tree.omitted.append(Omitted(item.path, "holds what looks like a credential"))
+            continue
+        kept.append(item)
+    tree.omitted.sort()
+    return kept
+
+
+def _is_known(item: Item, line: Line | None) -> bool:
+    return line is not None and line[1:4] == (item.entry, item.size, sane_time(item.mtime_ns))
+
+
+def _holds_secret(tree: Tree, item: Item) -> bool:
     from truekeep.disk import decode_text
     from truekeep.secrets import find_secrets
 
-    kept = []
-    for item in items:
-        if item.tier == INCLUDED:
-            name = item.path.rpartition("/")[2].lower()
-            if any(name == mark or name.endswith(mark) or name.startswith(".env") for mark in _SECRET_NAMES):
-                tree.omitted.append(Omitted(item.path, "a file for credentials"))
-                continue
-            text = decode_text(tree.read(item))
-            if text is not None and find_secrets(text):
-                tree.omitted.append(Omitted(item.path, "holds what looks like a credential"))
-                continue
-        kept.append(item)
-    return kept
+    text = decode_text(tree.read(item))
+    return text is not None and bool(find_secrets(text))
 
 
 # --- From archives --------------------------------------------------------------------------------------------------
@@ -333,6 +382,7 @@ def apply_archive(base: Path, deltas: Sequence[Path], target: Path, asked: Asked
     import io
     import tempfile
 
+    _stay_sealed([base, *deltas], asked.recipients)
     notes: list[str] = []
     with ExitStack() as stack:
         reader = stack.enter_context(opened(base, identities=asked.identities, large=True))
@@ -350,9 +400,8 @@ def apply_archive(base: Path, deltas: Sequence[Path], target: Path, asked: Asked
             folder = str(target.absolute().parent)
             between: IO[bytes] = io.BytesIO() if asked.recipients else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
             stack.callback(between.close)
-            step = Writer(cast(BinaryIO, between))
-            write_edition(step, edition)
-            step.close()
+            with Writer(cast(BinaryIO, between)) as step:
+                write_edition(step, edition)
             reader = stack.enter_context(Reader(cast(BinaryIO, between), large=True))
     return Made(target, target.stat().st_size, done, tuple(notes), ())
 
@@ -361,6 +410,7 @@ def purge_archive(
     source: Path, target: Path, records: Sequence[str], reason: str, asked: Asked, tell: Tell = lambda *_: None
 ) -> tuple[Made, Purged]:
     """An archive without some records, and without what they said."""
+    _stay_sealed([source], asked.recipients)
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     with (
         opened(source, identities=asked.identities, large=True) as reader,
@@ -410,23 +460,24 @@ def import_archive(
 ) -> Imported:
     """Put an archive into a workspace. Nothing that differs is overwritten unless that is asked for."""
     problems: list[Problem] = []
+    hear = (lambda error: problems.append(error.problem)) if salvage else None
     with opened(source, identities=identities, large=large) as reader:
         if salvage:
             problems += reader.problems
         else:
             raise_problems(reader)
-        snapshot = Snapshot(reader, salvage=(lambda error: problems.append(error.problem)) if salvage else None)
-        plan = plan_import(snapshot, str(root))
-        _check_agent(root, snapshot.agent_id, replace=replace)
+        snapshot = Snapshot(reader, salvage=hear)
+        agent = snapshot.find_agent_id() if salvage else snapshot.agent_id
+        plan = plan_import(snapshot, str(root), salvage=hear)
+        _check_agent(root, agent, replace=replace)
         different = plan.of(DIFFERENT)
-        blocked = plan.of(BLOCKED)
-        done = Imported(root, snapshot.agent_id, plan, tuple(problems), 0, 0)
+        done = Imported(root, agent or "", plan, tuple(dict.fromkeys(problems)), 0, 0)
         if dry_run:
             return done
-        if blocked and not salvage:
-            first = blocked[0]
+        blocked = [] if salvage else plan.of(BLOCKED)
+        if blocked:
             raise BadInput(
-                f"{_files(blocked)} in the way, such as {first.line.path}: {first.why}; nothing was written",
+                f"{_files(blocked)} in the way, such as {blocked[0].line.path}: {blocked[0].why}; nothing was written",
                 hint="`--dry-run` lists them; `--salvage` leaves them out",
             )
         if different and not (replace or keep):
@@ -434,26 +485,41 @@ def import_archive(
                 f"{_files(different)} there and different, such as {different[0].line.path}; nothing was written",
                 hint="`--dry-run` lists them; --replace takes the archive's, --keep leaves yours",
             )
+        if replace:
+            _check_replaceable(root, different)
         Workspace.init(root, is_bare=True, now=now)
         with Workspace.open(root, now=now) as workspace, workspace.writing("import") as books:
+            count = _take_in(books, plan.of(NEW), tell)
             if replace:
                 _replace(books, different, source.name, workspace.stamp(), tell)
-            count = _take_in(books, plan.of(NEW), tell)
-            _put_agent_id(workspace.path, snapshot.agent_id)
-    return done._replace(replaced=len(different) if replace else 0, written=count, problems=tuple(problems))
+                _set_times(books, plan.of(SAME))
+            if agent:
+                _put_agent_id(workspace.path, agent)
+    return done._replace(replaced=len(different) if replace else 0, written=count)
 
 
 def _files(found: Sequence[Planned]) -> str:
     return "1 file is" if len(found) == 1 else f"{len(found)} files are"
 
 
-def _check_agent(root: Path, agent: str, *, replace: bool) -> None:
+def _check_agent(root: Path, agent: str | None, *, replace: bool) -> None:
     with suppress(OSError, UnicodeDecodeError):
         here = (root / AGENT_FILE).read_text(encoding="utf-8").strip()
-        if here and here.lower() != agent.lower() and not replace:
+        if here and agent and here.lower() != agent and not replace:
             raise BadInput(
                 f"{root} is of agent {here}, the archive of {agent}",
                 hint="import it into a folder of its own, or say --replace",
+            )
+
+
+def _check_replaceable(root: Path, files: Sequence[Planned]) -> None:
+    """Refuse before anything is written: what is too large for the ledger, and what is damaged."""
+    for file in files:
+        size = sum(map(len, file.pieces()))
+        if max(size, os.lstat(root / file.line.path).st_size) > FILE_LIMIT:
+            raise BadInput(
+                f"{file.line.path} is too large to be replaced; nothing was written",
+                hint="move yours away and run it again, or leave it with --keep",
             )
 
 
@@ -461,8 +527,8 @@ def _take_in(books: Books, files: Sequence[Planned], tell: Tell) -> int:
     def incoming() -> Iterator[Incoming]:
         fresh = int(datetime.now(UTC).timestamp() * 1e9)
         for file in files:
-            mode = (file.line.mode & 0o755) | 0o600
-            yield Incoming(file.line.path, file.pieces(), mode, file.line.mtime_ns or fresh)
+            at = file.line.mtime_ns if file.line.mtime_ns != NO_TIME else fresh
+            yield Incoming(file.line.path, file.pieces(), sane_mode(file.line.mode), at)
 
     try:
         count = books.vault.take_in(incoming(), lambda number: tell("files", number, len(files)))
@@ -479,21 +545,48 @@ def _replace(books: Books, files: Sequence[Planned], name: str, at: str, tell: T
     """Files that differ, through the books, so that the old bytes can be had again."""
     from truekeep.hidden import printable
 
-    for first in range(0, len(files), _BATCH):
-        tell("replacing", first, len(files))
-        batch = files[first : first + _BATCH]
+    number = 0
+    for batch in _batches(files):
+        tell("replacing", number, len(files))
         staging = Staging(books.vault)
         for file in batch:
             staging.put(file.line.path, b"".join(file.pieces()), 0)
         books.act(staging, Entry(at=at, verb="imported", actor=person(), note=printable(name)[:200]))
-        for file in batch:
-            if file.line.mtime_ns:
-                books.vault.set_time(file.line.path, file.line.mtime_ns)
+        _set_times(books, batch)
+        number += len(batch)
+    tell("replacing", len(files), len(files))
+
+
+def _batches(files: Sequence[Planned]) -> Iterator[list[Planned]]:
+    """Files that are replaced together: as many as memory should hold."""
+    batch: list[Planned] = []
+    size = 0
+    for file in files:
+        if batch and (len(batch) == _BATCH or size + file.line.size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(file)
+        size += file.line.size
+    if batch:
+        yield batch
+
+
+def _set_times(books: Books, files: Sequence[Planned]) -> None:
+    for file in files:
+        books.vault.forget_folders()
+        if file.line.mtime_ns != NO_TIME:
+            books.vault.set_time(file.line.path, file.line.mtime_ns)
 
 
 def _put_agent_id(root: Path, agent: str) -> None:
     with suppress(FileNotFoundError):
-        if (root / AGENT_FILE).read_text(encoding="utf-8", errors="replace").strip().lower() == agent.lower():
+        if (root / AGENT_FILE).read_text(encoding="utf-8", errors="replace").strip().lower() == agent:
             return
-        os.unlink(root / AGENT_FILE)
-    _write_agent_id(root, agent)
+    folder = disk.open_root(str(root))
+    try:
+        disk.write_beside(folder, AGENT_FILE, f"{agent}\n".encode())
+        os.replace(disk.temporary_name(AGENT_FILE), AGENT_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        disk.discard(folder, AGENT_FILE)
+        os.close(folder)

@@ -73,7 +73,7 @@ class Spool:
         self._places: dict[Quarter, list[tuple[int, int]]] = {}
         self._late: dict[Quarter, list[tuple[tuple[str, str], int, int]]] = {}
         self.counts: Counter[Quarter] = Counter()
-        self.homes: dict[str, list[str]] = {}  # the partitions that a file's records are in
+        self.homes: dict[str, set[str]] = {}  # the partitions that a file's records are in
         self.has_embeddings = False
 
     def close(self) -> None:
@@ -103,9 +103,7 @@ class Spool:
             places[-1] = (places[-1][0], self._end)
         else:
             places.append((start, self._end))
-        homes = self.homes.setdefault(path, [])
-        if quarter.file not in homes:
-            homes.append(quarter.file)
+        self.homes.setdefault(path, set()).add(quarter.file)
 
     def pieces(self, quarter: Quarter) -> Iterator[bytes]:
         late = [(start, end) for _, start, end in sorted(self._late.get(quarter, ()))]
@@ -117,6 +115,14 @@ class Spool:
                 yield piece
 
 
+class Other(NamedTuple):
+    """An entry of another tool, which is kept as it is."""
+
+    name: str
+    size: int
+    pieces: Callable[[], Iterable[bytes]]
+
+
 class Edition(NamedTuple):
     """A state of an agent."""
 
@@ -125,8 +131,8 @@ class Edition(NamedTuple):
     spool: Spool  # the records, as lines
     files: Sequence[Line]  # by path
     pieces: Callable[[Line], Iterable[bytes]]
-    layers: Document  # of other kinds, kept as they are
-    others: Sequence[tuple[str, Callable[[], Iterable[bytes]]]] = ()  # entries of other tools, kept as they are
+    layers: Document  # of other kinds, kept as they are; another tool's index of attachments is one of them
+    others: Sequence[Other] = ()
     plain: bool = False  # only what the format's own tool would write
 
 
@@ -173,10 +179,10 @@ def write_edition(writer: Writer, edition: Edition, tell: Tell = lambda *_: None
         if not edition.plain:
             writer.add(INDEX, pretty({"partitions": partitions}))
     attached = [line for line in lines if line.tier != RAW]
-    if attached:
+    if attached and "attachments" not in edition.layers:
         layers["attachments"] = _write_attachments(writer, attached, str(edition.head["agent"]["id"]))
-    for name, pieces in edition.others:
-        writer.add_pieces(name, pieces())
+    for other in edition.others:
+        writer.add_pieces(other.name, other.pieces(), size=other.size)
     if not edition.plain:
         writer.add_pieces(FILES, (dump_record(line.as_record()) for line in lines))
     manifest = _assembled(edition.head, {**layers, **edition.layers})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.alf.carry import Known, carry
 from truekeep.alf.edition import VERSION, Document, Edition, Line, Spool, Tell, place_in_file
-from truekeep.alf.files import LONGEST_TEXT, Item, Tree
+from truekeep.alf.files import LONGEST_TEXT, Item, Tree, sane_mode, sane_time
 from truekeep.alf.moment import shown_moment
 from truekeep.alf.people import agent_name, identity_of, principals_of
 from truekeep.alf.records import RUNTIME, Record, upstream_records
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 FACTS = "memory/facts.db"
 PEOPLE = ("SOUL.md", "IDENTITY.md", "AGENTS.md", "USER.md")
-_LATEST = 253_402_300_799 * 10**9  # the last second of the year 9999
 
 
 class Agent(NamedTuple):
@@ -45,11 +44,7 @@ class Manner(NamedTuple):
 
 
 def lines_of(items: Sequence[Item]) -> list[Line]:
-    return [Line(item.path, item.entry, item.size, _sane(item.mtime_ns), item.mode) for item in items]
-
-
-def _sane(mtime_ns: int) -> int:
-    return max(0, min(mtime_ns, _LATEST))
+    return [Line(item.path, item.entry, item.size, sane_time(item.mtime_ns), sane_mode(item.mode)) for item in items]
 
 
 def edition_of(
@@ -103,7 +98,7 @@ def people_of(
     """The documents beside memory: who the agent is, whom it works for, what it needs to log in."""
 
     def newest(names: Iterable[str]) -> str:
-        return shown_moment(max((_sane(items[name].mtime_ns) for name in names if name in items), default=0))
+        return shown_moment(max((sane_time(items[name].mtime_ns) for name in names if name in items), default=0))
 
     scheme, plain = manner.scheme, manner.plain
     found: dict[str, Document | None] = {
@@ -130,7 +125,7 @@ def records_of(
     notes: list[str],
 ) -> list[Record]:
     """The records of one file, in their order."""
-    mtime_ns = _sane(item.mtime_ns)
+    mtime_ns = sane_time(item.mtime_ns)
     if item.path == FACTS:
         return [] if manner.plain else _facts(tree, item, agent, mtime_ns, notes)
     if item.size > LONGEST_TEXT:

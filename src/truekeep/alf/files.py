@@ -22,6 +22,9 @@ PIECE = 1 << 18
 NOT_OURS = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
 ARCHIVES = (".alf", ".alf-delta", ".alf.age", ".alf-delta.age")
 CONTROL = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools; written again on import
+MOST_FOLDERS = 256  # held open at once: descriptors are few
+NO_TIME = -62_135_596_800 * 10**9  # the first moment of the year 1: nobody knows when the file was written
+_LATEST = 253_402_300_799 * 10**9  # the last second of the year 9999
 UPSTREAM_ROOT = frozenset(
     f"{name}.md" for name in ("SOUL", "IDENTITY", "AGENTS", "USER", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY")
 )
@@ -65,6 +68,27 @@ def tier_of(path: str, size: int, *, plain: bool = False) -> str | None:
     return INCLUDED if size <= THRESHOLD else REFERENCED
 
 
+def refusal(path: str) -> str:
+    """Why a file is neither taken from such a place nor put there; empty where it may be."""
+    if why := unsafe_name(path) or unsafe_name(f"raw/openclaw/{path}"):
+        return f"the name {why}"
+    parts = path.split("/")
+    is_theirs = any(part in NOT_OURS or part.casefold() in (".git", ".truekeep") for part in parts)
+    if is_theirs or path in CONTROL or path.endswith(disk.TEMPORARY):
+        return "belongs to another program"
+    return ""
+
+
+def sane_time(mtime_ns: int) -> int:
+    """A file's time, held to the years that the format can write."""
+    return max(NO_TIME, min(mtime_ns, _LATEST))
+
+
+def sane_mode(mode: int) -> int:
+    """A file's permissions as they travel: whoever owns it can read and write it, and nobody else can write it."""
+    return mode & 0o755 | 0o600
+
+
 class Tree:
     """A workspace's folder, held open for an export."""
 
@@ -94,15 +118,16 @@ class Tree:
             folder = waiting.pop()
             try:
                 descriptor = self._folder(folder)
-            except (OSError, UnsafePath) as error:
-                self.omitted.append(Omitted(folder, getattr(error, "what", "") or str(error)))
+            except FileNotFoundError:
+                continue  # gone by now
+            except (PermissionError, UnsafePath) as error:
+                what = error.what if isinstance(error, UnsafePath) else "it may not be read"
+                self.omitted.append(Omitted(folder, what))
                 continue
             with os.scandir(descriptor) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
                     self._take(entry, path, found, waiting)
-            if folder and len(self._folders) > 500:  # descriptors are few
-                os.close(self._folders.pop(folder))
         self.omitted.sort()
         return sorted(found)
 
@@ -117,7 +142,9 @@ class Tree:
             return
         except OSError:
             return  # gone by now
-        if stat.S_ISDIR(info.st_mode):
+        if why := refusal(path):
+            self.omitted.append(Omitted(path, why))
+        elif stat.S_ISDIR(info.st_mode):
             if os.path.lexists(os.path.join(self.root, path, ".git")):
                 self.omitted.append(Omitted(path, "a repository of its own"))
             else:
@@ -128,15 +155,18 @@ class Tree:
             self.omitted.append(Omitted(path, "no plain file"))
         elif path.endswith(ARCHIVES):
             self.omitted.append(Omitted(path, "an archive itself"))
-        elif why := unsafe_name(f"raw/openclaw/{path}"):
-            self.omitted.append(Omitted(path, f"its name {why}"))
+        elif not _is_readable(path, self._folder(path.rpartition("/")[0])):
+            self.omitted.append(Omitted(path, "it may not be read"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):
             found.append(Item(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
 
     def read(self, item: Item) -> bytes:
         """All of a file, as it was when the tree was scanned."""
         folder, _, name = item.path.rpartition("/")
-        data, stamp = disk.read_file(self._folder(folder), name, limit=1 << 40, shown=item.path)
+        try:
+            data, stamp = disk.read_file(self._folder(folder), name, limit=1 << 40, shown=item.path)
+        except OSError as error:
+            raise ChangedSince(item.path) from error
         if (stamp.size, stamp.mtime_ns) != (item.size, item.mtime_ns):
             raise ChangedSince(item.path)
         return data
@@ -163,6 +193,19 @@ class Tree:
     def _folder(self, path: str) -> int:
         found = self._folders.get(path)
         if found is None:
-            above, _, name = path.rpartition("/")
-            found = self._folders[path] = disk.open_folder(self._folder(above), name, shown=path)
+            if len(self._folders) > MOST_FOLDERS:
+                for other in [other for other in self._folders if other]:
+                    os.close(self._folders.pop(other))
+            found = self._opened(path)
         return found
+
+    def _opened(self, path: str) -> int:
+        found = self._folders.get(path)
+        if found is None:
+            above, _, name = path.rpartition("/")
+            found = self._folders[path] = disk.open_folder(self._opened(above), name, shown=path)
+        return found
+
+
+def _is_readable(path: str, folder: int) -> bool:
+    return os.access(path.rpartition("/")[2], os.R_OK, dir_fd=folder, effective_ids=True)

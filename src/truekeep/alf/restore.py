@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from truekeep.alf.container import BadArchive, unsafe_name
+from truekeep.alf.container import BadArchive
 from truekeep.alf.edition import Document, Line
-from truekeep.alf.files import CONTROL, NOT_OURS
+from truekeep.alf.files import NO_TIME, RAW, refusal
 from truekeep.alf.moment import parse_moment
 from truekeep.alf.records import Record
-from truekeep.alf.snapshot import Snapshot
+from truekeep.alf.snapshot import Salvage, Snapshot
 
 NEW, SAME, DIFFERENT, BLOCKED = "new", "same", "different", "blocked"
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -49,19 +49,22 @@ class Plan(NamedTuple):
         return [file for file in self.files if file.state == state]
 
 
-def plan_import(snapshot: Snapshot, root: str) -> Plan:
-    """Hold an archive against a workspace, which need not be there yet."""
+def plan_import(snapshot: Snapshot, root: str, *, salvage: Salvage | None = None) -> Plan:
+    """Hold an archive against a workspace, which need not be there yet.
+
+    `salvage` hears of files that are damaged, when the others are wanted all the same: each is then read beforehand.
+    """
     if snapshot.is_delta:
         raise BadArchive("this is a delta", hint="`truekeep alf apply` makes a full archive of it and its base")
     notes: list[str] = []
     lines = snapshot.files()
     inside = [line for line in lines.values() if line.entry is not None]
-    is_rebuilt = not any(line.entry and line.entry.startswith("raw/") for line in inside)
+    is_rebuilt = not snapshot.is_ours and not any(line.tier == RAW for line in inside)
     wanted: dict[str, tuple[Line, Callable[[], Iterable[bytes]]]] = {}
     if is_rebuilt:
         for path, text in rebuilt(snapshot, notes).items():
             data = text.encode("utf-8", "replace")
-            wanted[path] = (Line(path, None, len(data), 0, 0o644), partial(iter, (data,)))
+            wanted[path] = (Line(path, None, len(data), NO_TIME, 0o644), partial(iter, (data,)))
     for line in inside:
         wanted[line.path] = (line, partial(_pieces, snapshot, line))
     folders = {folder for path in wanted for folder in _above(path)}
@@ -70,20 +73,13 @@ def plan_import(snapshot: Snapshot, root: str) -> Plan:
         why = refusal(path)
         if not why and path in folders:
             why = "is a file and a folder at once"
+        if not why and salvage is not None and (error := _damage(pieces)) is not None:
+            salvage(error)
+            why = "it is damaged"
         state, why = (BLOCKED, why) if why else _state(root, line, pieces)
         planned.append(Planned(line, state, pieces, why))
     elsewhere = tuple(line for line in lines.values() if line.entry is None)
     return Plan(tuple(planned), is_rebuilt, elsewhere, tuple(plan_services(snapshot)), tuple(notes))
-
-
-def refusal(path: str) -> str:
-    """Why nothing is ever written to a path; empty where it may be."""
-    if why := unsafe_name(path):
-        return f"the name {why}"
-    parts = path.split("/")
-    if any(part in NOT_OURS or part.casefold() in (".git", ".truekeep") for part in parts) or path in CONTROL:
-        return "belongs to another program"
-    return ""
 
 
 def _above(path: str) -> Iterator[str]:
@@ -103,6 +99,15 @@ def _pieces(snapshot: Snapshot, line: Line) -> Iterator[bytes]:
         raise BadArchive(f"{line.entry} is not what the archive says it is", entry=line.entry)
 
 
+def _damage(pieces: Callable[[], Iterable[bytes]]) -> BadArchive | None:
+    try:
+        for _ in pieces():
+            pass
+    except BadArchive as error:
+        return error
+    return None
+
+
 def _state(root: str, line: Line, pieces: Callable[[], Iterable[bytes]]) -> tuple[str, str]:
     """How a file stands to what is there: no link is followed to find out."""
     at = root
@@ -116,13 +121,11 @@ def _state(root: str, line: Line, pieces: Callable[[], Iterable[bytes]]) -> tupl
             return NEW, ""
         if os.path.isdir(at) == is_last or (is_last and not os.path.isfile(at)):
             return BLOCKED, "a folder stands there" if is_last else "a file stands where a folder is needed"
-    if os.path.getsize(at) != line.size:
-        return DIFFERENT, ""
     with open(at, "rb") as file:
         for piece in pieces():
             if file.read(len(piece)) != piece:
                 return DIFFERENT, ""
-    return SAME, ""
+        return (DIFFERENT if file.read(1) else SAME), ""
 
 
 def plan_services(snapshot: Snapshot) -> Iterator[str]:

@@ -95,17 +95,22 @@ def sealing(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     stream = os.fdopen(sink, "wb")
-    try:
-        yield stream
-    except BrokenPipeError:
-        if not failures:
-            raise
-    finally:
+
+    def finish() -> None:
         with suppress(BrokenPipeError):
             stream.close()
         thread.join()
+
+    try:
+        yield stream
+    except BrokenPipeError:
+        finish()
+        if not failures:
+            raise
+    finally:
+        finish()
     if failures:
-        raise failures[0]
+        raise failures[0] if isinstance(failures[0], OSError) else OSError(f"age could not write it: {failures[0]}")
 
 
 def unsealed(source: BinaryIO, identities: Sequence[Any]) -> BinaryIO:

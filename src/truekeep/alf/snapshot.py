@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from truekeep.alf.container import BadArchive, Reader, unsafe_name
 from truekeep.alf.edition import ATTACHMENTS, DOCUMENTS, FILES, INDEX, MANIFEST, Document, Line
+from truekeep.alf.files import NO_TIME, sane_mode, sane_time
+from truekeep.alf.ids import parse_agent_id
 from truekeep.alf.records import RUNTIME, Record, parse_line
+from truekeep.errors import BadInput
 
 DELTA, CHANGES = "delta-manifest.json", "memory/delta.jsonl"
 _RAW = f"raw/{RUNTIME}/"
@@ -22,11 +26,12 @@ class Snapshot:
     def __init__(self, reader: Reader, *, salvage: Salvage | None = None) -> None:
         self.reader = reader
         self._salvage = salvage
-        self.is_delta = DELTA in reader.entries and MANIFEST not in reader.entries
+        self._files: dict[str, Line] | None = None
+        self.is_delta = DELTA in reader.entries  # some write a copy under the other name, too
         name = DELTA if self.is_delta else MANIFEST
-        if name not in reader.entries:
+        if name not in reader.entries and salvage is None:
             raise BadArchive("it has no manifest.json, so it is no archive of an agent", hint="is it an .alf file?")
-        self.manifest = self.document(name)
+        self.manifest = self._saved(name)
         about = self.manifest.get("agent")
         self.agent: Document = about if isinstance(about, dict) else {}
         layers = self.manifest.get("layers")
@@ -36,10 +41,23 @@ class Snapshot:
 
     @property
     def agent_id(self) -> str:
-        found = self.agent.get("id")
-        if not isinstance(found, str):
+        found = self.find_agent_id()
+        if found is None:
             raise BadArchive("its manifest does not say which agent it is of", entry=MANIFEST)
         return found
+
+    def find_agent_id(self) -> str | None:
+        """The agent's id as truekeep writes ids; None where the manifest has none that could be one."""
+        found = self.agent.get("id")
+        try:
+            return parse_agent_id(found) if isinstance(found, str) else None
+        except BadInput:
+            return None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether truekeep made it, and so lists its files."""
+        return FILES in self.reader.entries
 
     def document(self, name: str) -> Document:
         """A JSON document of the archive."""
@@ -48,42 +66,54 @@ class Snapshot:
         except ValueError as error:
             raise BadArchive(f"{name} {error}", entry=name) from error
 
+    def _saved(self, name: str) -> Document:
+        """A document; an empty one for what is damaged, where the rest is wanted all the same."""
+        try:
+            return self.document(name)
+        except BadArchive as error:
+            if self._salvage is None:
+                raise
+            self._salvage(error)
+            return {}
+
     def documents(self) -> dict[str, Document]:
         """Identity, principals and credentials, as far as the manifest names them."""
-        place = self.changes if self.is_delta else self.layers
-        found = {}
-        for layer in DOCUMENTS:
-            about = place.get(layer)
-            name = about.get("file") if isinstance(about, dict) else None
-            if not isinstance(name, str):
-                continue
-            try:
-                found[layer] = self.document(name)
-            except BadArchive as error:
-                if self._salvage is None:
-                    raise
-                self._salvage(error)
-        return found
+        named = {layer: self.file_of(layer) for layer in DOCUMENTS}
+        found = {layer: self._saved(name) for layer, name in named.items() if name is not None}
+        return {layer: document for layer, document in found.items() if document}
+
+    def file_of(self, layer: str) -> str | None:
+        """The entry that the manifest names for a layer."""
+        about = (self.changes if self.is_delta else self.layers).get(layer)
+        name = about.get("file") if isinstance(about, dict) else None
+        return name if isinstance(name, str) else None
 
     def partitions(self) -> list[str]:
         """The entries that hold records, in the manifest's order."""
         if self.is_delta:
-            memory = self.changes.get("memory")
-            name = memory.get("file") if isinstance(memory, dict) else None
-            return [name] if isinstance(name, str) else []
+            name = self.file_of("memory")
+            return [name] if name is not None else []
         memory = self.layers.get("memory")
         parts: Any = memory.get("partitions") if isinstance(memory, dict) else None
         names = [part.get("file") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
         return [name for name in dict.fromkeys(names) if isinstance(name, str)]
 
-    def records(self, partitions: Iterable[str] | None = None) -> Iterator[tuple[Record, bytes]]:
-        """Every record with its line. A line that is none is a BadArchive, unless the good ones are wanted alone."""
-        for name in self.partitions() if partitions is None else partitions:
-            yield from self._records(name)
+    def records(
+        self, partitions: Iterable[str] | None = None, *, about: Collection[str] = ()
+    ) -> Iterator[tuple[Record, bytes]]:
+        """Every record with its line. A line that is none is a BadArchive, unless the good ones are wanted alone.
 
-    def _records(self, name: str) -> Iterator[tuple[Record, bytes]]:
+        `about`: the few files whose records are wanted; other lines are passed over where that is cheaply seen.
+        """
+        marks = [json.dumps(path, ensure_ascii=False).encode() for path in about]
+        for name in self.partitions() if partitions is None else partitions:
+            yield from self._records(name, marks)
+
+    def _records(self, name: str, marks: Sequence[bytes]) -> Iterator[tuple[Record, bytes]]:
         try:
             for number, line in self.reader.lines(name):
+                if marks and not _may_hold(line, marks):
+                    continue
                 try:
                     record = parse_line(line)
                     why = _unusable(record)
@@ -101,35 +131,74 @@ class Snapshot:
                 raise
             self._salvage(error)
 
-    def files(self) -> dict[str, Line]:
-        """The agent's files by path: as truekeep lists them, else as the entries show."""
-        found: dict[str, Line] = {}
-        if FILES in self.reader.entries:
-            for _, raw in self.reader.lines(FILES):
-                line = _line(raw)
-                if line is not None and (line.entry is None or line.entry in self.reader.entries):
-                    found[line.path] = line
+    def files(self) -> Mapping[str, Line]:
+        """The agent's files by path: as truekeep lists them, else as the entries and the artifacts' index show."""
+        if self._files is None:
+            self._files = self._find_files()
+        return self._files
+
+    def _find_files(self) -> dict[str, Line]:
+        try:
+            found = self._listed()
+        except BadArchive as error:
+            if self._salvage is None:
+                raise
+            self._salvage(error)
+            found = {}
+        if not (self.is_ours or self.is_delta):
+            found = {line.path: line for line in self._attached()}
+        known = {line.entry for line in found.values()}
         for name, info in self.reader.entries.items():
             path = path_of(name)
-            if path and path not in found:
-                found[path] = Line(path, name, info.file_size, 0, 0o644)
+            if path and name not in known and path not in found:
+                found[path] = Line(path, name, info.file_size, NO_TIME, 0o644)
         return dict(sorted(found.items()))
+
+    def _listed(self) -> dict[str, Line]:
+        if not self.is_ours:
+            return {}
+        lines = (_line(raw) for _, raw in self.reader.lines(FILES))
+        return {
+            line.path: line
+            for line in lines
+            if line is not None and (line.entry is None or line.entry in self.reader.entries)
+        }
+
+    def _attached(self) -> Iterator[Line]:
+        """The artifacts of another tool's archive, under the paths that they come from."""
+        name = self.file_of("attachments")
+        items = self._saved(name).get("attachments") if name is not None and name in self.reader.entries else None
+        for item in items if isinstance(items, list) else ():
+            path, entry = (item.get("source_path"), item.get("archive_path")) if isinstance(item, dict) else ("", "")
+            if not isinstance(path, str) or unsafe_name(path):
+                continue
+            if entry is None:
+                size = item.get("size_bytes")
+                yield Line(path, None, size if isinstance(size, int) else 0, NO_TIME, 0o644)
+            elif isinstance(entry, str) and path_of(entry) and entry in self.reader.entries:
+                yield Line(path, entry, self.reader.entries[entry].file_size, NO_TIME, 0o644)
 
     def others(self) -> list[str]:
         """Entries of other tools and runtimes, which are kept as they are."""
         place = self.changes if self.is_delta else self.layers
         named = {item.get("file") for item in place.values() if isinstance(item, dict)}
         known = {*named, *self.partitions(), MANIFEST, DELTA, INDEX, FILES, ATTACHMENTS}
-        return [name for name in self.reader.entries if name not in known and not path_of(name)]
+        known |= {line.entry for line in self.files().values()}
+        return [name for name in self.reader.entries if name not in known]
 
 
 def path_of(entry: str) -> str:
     """The file in the workspace that an entry is; empty for entries of other kinds."""
     for prefix in (_RAW, "artifacts/"):
         path = entry.removeprefix(prefix)
-        if path != entry and path and not path.endswith("/.keep") and path != ".keep":
+        if path != entry and path:
             return path
     return ""
+
+
+def _may_hold(line: bytes, marks: Sequence[bytes]) -> bool:
+    """Whether a line can name one of these files. One that writes letters or slashes as escapes has to be parsed."""
+    return any(mark in line for mark in marks) or b"\\u" in line or b"\\/" in line
 
 
 def _unusable(record: Record) -> str:
@@ -159,4 +228,4 @@ def _line(raw: bytes) -> Line | None:
     named = isinstance(line.path, str) and isinstance(line.sha256, str) and not unsafe_name(line.path)
     if not whole or not named or (line.entry is not None and path_of(str(line.entry)) != line.path):
         return None
-    return line._replace(mode=line.mode & 0o777, mtime_ns=max(0, line.mtime_ns))
+    return line._replace(mode=sane_mode(line.mode), mtime_ns=sane_time(line.mtime_ns))
