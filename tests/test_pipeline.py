@@ -123,11 +123,11 @@ def test_the_search_for_them_ends(tmp_path: Path) -> None:
 def test_on_the_command_line(place: Place, own_home: Path) -> None:
     place.leave(a_handoff())
     place.ingest()
-    environment = {"TRUEKEEP_WORKSPACE": str(place.workspace)}
-    done = run_cli("status", "pipeline", "--exit-code", **environment)
+    named = str(place.workspace)
+    done = run_cli("status", "pipeline", "--exit-code", TRUEKEEP_WORKSPACE=named)
     assert "staging" not in done.stdout
     assert "last handoff" in done.stdout
-    told = json.loads(run_cli("status", "pipeline", "--json", **environment).stdout)
+    told = json.loads(run_cli("status", "pipeline", "--json", TRUEKEEP_WORKSPACE=named).stdout)
     assert told["schema"] == "truekeep.status-pipeline/1"
     assert told["sources"][0]["writer"] == "claude"
-    assert run_cli("status", **environment).returncode == 0
+    assert run_cli("status", TRUEKEEP_WORKSPACE=named).returncode == 0

@@ -301,7 +301,8 @@ class Ledger:
     def received(self, since: str) -> list[Received]:
         """What came from each machine, writer and repository: when last, and how much since a moment."""
         rows: Any = self._db.execute(
-            "SELECT machine, writer, repository, max(received_at), sum(received_at >= ?1),"
+            "SELECT machine, writer, repository, max(received_at),"
+            " sum(received_at >= ?1 AND outcome NOT IN ('already', 'undone')),"
             " sum(received_at >= ?1 AND outcome IN ('review', 'refused', 'rejected', 'expired'))"
             " FROM handoff WHERE outcome != 'seen' GROUP BY 1, 2, 3",
             (since,),

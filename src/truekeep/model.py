@@ -36,6 +36,7 @@ WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoff
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 INDEX = "MEMORY.md"
+TEST_MARK = "# truekeep test letter"  # begins a handoff that only tries the way
 BEGIN_MARK = "<!-- truekeep:begin"
 END_MARK = "<!-- truekeep:end"
 """Whatever truekeep shows to an agent stands between lines with these, so that it is not taken for speech later."""

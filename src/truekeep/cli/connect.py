@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.cli.machine import machine
 from truekeep.cli.show import (
     json_option,
     open_workspace,
@@ -56,7 +57,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--check", "is_check", is_flag=True, help="Only say how the connections stand.")
 @_options
 def connect(
@@ -87,6 +88,8 @@ def connect(
     from truekeep.connect.plan import Wish, plan_connect
     from truekeep.connect.record import Keep
 
+    if ctx.invoked_subcommand is not None:
+        return 0
     root = _root(repo, is_user=is_user, is_project=is_project)
     if root is None and is_project and not is_check:
         raise BadInput(
@@ -116,6 +119,9 @@ def connect(
         _show_problems([problem for problem in report.problems if problem not in plan.problems])
         _show_end(plan, report, steps, dry_run=dry_run)
     return EXIT_PROBLEMS if report.problems or not plan.owners else 0
+
+
+connect.add_command(machine)
 
 
 @click.command()

@@ -1,0 +1,166 @@
+"""truekeep connect machine: a producer, made ready in one go."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, print_json, workspace_option
+from truekeep.errors import BadInput, BadSetup
+from truekeep.hidden import printable
+
+if TYPE_CHECKING:
+    from truekeep.connect.machine import Test
+    from truekeep.sync.contact import Contact
+
+EXIT_PROBLEMS = 1
+_PAUSE = 5.0  # seconds between two looks for the receipt
+
+
+@click.command()
+@click.option("--repo", "repos", multiple=True, metavar="GLOB", help="A repository, or a pattern; may be repeated.")
+@click.option("--via", type=click.Choice(("rsync", "rclone", "git")), help="How handoffs get to the host.")
+@click.option("--remote", metavar="REMOTE", help="rclone: a remote and path. git: an address. The host has the same.")
+@click.option("--name", default="host", show_default=True, metavar="NAME", help="What the route is called here.")
+@click.option("--check", "is_check", is_flag=True, help="Only say whether the test letter has come back.")
+@click.option("--wait", type=click.IntRange(0, 86_400), default=0, metavar="SECONDS", help="Wait for it to come back.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@workspace_option
+@click.pass_context
+def machine(
+    ctx: click.Context, /, repos: tuple[str, ...], is_check: bool, as_json: bool, workspace: str | None, **given: Any
+) -> int:
+    """Make this machine a producer: inboxes, closeout rule, the way to the canonical host, and a test of all of it.
+
+    Makes the inboxes of the repositories, puts the closeout rule into their instruction files (as `truekeep connect
+    --project` does, shown first), adds the route, and leaves a marked test letter that goes to the host and comes back
+    as a receipt; nothing of it is filed. With rsync there is no route here: the host pulls. Exit 1 when the letter is
+    not back, with --check or --wait.
+
+    Example: truekeep connect machine --repo '~/repos/*' --via git --remote git@git.example:me/handoffs.git
+    """
+    from truekeep.checkouts import expand_repositories
+    from truekeep.cli.handoff import workspace_if_any
+    from truekeep.connect import machine as room
+    from truekeep.machines import side_of
+
+    side = side_of(workspace_if_any(ctx, workspace))
+    if is_check:
+        return _report(room.last_test(), None, as_json, must_be_back=True)
+    if side.is_host:
+        raise BadSetup(
+            f"this machine ({side.machine}) is the canonical host",
+            hint="`truekeep connect` is enough here; run this elsewhere",
+        )
+    roots = [root for root in expand_repositories(repos) if root.is_dir()] if repos else []
+    if not roots:
+        raise BadInput("no repository was found", hint="name some: --repo '~/repos/*'")
+    if not given["via"]:
+        raise BadInput(
+            "how handoffs get to the host is not said", hint="--via git or rclone with --remote; or --via rsync"
+        )
+    if given["via"] != "rsync" and not given["remote"]:
+        raise BadInput(f"a route by {given['via']} needs --remote", hint="the same as on the host")
+    for root in roots:
+        _connect_project(ctx, root, yes=given["yes"], as_json=as_json)
+    made = room.make_inboxes(roots, side.writers)
+    contact = _wire(side, repos, **given) if given["via"] != "rsync" else None
+    test = room.send_test(roots[0], side.writers)
+    contact = _sync(side, given["name"]) if contact is not None else None
+    if not as_json:
+        for path in made:
+            click.echo(f"made {printable(path)}")
+        _say_route(contact, given["via"], side.machine, repos)
+    deadline = time.monotonic() + given["wait"]
+    while not test.has_returned and time.monotonic() < deadline:
+        time.sleep(min(_PAUSE, max(0.1, deadline - time.monotonic())))
+        contact = _sync(side, given["name"]) if contact is not None else None
+    return _report(test, contact, as_json, must_be_back=bool(given["wait"]))
+
+
+def _connect_project(ctx: click.Context, root: Path, *, yes: bool, as_json: bool) -> None:
+    """The closeout rule and the inboxes of one repository, as connect puts them in."""
+    from truekeep.cli.connect import connect
+
+    if not as_json:
+        ctx.invoke(connect, repo=str(root), is_project=True, yes=yes)
+        return
+    from truekeep.connect.apply import apply_plan
+    from truekeep.connect.homes import find_homes
+    from truekeep.connect.plan import Wish, plan_connect
+    from truekeep.connect.record import Keep
+    from truekeep.model import WRITERS
+
+    homes = find_homes()
+    wish = Wish(root=root, named=(), is_named_place=True, writers=WRITERS, cards=None)
+    plan = plan_connect(wish, homes, Keep(homes.keep).read())
+    if not plan.is_empty and plan.owners:
+        if not yes:
+            raise BadInput("nobody is there to ask", hint="--yes goes on without asking")
+        apply_plan(plan, homes, tell=lambda *_: None)
+
+
+def _wire(side: Any, repos: tuple[str, ...], **given: Any) -> Contact | None:
+    from truekeep.sync.route import Route, add_route, read_routes
+
+    name = given["name"]
+    wanted = Route(name, given["via"], {"remote": given["remote"], "repos": repos})
+    known = read_routes(side.state).get(name)
+    if known is None:
+        add_route(side.state, wanted)
+    elif known != wanted:
+        raise BadInput(f"there is another route {name!r} here", hint=f"--name, or `truekeep sync remove {name}` first")
+    return _sync(side, name)
+
+
+def _sync(side: Any, name: str) -> Contact:
+    from truekeep.sync.route import read_routes
+    from truekeep.sync.run import run_routes
+
+    (contact,) = run_routes([read_routes(side.state)[name]], side)
+    return contact
+
+
+def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...]) -> None:
+    if via == "rsync":
+        shown = " ".join(f"--repos '{printable(repo)}'" for repo in repos)
+        click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host USER@{name} {shown}")
+    elif contact is not None and contact.ok:
+        click.echo(f"{click.style('sent', fg='green')} {contact.brought} by {via}")
+    elif contact is not None:
+        click.echo(f"{click.style('failed', fg='red')} {printable(contact.problem)}\n  {printable(contact.hint)}")
+
+
+def _report(test: Test | None, contact: Contact | None, as_json: bool, *, must_be_back: bool) -> int:
+    state = "none" if test is None else "back" if test.has_returned else "lost" if test.is_lost else "on its way"
+    seconds = None
+    if test is not None and test.returned_at is not None:
+        seconds = round(max(0.0, test.returned_at - test.sent_at), 1)
+    if as_json:
+        print_json(
+            "connect-machine",
+            {
+                "test": state,
+                "path": test.path if test else None,
+                "seconds": seconds,
+                "contact": contact._asdict() if contact else None,
+            },
+        )
+    elif state == "back":
+        click.echo(
+            f"{click.style('back', fg='green')}: the test letter was dealt with by the host, after {seconds:.0f} s"
+        )
+    elif state == "none":
+        click.echo("no test letter was sent from here; `truekeep connect machine` sends one")
+    elif state == "lost":
+        click.echo(
+            click.style("lost: ", fg="red") + f"{printable(test.path if test else '')} is gone without a receipt"
+        )
+    else:
+        click.echo(f"the test letter is on its way: {printable(test.path if test else '')}")
+        click.echo("  `truekeep connect machine --check` says when the host has dealt with it")
+    return EXIT_PROBLEMS if must_be_back and state != "back" else 0

@@ -1,0 +1,98 @@
+"""A machine that produces handoffs: its test letter, which goes all the way to the canonical host and comes back.
+
+The test is a handoff that says what it is. Ingest knows it, files nothing, and deals with it like any other, so that
+its receipt shows that the whole way works. What was sent is remembered in the machine's own state.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep.handoff import handoff_name
+from truekeep.host import machine_name, own_state
+from truekeep.inbox import PROCESSED, Inbox, deliver
+from truekeep.model import TEST_MARK
+
+FILE = "machine-test.json"
+
+
+class Test(NamedTuple):
+    """A test letter that was sent."""
+
+    path: str
+    sent_at: float
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether the host has dealt with it: then it was moved to processed/."""
+        return not os.path.lexists(self.path) and os.path.lexists(self._processed)
+
+    @property
+    def is_lost(self) -> bool:
+        return not os.path.lexists(self.path) and not os.path.lexists(self._processed)
+
+    @property
+    def _processed(self) -> str:
+        folder, name = os.path.split(self.path)
+        return os.path.join(folder, PROCESSED, name)
+
+    @property
+    def returned_at(self) -> float | None:
+        """When it was moved."""
+        try:
+            return os.stat(self._processed).st_ctime if self.has_returned else None
+        except OSError:
+            return None
+
+
+def make_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[str]:
+    """The inboxes of these repositories; gives those that were missing."""
+    made = []
+    for root in roots:
+        for folder in dict.fromkeys(writers.values()):
+            path = root / folder
+            if not path.is_dir():
+                path.mkdir(parents=True)
+                made.append(str(path))
+    return made
+
+
+def send_test(root: Path, writers: Mapping[str, str]) -> Test:
+    """Leave a test letter in a repository's inbox, unless one is still on its way."""
+    import uuid
+    from datetime import datetime
+
+    before = last_test()
+    if before is not None and os.path.lexists(before.path):
+        return before
+    writer, folder = next(iter(writers.items()))
+    now = datetime.now().astimezone()
+    text = (
+        f"{TEST_MARK} {uuid.uuid4()}\n\n"
+        f"Sent by `truekeep connect machine` on {machine_name()}. It tries the way to the host and is filed nowhere.\n"
+    )
+    path = deliver(Inbox(root=root, folder=folder, writer=writer), handoff_name("truekeep test", now), text.encode())
+    test = Test(str(path), time.time())
+    _keep(test)
+    return test
+
+
+def last_test() -> Test | None:
+    try:
+        given = json.loads((Path(own_state()) / FILE).read_bytes())
+        return Test(str(given["path"]), float(given["sent_at"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(test: Test) -> None:
+    folder = Path(own_state())
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    beside = folder / f".{FILE}.{os.getpid()}"
+    beside.write_text(json.dumps(test._asdict()), encoding="utf-8")
+    os.replace(beside, folder / FILE)
