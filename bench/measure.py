@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,13 +63,28 @@ def peak_memory() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+class Spent(NamedTuple):
+    """What a program took."""
+
+    cpu: float  # seconds, user and system
+    peak: int  # kB
+    wall: float  # seconds
+
+
 def child(arguments: Sequence[str], *, given: str = "", **environment: str) -> tuple[float, int]:
     """The CPU seconds and the peak memory in kB of a program in a process of its own; `given` is its input."""
+    return watch(arguments, given=given, **environment)[:2]
+
+
+def watch(arguments: Sequence[str], *, given: str = "", **environment: str) -> Spent:
+    """What a program takes in a process of its own; `given` is its input."""
     program = (
-        "import os, resource, subprocess, sys\n"
+        "import os, resource, subprocess, sys, time\n"
+        "begun = time.monotonic()\n"
         "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+        "wall = time.monotonic() - begun\n"
         "use = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-        "print(use.ru_utime + use.ru_stime, use.ru_maxrss, done.returncode)\n"
+        "print(use.ru_utime + use.ru_stime, use.ru_maxrss, wall, done.returncode)\n"
     )
     keep = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
@@ -80,10 +95,10 @@ def child(arguments: Sequence[str], *, given: str = "", **environment: str) -> t
         env={**keep, **environment},
         check=True,
     )
-    seconds, peak, code = done.stdout.split()
+    seconds, peak, wall, code = done.stdout.split()
     if code != "0":
         raise SystemExit(f"{arguments} ended with {code}: {done.stderr}")
-    return float(seconds), int(peak)
+    return Spent(float(seconds), int(peak), float(wall))
 
 
 def median(values: Sequence[float]) -> float:
