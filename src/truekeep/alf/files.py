@@ -20,6 +20,7 @@ THRESHOLD = 102_400  # bytes: a larger artifact is only named
 LONGEST_TEXT = 32 << 20  # bytes of a file that is read for its records
 PIECE = 1 << 18
 NOT_OURS = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
+_NEVER = frozenset({".git", ".truekeep"})  # in whatever case: some disks do not tell them apart
 ARCHIVES = (".alf", ".alf-delta", ".alf.age", ".alf-delta.age")
 CONTROL = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools; written again on import
 MOST_FOLDERS = 256  # held open at once: descriptors are few
@@ -72,8 +73,7 @@ def refusal(path: str) -> str:
     """Why a file is neither taken from such a place nor put there; empty where it may be."""
     if why := unsafe_name(path) or unsafe_name(f"raw/openclaw/{path}"):
         return f"the name {why}"
-    parts = path.split("/")
-    is_theirs = any(part in NOT_OURS or part.casefold() in (".git", ".truekeep") for part in parts)
+    is_theirs = not NOT_OURS.isdisjoint(path.split("/")) or not _NEVER.isdisjoint(path.casefold().split("/"))
     if is_theirs or path in CONTROL or path.endswith(disk.TEMPORARY):
         return "belongs to another program"
     return ""

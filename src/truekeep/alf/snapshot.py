@@ -217,8 +217,8 @@ def _line(raw: bytes) -> Line | None:
             path=given["path"],
             entry=given["entry"],
             size=given["size"],
-            mtime_ns=given["mtime_ns"],
-            mode=given.get("mode", 0o644),
+            mtime_ns=sane_time(given["mtime_ns"]),
+            mode=sane_mode(given.get("mode", 0o644)),
             sha256=given["sha256"],
             partitions=tuple(given.get("partitions", ())),
         )
@@ -228,4 +228,4 @@ def _line(raw: bytes) -> Line | None:
     named = isinstance(line.path, str) and isinstance(line.sha256, str) and not unsafe_name(line.path)
     if not whole or not named or (line.entry is not None and path_of(str(line.entry)) != line.path):
         return None
-    return line._replace(mode=sane_mode(line.mode), mtime_ns=sane_time(line.mtime_ns))
+    return line
