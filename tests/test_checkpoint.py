@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -377,6 +378,25 @@ def test_none_clears_what_comes_next(place: Place) -> None:
     leave(place, {"next_actions": ["none"], "blockers": ["None."]})
     assert sections_of(read(place, "HANDOVER.md"))["Next Actions"] == "none"
     assert sections_of(read(place, "HEARTBEAT.md"))["Blockers"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"blockers": "none"}, {"blockers": ["real one"]}], "- real one"),
+        ([{"blockers": ["real one"]}, {"blockers": "none"}], "- real one"),
+        ([{"blockers": ["None.", "real one", "none"]}], "- real one"),
+        ([{"blockers": ["- none", "none"]}], "none"),
+        ([{"blockers": "None of the keys work"}], "None of the keys work"),
+        ([{"blockers": "We have\nnone\nof the keys."}], "We have\nnone\nof the keys."),
+        ([{"blockers": "Keys we have:\nnone"}], "Keys we have:\nnone"),
+    ],
+)
+def test_none_goes_where_something_real_is(given: list[dict[str, Any]], said: str) -> None:
+    whole = from_values(given[0])
+    for more in given[1:]:
+        whole = merged(whole, from_values(more))
+    assert whole.blockers == said
 
 
 # --- Names -----------------------------------------------------------------------------------------------------------

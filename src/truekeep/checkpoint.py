@@ -37,6 +37,8 @@ _ALIASES = {
     "configuration changes": "changes", "configuration": "changes", "config changes": "changes", "changes": "changes",
     "project status": "project", "project": "project", "status": "project",
 }  # fmt: skip
+# A paragraph or an item that says only this.
+_NONE = re.compile(r"^(?:(?:[-*+] )+|\A|(?<=\n\n))none\.?[ \t]*(?:\n(?=\n|[-*+] )|\Z)", re.IGNORECASE | re.MULTILINE)
 _KEPT = re.compile(r"\(said \d{4}-\d{2}-\d{2} \d{2}:\d{2}.*\)$", re.MULTILINE)  # above what was not said again
 _SUBAGENT = re.compile(r"sub-?agents?:? +(.+)\Z", re.IGNORECASE)
 _PROJECT = re.compile(r"project:? +(.+)\Z", re.IGNORECASE)
@@ -211,8 +213,7 @@ def checked(checkpoint: Checkpoint) -> Checkpoint:
             values[name] = tuple(text for item in value if (text := plain_newlines(item).strip()))
     values["project_name"] = " ".join(values["project_name"].split())
     for name in ("blockers", "next_actions"):
-        if values[name].strip("- .").casefold() == "none":
-            values[name] = "none"
+        values[name] = _without_none(values[name])
     checkpoint = Checkpoint(**values)
     for label, _ in checkpoint.subagents:
         if not _LABEL.match(label) or is_reserved(label):
@@ -229,6 +230,14 @@ def checked(checkpoint: Checkpoint) -> Checkpoint:
     if checkpoint.project_name and not checkpoint.project:
         raise BadInput(f"nothing is said of the project {checkpoint.project_name!r}", hint="give its status")
     return checkpoint
+
+
+def _without_none(text: str) -> str:
+    """A part in which `none` stands only if nothing else does."""
+    if "none" not in text.casefold():
+        return text
+    real = _NONE.sub("", text).strip("\n")
+    return real if real.strip() else "none"
 
 
 def _text(name: str, value: Any) -> str:
