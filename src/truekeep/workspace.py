@@ -557,7 +557,28 @@ class Workspace:
                     review.expire(review.get(draft.id))
             before = (self._now().astimezone(UTC) - file_age).timestamp()
             limit = self.config.limits.handoff_bytes
-            return drafts, list(prune_processed(self.inboxes(), before=before, keep=keep, limit=limit, dry_run=dry_run))
+            pruned: list[str] = []
+            for inbox in self.inboxes():
+                old = min(before, self._acknowledged(inbox)) if inbox.there else before
+                pruned += prune_processed([inbox], before=old, keep=keep, limit=limit, dry_run=dry_run)
+            return drafts, pruned
+
+    def _acknowledged(self, inbox: Inbox) -> float:
+        """Until when the machine that an inbox was brought from has been told what was filed.
+
+        A route that was removed has nobody left to tell.
+        """
+        from truekeep.sync.contact import read_history
+        from truekeep.sync.route import read_routes
+
+        name = inbox.root.parent.name
+        if name not in read_routes(self.state.path):
+            return float("inf")
+        last = read_history(self.state.path, name).last_ok_at
+        try:
+            return datetime.fromisoformat(last).timestamp()
+        except ValueError:
+            return 0.0
 
     def _check_clock(self) -> None:
         """A clock that jumped makes everything look old. Ask before deleting on its word."""

@@ -44,6 +44,7 @@ COMMANDS = {
     "index": ("search", "Bring the search index up to date."),
     "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
     "sync": ("sync", "Bring handoffs from other machines."),
+    "schedule": ("schedule", "Let the system run it all by a timer."),
     "alf": ("alf", "Carry the whole memory: archives out and in."),
     "adopt": ("adopt", "Take in what a harness remembers on its own."),
     "hook": ("hook", "Answer a harness; connect sets it up."),

@@ -18,6 +18,7 @@ from truekeep.cli.show import (
     shown_finding,
     workspace_option,
 )
+from truekeep.hidden import printable
 from truekeep.model import RULES
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ EXIT_REVIEW = 11
 @click.option(
     "--exit-code", is_flag=True, help="Exit 10 when there was nothing to do, 11 when something waits for review."
 )
+@click.option("--watch", is_flag=True, help="Stay, and file handoffs within seconds. With --json, one object a line.")
 @json_option
 @workspace_option
 @click.pass_context
@@ -51,6 +53,7 @@ def ingest(
     dry_run: bool,
     quiet: bool,
     exit_code: bool,
+    watch: bool,
     as_json: bool,
     workspace: str | None,
 ) -> int:
@@ -63,6 +66,12 @@ def ingest(
     """
     opened = open_workspace(ctx, workspace)
     both = promote_cards == route_documents
+    if watch:
+        if dry_run or exit_code:
+            raise click.UsageError("--watch goes with neither --dry-run nor --exit-code", ctx=ctx)
+        roots = [Path(repo).expanduser().absolute() for repo in repositories] if repositories else None
+        _watch(opened, roots, both or promote_cards, both or route_documents, quiet=quiet, as_json=as_json)
+        return 0
     filed: list[dict[str, Any]] = []
 
     def tell(item: Filed) -> None:
@@ -87,6 +96,34 @@ def ingest(
     if exit_code and report.count("review"):
         return EXIT_REVIEW
     return EXIT_NOTHING if exit_code and not report.processed else 0
+
+
+def _watch(
+    opened: Workspace, roots: list[Path] | None, cards: bool, documents: bool, *, quiet: bool, as_json: bool
+) -> None:
+    import json
+    import signal
+    import threading
+
+    from truekeep.watch import Watch
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    def tell(workspace: Workspace, item: Filed) -> None:
+        if as_json:
+            click.echo(json.dumps({"schema": "truekeep.filed/1", **_as_json(item)}))
+        elif not quiet:
+            _show(workspace, item)
+        sys.stdout.flush()
+
+    def warn(what: str) -> None:
+        click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+
+    if sys.stderr.isatty():
+        click.echo("watching; Ctrl-C ends it", err=True)
+    Watch(opened.path, repositories=roots, cards=cards, documents=documents, tell=tell, warn=warn).run(stop)
 
 
 def _show(opened: Workspace, item: Filed) -> None:

@@ -1,0 +1,202 @@
+"""The job: what a timer of the system is to run, and what was agreed about it. Kept in the machine's own schedule.toml.
+
+A timer belongs to a machine and its user, not to a workspace, which may move or be a copy; so does this file, with a
+table for each job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truekeep import disk
+from truekeep.errors import BadInput, BadSetup
+from truekeep.host import own_state
+from truekeep.model import WORKSPACE
+from truekeep.schedule.hours import QuietHours, parse_every, parse_quiet_hours, render_every
+
+FILE = "schedule.toml"
+NAME = "truekeep"
+TOOLS = ("git", "ssh", "rsync", "rclone")
+_USUAL = ("/usr/local/bin", "/usr/bin", "/bin")
+_PASSED_ON = (
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "OPENCLAW_STATE_DIR",
+    "TRUEKEEP_MACHINE_ID",
+)
+"""What decides where things are. Keys of embedders are not here: a unit and a crontab are no place for secrets."""
+
+
+class Job(NamedTuple):
+    """What is run, as a back end installs it."""
+
+    name: str  # truekeep; for a workspace other than the default one, with a few digits of its path
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    every: int  # minutes
+
+
+class Settings(NamedTuple):
+    """What was agreed at install."""
+
+    every: int  # minutes, as installed
+    system: str
+    quiet_hours: QuietHours | None = None
+    workspace: str = ""
+    installed_at: str = ""  # UTC
+    made: tuple[str, ...] = ()  # folders, and the crontab, that were not there before
+
+
+def job_name(workspace: Path | None) -> str:
+    if workspace is None or workspace == Path(os.path.abspath(os.path.expanduser(WORKSPACE))):
+        return NAME
+    return f"{NAME}-{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]}"
+
+
+def plan_job(workspace: Path | None, every: int) -> Job:
+    """The job for this workspace, or for a machine that only produces."""
+    command = [*program(), "schedule", "run", "--timer"]
+    if workspace is not None:
+        command += ["--workspace", str(workspace)]
+    environment = {"PATH": _search_path(command[0])}
+    environment |= {name: value for name in _PASSED_ON if (value := os.environ.get(name))}
+    for text in (*command, *environment.values()):
+        if any(char < " " or char == "\x7f" for char in text) or not _is_utf8(text):
+            raise BadInput(f"a timer cannot be given {text[:200]!r}", hint="name a path without control characters")
+    return Job(job_name(workspace), tuple(command), environment, every)
+
+
+def program() -> tuple[str, ...]:
+    """How this very truekeep is started, wherever one is."""
+    script = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "truekeep")
+    if os.path.isfile(script) and os.access(script, os.X_OK):
+        return (script,)
+    return (os.path.abspath(sys.executable), "-P", "-m", "truekeep")  # -P: the folder that one is in is not searched
+
+
+def _search_path(first: str) -> str:
+    """The folders of the tools that the job may need; timers know few. Short: a line of a crontab is not long."""
+    found = [os.path.dirname(path) for tool in TOOLS if (path := shutil.which(tool))]
+    folders = dict.fromkeys((os.path.dirname(first), *map(os.path.abspath, found), *_USUAL))
+    return ":".join(folder for folder in folders if ":" not in folder)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- schedule.toml --------------------------------------------------------------------------------------------------
+
+
+def settings_path() -> Path:
+    return Path(own_state()) / FILE
+
+
+def names() -> list[str]:
+    """The jobs that were installed here."""
+    return list(_read_all())
+
+
+def read_settings(name: str) -> Settings | None:
+    """What was agreed about a job; None when it was never installed here."""
+    table = _read_all().get(name)
+    if table is None:
+        return None
+    where = f"{settings_path()}, [{name}]"
+    try:
+        return Settings(
+            every=parse_every(_text(table, "every")),
+            system=_text(table, "system"),
+            quiet_hours=parse_quiet_hours(_text(table, "quiet_hours")),
+            workspace=_text(table, "workspace"),
+            installed_at=_text(table, "installed_at"),
+            made=tuple(str(item) for item in table.get("made", ())),
+        )
+    except (BadInput, TypeError) as error:
+        raise BadSetup(f"{where}: {error}", hint="mend it, or run `truekeep schedule install` again") from error
+
+
+def write_settings(name: str, settings: Settings | None) -> None:
+    """Keep what was agreed about a job, or forget it."""
+    tables = _read_all()
+    if settings is None:
+        tables.pop(name, None)
+    else:
+        tables[name] = {
+            "every": render_every(settings.every),
+            "quiet_hours": str(settings.quiet_hours or ""),
+            "system": settings.system,
+            "workspace": settings.workspace,
+            "installed_at": settings.installed_at,
+            "made": list(settings.made),
+        }
+    path = settings_path()
+    if not tables:
+        path.unlink(missing_ok=True)
+        return
+    lines = [
+        "# How often truekeep runs here, and when it files nothing. `truekeep schedule install` writes this file.\n"
+    ]
+    for key, table in sorted(tables.items()):
+        lines.append(f"\n[{key}]\n")
+        lines += [f"{option} = {json.dumps(value)}\n" for option, value in table.items()]
+    write_whole(path, "".join(lines).encode())
+
+
+def _read_all() -> dict[str, dict[str, Any]]:
+    import tomllib
+
+    path = settings_path()
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSetup(
+            f"{path} cannot be read: {error}", hint="mend it, or remove it and run `truekeep schedule install`"
+        ) from error
+    return {name: table for name, table in given.items() if isinstance(table, dict)}
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise BadInput(f"{key} is not a text")
+    return value
+
+
+# --- Files of the back ends -----------------------------------------------------------------------------------------
+
+
+def make_folders(folder: Path) -> tuple[str, ...]:
+    """Make a folder and what is missing above it. Gives what was made, deepest first."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(str(path) for path in missing)
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = disk.open_root(str(path.parent))
+    by = f".{os.getpid()}"
+    try:
+        disk.write_beside(folder, path.name, data, mode=mode, by=by)
+        os.replace(disk.temporary_name(path.name, by), path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        os.close(folder)

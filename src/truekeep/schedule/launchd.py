@@ -1,0 +1,90 @@
+"""A launchd agent: a property list in the user's own folder."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from truekeep.errors import StorageFailed
+from truekeep.schedule.backend import OURS, Installed, ask, check_ours, remove_made
+from truekeep.schedule.job import Job, make_folders, write_whole
+
+_PREFIX = "io.truekeep."
+
+
+def missing() -> str:
+    return "" if shutil.which("launchctl") else "there is no launchctl"
+
+
+def is_running() -> bool:
+    return not missing()
+
+
+def install(job: Job) -> Installed:
+    path = _path(job.name)
+    check_ours(path)
+    made = make_folders(path.parent)
+    write_whole(path, render_agent(job), mode=0o644)
+    domain = _domain()
+    ask("launchctl", "bootout", f"{domain}/{_PREFIX}{job.name}")
+    done = ask("launchctl", "bootstrap", domain, str(path))
+    if not done.ok:
+        done = ask("launchctl", "load", "-w", str(path))  # before macOS 10.10, and from ssh
+    if not done.ok:
+        raise StorageFailed(
+            f"launchctl did not take {path}: {done.last_words}", hint="log in at the machine's screen once"
+        )
+    return Installed((str(path),), job.every, made)
+
+
+def find(name: str) -> Installed | None:
+    path = _path(name)
+    try:
+        given: dict[str, Any] = plistlib.loads(path.read_bytes())
+        every = int(given["StartInterval"]) // 60
+    except (OSError, ValueError, KeyError, TypeError, plistlib.InvalidFileException):
+        return None
+    return Installed((str(path),), every) if given.get("TruekeepNote") == OURS else None
+
+
+def remove(name: str, made: tuple[str, ...]) -> bool:
+    path = _path(name)
+    if not os.path.lexists(path):
+        return False
+    check_ours(path)
+    domain = _domain()
+    if not ask("launchctl", "bootout", f"{domain}/{_PREFIX}{name}").ok:
+        ask("launchctl", "unload", "-w", str(path))
+    path.unlink(missing_ok=True)
+    remove_made(made)
+    return True
+
+
+def next_run(name: str, now: datetime) -> datetime | None:  # noqa: ARG001 - launchd does not say
+    return None
+
+
+def render_agent(job: Job) -> bytes:
+    agent = {
+        "Label": f"{_PREFIX}{job.name}",
+        "ProgramArguments": list(job.command),
+        "EnvironmentVariables": dict(job.environment),
+        "StartInterval": job.every * 60,
+        "RunAtLoad": True,
+        "ProcessType": "Background",
+        "LowPriorityIO": True,
+        "TruekeepNote": OURS,
+    }
+    return plistlib.dumps(agent, sort_keys=False)
+
+
+def _path(name: str) -> Path:
+    return Path(os.path.expanduser("~")) / "Library" / "LaunchAgents" / f"{_PREFIX}{name}.plist"
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"

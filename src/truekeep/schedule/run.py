@@ -1,0 +1,200 @@
+"""One run of the job: sync, ingest, transcripts, index, verify, prune, each on its own.
+
+A step that fails is told and the next ones are done. Only the canonical host files; every other machine syncs and
+keeps its transcripts. In quiet hours nothing is filed and nothing removed; the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep import disk
+from truekeep.errors import Busy, TruekeepError
+from truekeep.schedule.hours import QuietHours
+from truekeep.schedule.runs import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run
+
+if TYPE_CHECKING:
+    from truekeep.sync.contact import Contact
+    from truekeep.sync.run import Here
+    from truekeep.workspace import Workspace
+
+LOCK = "logs"  # the folder that the kernel's lock is on
+PATIENCE = 30.0  # seconds that a step waits for another truekeep that is writing
+SILENCE = timedelta(days=1)  # that a machine may be out of reach before it is a failure: laptops are closed at night
+_HANDOFFS = ("brought", "receipts", "processed")
+
+
+class Step(NamedTuple):
+    """What one step came to."""
+
+    name: str
+    counts: Mapping[str, int]
+    problem: str = ""
+    unreached: tuple[str, ...] = ()  # routes, in words; not yet a failure
+
+
+Work = Callable[[], Step]
+
+
+def run_job(
+    workspace: Workspace | None,
+    side: Here,
+    *,
+    now: Callable[[], datetime],
+    quiet_hours: QuietHours | None = None,
+    tell: Callable[[Step], None] = lambda _: None,
+    patience: float = PATIENCE,
+) -> Run:
+    """Do every step, and write the line. A run beside another one writes its line, too, and raises Busy."""
+    started, clock = now(), time.monotonic()
+    folder = side.state / LOCK
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with disk.locked(str(folder)) as held:
+        if not held:
+            append_run(side.state, Run(started, 0.0, {}, BUSY))
+            raise Busy("another run of the schedule is going on", hint="`truekeep schedule status` tells since when")
+        is_quiet = side.is_host and quiet_hours is not None and quiet_hours.holds(started)
+        steps = []
+        for name, work in plan_steps(workspace, side, is_quiet=is_quiet, now=now):
+            step = _do(name, work, patience)
+            steps.append(step)
+            tell(step)
+        run = Run(started, round(time.monotonic() - clock, 1), _counts(steps), *_ending(steps, is_quiet))
+        append_run(side.state, run)
+        return run
+
+
+def plan_steps(
+    workspace: Workspace | None, side: Here, *, is_quiet: bool, now: Callable[[], datetime]
+) -> list[tuple[str, Work]]:
+    """The steps of this machine, in their order. Transcripts come before the index, which takes them in."""
+    steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
+    if workspace is None or not side.is_host:
+        return [*steps, ("transcripts", lambda: _transcripts(workspace))]
+    if not is_quiet:
+        steps.append(("ingest", lambda: _ingest(workspace)))
+    steps += [
+        ("transcripts", lambda: _transcripts(workspace)),
+        ("index", lambda: _index(workspace)),
+        ("verify", lambda: _verify(workspace)),
+    ]
+    if not is_quiet:
+        steps.append(("prune", lambda: _prune(workspace)))
+    return steps
+
+
+def _do(name: str, work: Work, patience: float) -> Step:
+    """One step. Another truekeep at work is waited for; whatever goes wrong is told."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return work()
+        except Busy as error:
+            if time.monotonic() >= deadline:
+                return Step(name, {}, error.message)
+            time.sleep(0.5)
+        except TruekeepError as error:
+            return Step(name, {}, error.message)
+        except OSError as error:
+            return Step(name, {}, f"{error.filename or 'a file'}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - a bug in one step is not the others'
+            if type(error).__module__ == "apsw":
+                return Step(name, {}, f"a database cannot be used: {error}")
+            return Step(name, {}, f"a bug in truekeep ({type(error).__name__})")
+
+
+def _counts(steps: list[Step]) -> dict[str, str]:
+    return {key: str(value) for step in steps for key, value in step.counts.items()}
+
+
+def _ending(steps: list[Step], is_quiet: bool) -> tuple[str, str]:
+    failed = "; ".join(f"{step.name}: {step.problem}" for step in steps if step.problem)
+    if failed:
+        return FAILED, failed
+    unreached = "; ".join(told for step in steps for told in step.unreached)
+    why = f"unreached {unreached}" if unreached else ""
+    if is_quiet:
+        return QUIET_HOURS, why
+    moved = sum(step.counts.get(key, 0) for step in steps for key in _HANDOFFS)
+    return (FILED if moved else NO_UPDATES), why
+
+
+# --- The steps ------------------------------------------------------------------------------------------------------
+
+
+def _sync(side: Here, now: datetime) -> Step:
+    from truekeep.sync.contact import read_history
+    from truekeep.sync.route import read_routes
+    from truekeep.sync.run import run_routes
+
+    routes = list(read_routes(side.state).values())
+    if not routes:
+        return Step("sync", {})
+    done = run_routes(routes, side)
+    counts = {
+        "reached": sum(contact.ok for contact in done),
+        "unreached": sum(not contact.ok for contact in done),
+        "brought": sum(contact.brought for contact in done),
+        "receipts": sum(contact.receipts for contact in done),
+    }
+    out = [(contact, read_history(side.state, contact.route).last_ok_at) for contact in done if not contact.ok]
+    silent = [_told(contact, last) for contact, last in out if not _is_recent(last, now)]
+    asleep = tuple(_told(contact, last) for contact, last in out if _is_recent(last, now))
+    return Step("sync", counts, ", ".join(silent), asleep)
+
+
+def _told(contact: Contact, last: str) -> str:
+    return f"{contact.route} ({contact.problem}; last reached {last or 'never'})"
+
+
+def _is_recent(last: str, now: datetime) -> bool:
+    try:
+        return bool(last) and now - datetime.fromisoformat(last) <= SILENCE
+    except ValueError:
+        return False
+
+
+def _ingest(workspace: Workspace) -> Step:
+    report = workspace.ingest()
+    names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
+    counts = {"processed": report.processed} | {name: report.count(name) for name in names}
+    failed = report.count("failed")
+    return Step("ingest", counts, f"{failed} could not be written and stay in their inboxes" if failed else "")
+
+
+def _transcripts(workspace: Workspace | None) -> Step:
+    from truekeep import producer
+
+    done = workspace.sync_transcripts() if workspace is not None else producer.sync_transcripts(force=False)
+    problem = f"{done.problems[0]} (and {len(done.problems) - 1} more)" if done.problems else ""
+    return Step("transcripts", {"turns": done.turns}, problem.removesuffix(" (and 0 more)"))
+
+
+def _index(workspace: Workspace) -> Step:
+    done = workspace.index(wait=PATIENCE)
+    return Step("index", {"indexed": done.changed + done.removed})
+
+
+def _verify(workspace: Workspace) -> Step:
+    checked = workspace.verify(changed=True, system=False)
+    rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
+    return Step("verify", {"checked": len(checked), "refuted": rot})
+
+
+def _prune(workspace: Workspace) -> Step:
+    drafts, files = workspace.prune()
+    return Step("prune", {"expired": len(drafts), "pruned": len(files)})
+
+
+def is_at_work(state: Path) -> bool:
+    """Whether a run is going on."""
+    folder = state / LOCK
+    if not folder.is_dir():
+        return False
+    with disk.locked(str(folder)) as held:
+        return not held
