@@ -21,6 +21,7 @@ TEMPORARY = ".truekeep-tmp"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOREPLACE, _EXCHANGE = 1, 2
+_LONGEST = 255  # bytes of a name
 
 
 class UnsafePath(BadSetup):
@@ -207,7 +208,13 @@ def sync_together(folders: Iterable[int]) -> None:
 
 
 def temporary_name(name: str, by: str = "") -> str:
-    return f".{name}{by}{TEMPORARY}"
+    """The name beside a file's own; where that would be too long for a file system, made of its digest."""
+    temporary = f".{name}{by}{TEMPORARY}"
+    if len(os.fsencode(temporary)) <= _LONGEST:
+        return temporary
+    import hashlib
+
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}{by}{TEMPORARY}"
 
 
 def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,9 +107,12 @@ def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False
         raise BadInput(f"{path} is a folder", hint="name a file with -o")
     if not replace and os.path.lexists(path):
         raise BadInput(f"{path} is there already", hint="name another file with -o, or say --replace")
-    beside = path.with_name(f".{path.name}.{os.getpid()}{disk.TEMPORARY}")
+    by = f".{os.getpid()}"
+    beside = path.with_name(disk.temporary_name(path.name, by))
     try:
+        _sweep(path)
         descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as error:
         raise StorageFailed(f"{path}: {error.strerror}", hint="name a file in a folder that can be written") from error
     try:
@@ -120,11 +124,7 @@ def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False
                 yield from _writing(file)
             file.flush()
             os.fsync(file.fileno())
-        if replace:
-            os.replace(beside, path)
-        else:
-            _put_new(beside, path)
-        _sync_folder(path)
+        _put(path, by, replace=replace)
     except OSError as error:
         raise StorageFailed(f"{path}: {error.strerror or error}", hint="nothing was written") from error
     finally:
@@ -137,21 +137,37 @@ def _writing(file: IO[bytes]) -> Iterator[Writer]:
         yield writer
 
 
-def _sync_folder(path: Path) -> None:
+def _sweep(path: Path) -> None:
+    """Remove what killed runs left of an archive of this name. Who lives holds a lock on his."""
+    start = disk.temporary_name(path.name, ".").removesuffix(disk.TEMPORARY)
+    for name in os.listdir(path.absolute().parent):
+        if not (name.startswith(start) and name.endswith(disk.TEMPORARY)):
+            continue
+        left = path.with_name(name)
+        with suppress(OSError), open(left, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(left)
+
+
+def _put(path: Path, by: str, *, replace: bool) -> None:
+    """Give what was written its name."""
     folder = disk.open_root(str(path.absolute().parent))
     try:
-        os.fsync(folder)
+        if replace:
+            temporary = disk.temporary_name(path.name, by)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            disk.put_new(folder, path.name, by=by)
+        try:
+            os.fsync(folder)
+        except OSError as error:
+            raise StorageFailed(
+                f"{path} is written, but the disk does not confirm its name: {error.strerror}", hint="check the disk"
+            ) from error
+    except ChangedSince as error:
+        raise BadInput(f"{path} came to be meanwhile", hint="name another file with -o") from error
     finally:
         os.close(folder)
-
-
-def _put_new(beside: Path, path: Path) -> None:
-    try:
-        os.link(beside, path)
-    except FileExistsError as error:
-        raise BadInput(f"{path} came to be meanwhile", hint="name another file with -o") from error
-    except OSError:
-        os.replace(beside, path)  # a file system without links
 
 
 # --- Out ------------------------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def unsealed(source: BinaryIO, identities: Sequence[Any]) -> BinaryIO:
     plain = io.BytesIO()
     try:
         age.decrypt_io(source, plain, list(identities))
-    except age.DecryptError as error:
+    except (age.DecryptError, OSError) as error:  # what is cut off is an OSError
         raise BadInput(
             "this key does not open it, or it is damaged", hint="name the right key with --identity"
         ) from error
