@@ -67,7 +67,7 @@ class Spool:
         import tempfile
 
         self._file: IO[bytes] = (
-            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=1 << 20)  # noqa: SIM115
+            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=PIECE)  # noqa: SIM115
         )
         self._end = 0
         self._places: dict[Quarter, list[tuple[int, int]]] = {}

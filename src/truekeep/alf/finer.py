@@ -57,6 +57,9 @@ _TRIGGER_COLUMNS = ("trigger", "when", "condition", "if", "situation", "event", 
 _DAY_COLUMNS = ("date", "day", "added", "created", "since")
 
 
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
 class Judged(NamedTuple):
     """One claim of a card, and what the last check said to it."""
 
@@ -288,7 +291,7 @@ def _rule_records(path: str, text: str, mtime_ns: int, agent: str, upstream: Seq
         if not content:
             continue
         number = _cell(row, _NUMBER_COLUMNS)
-        key = json.dumps([row.heading, number or None, "" if number else _trigger(row)], ensure_ascii=False)
+        key = _quote([row.heading, number or None, "" if number else _trigger(row)])
         day = parse_day(_cell(row, _DAY_COLUMNS))
         source = _covering(sources, row.line)
         yield own_record(
@@ -358,7 +361,7 @@ def _section_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterato
         marks = find_marks(section.content, shelf.namespace)
         day = parse_day(section.heading or "")
         yield own_record(
-            id=own_id(agent, "section", _nth(path, json.dumps(section.heading, ensure_ascii=False), said)),
+            id=own_id(agent, "section", _nth(path, _quote(section.heading), said)),
             agent=agent,
             content=section.content,
             memory_type=shelf.memory_type,

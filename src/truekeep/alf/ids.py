@@ -27,11 +27,9 @@ WHITESPACE = (
 
 def _named(space: uuid.UUID, name: str) -> str:
     """A UUID by name, as uuid.uuid5 makes it; without its detours, since a large workspace has very many."""
-    digest = bytearray(hashlib.sha1(space.bytes + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    text = hashlib.sha1(space.bytes + name.encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(text[16], 16) & 3]
+    return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"
 
 
 def positional_id(path: str, number: int) -> str:

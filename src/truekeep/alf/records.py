@@ -96,7 +96,7 @@ def find_marks(content: str, namespace: str) -> Marks:
     """The namespace, then line by line the name of an importance tag and the hashtags; each once."""
     tags = {namespace: None}
     scored = []
-    for part, is_scored in _iter_parts(content):
+    for part, is_scored in _iter_parts(content) if _SCORE in content else ((content, False),):
         if is_scored and (found := importance(part)) is not None:
             scored.append(found)
             tags[found[0]] = None
@@ -124,7 +124,7 @@ def importance(line: str) -> tuple[str, float] | None:
     """The name and score of the first [name|i=0.9] in a line; None where that is not a number."""
     for match in _IMPORTANCE.finditer(line):
         name, number = match.groups()
-        if all(map(_is_of_word, name)):
+        if (name.isascii() and name.isalnum()) or all(map(_is_of_word, name)):
             try:
                 return (name, float(number)) if number.isascii() else None
             except ValueError:
@@ -134,8 +134,7 @@ def importance(line: str) -> tuple[str, float] | None:
 
 def iter_hashtags(text: str) -> Iterator[str]:
     """Words that begin with #, without it and without what is no letter or number at their end."""
-    for match in _HASHTAG.finditer(text):
-        word = match[1]
+    for word in _HASHTAG.findall(text):
         end = len(word)
         while end and not _is_alphanumeric(word[end - 1]):
             end -= 1

@@ -20,6 +20,7 @@ HEADING = "## "
 FENCE = "```"
 
 _DAY = re.compile(r"memory/(\d{1,4})-(\d{1,2})-(\d{1,2})\.md", re.ASCII)
+_SOLID = re.compile(f"[^{WHITESPACE}]")
 _HEADINGS = re.compile(f"(?:{HEADING})+")
 
 
@@ -135,7 +136,8 @@ def _count_lines(text: str) -> int:
 def _is_kept(chunk: str, has_heading: bool, scheme: str) -> bool:
     if scheme == "content":
         if has_heading:
-            return bool(chunk.partition("\n")[2].strip(WHITESPACE))
+            end = chunk.find("\n")
+            return end >= 0 and _SOLID.search(chunk, end) is not None
         return any(not line.startswith("#") for line in _iter_stripped(chunk))
     return has_heading or bool(chunk.strip(WHITESPACE))
 
@@ -146,6 +148,5 @@ def _iter_stripped(text: str) -> Iterator[str]:
 
 def _heading_of(content: str, scheme: str) -> str:
     line = content.partition("\n")[0]
-    match = _HEADINGS.match(line)
-    start = match.end() if match and scheme != "content" else len(HEADING)
-    return line[start:].strip(WHITESPACE)
+    match = _HEADINGS.match(line) if scheme != "content" else None
+    return line[match.end() if match else len(HEADING) :].strip(WHITESPACE)
