@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import apsw
@@ -42,9 +42,11 @@ class Overtaken(Exception):
 class Books:
     """A vault and its ledger, kept in step."""
 
-    def __init__(self, vault: Vault, ledger: Ledger) -> None:
+    def __init__(self, vault: Vault, ledger: Ledger, *, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called each time that something is about to be written."""
         self.vault = vault
         self.ledger = ledger
+        self._before = before
 
     def commit(
         self,
@@ -62,6 +64,7 @@ class Books:
         either; if not, everything else is on disk, and what concerned that file is forgotten.
         """
         changes = staging.changes()
+        self._before()
         try:
             batch = self.ledger.begin(changes, entries, records, outcomes, at=at, whole=whole)
         except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:

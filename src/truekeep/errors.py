@@ -5,6 +5,7 @@
     │   ├── InvalidHandoff      a handoff with problems, all of them at once
     │   └── NotFound            no such card, draft, entry or file
     ├── NotCanonical        4   this machine may not write this memory
+    │   └── SplitHost           it cannot be told which machine may; none does
     ├── Busy                5   another truekeep is writing right now
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
     │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in disk.py)
@@ -56,6 +57,10 @@ class NotFound(BadInput):
 
 class NotCanonical(TruekeepError):
     code, exit_code = "not-canonical-host", 4
+
+
+class SplitHost(NotCanonical):
+    code = "split-host"
 
 
 class Busy(TruekeepError):

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+FIRST, HOSTS = "host", "hosts"  # in the state folder: the machine that made a workspace, and those that ever wrote it
 _FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
@@ -25,6 +26,11 @@ def own_state() -> str:
     """The folder for what belongs to this machine and its user, and to no workspace."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "truekeep")
+
+
+def has_routes() -> bool:
+    """Whether this machine has ways of its own to send handoffs."""
+    return os.path.isfile(os.path.join(own_state(), "sync.toml"))
 
 
 def machine_name() -> str:

@@ -363,6 +363,9 @@ class Ledger:
             return int(number), str(note)
         return None
 
+    def has_entry(self, verb: str, note: str) -> bool:
+        return bool(self._db.execute("SELECT count(*) FROM entry WHERE verb = ? AND note = ?", (verb, note)).get)
+
     def get_entry(self, number: int) -> Entry | None:
         query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry WHERE id = ?"
         for row in self._db.execute(query, (number,)):

@@ -233,7 +233,8 @@ class Memory:
             is_here = host.id == workspace.machine.id
             left = str(path.relative_to(workspace.path)) if path.is_relative_to(workspace.path) else str(path)
         hints = [finding for finding in filing.findings if finding not in filing.blocking]
-        where = "" if is_here else f" It is filed on {printable(host.name)}, once this inbox gets there."
+        there = printable(host.name) if host.id else "the canonical host (there is none now)"
+        where = "" if is_here else f" It is filed on {there}, once this inbox gets there."
         lines = [f"Left for ingest: {left}", f"{filing.promise}.{where}"]
         lines += [f"hint {finding.code}: {finding.message}" for finding in hints]
         data = {
@@ -306,7 +307,7 @@ class Memory:
             f"indexed: {files}; {index.chunks} chunks; {index.waiting} changed files wait",
             f"embedder: {meaning}; indexed at {index.indexed_at or 'no time yet'}",
             f"drafts that wait for a person: {drafts}",
-            f"canonical host: {host.name} ({'this machine' if is_here else 'another machine'})",
+            f"canonical host: {host.name} ({_which(host.id, is_here=is_here)})",
         ]
         lines += [f"the index has a problem: {index.problem}"] if index.problem else []
         return Reply(_said("\n".join(lines)), data)
@@ -542,6 +543,12 @@ def _not_found(shown: Given, message: str, hint: str) -> Reply:
 
 def _shown_finding(finding: Any) -> dict[str, Any]:
     return {"code": finding.code, "message": one_line(finding.message, 500), "line": finding.line}
+
+
+def _which(machine_id: str, *, is_here: bool) -> str:
+    if not machine_id:
+        return "`truekeep host show` tells the story"
+    return "this machine" if is_here else "another machine"
 
 
 def _fault(error: TruekeepError) -> dict[str, Any]:

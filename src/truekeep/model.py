@@ -2,6 +2,7 @@
 
 workspace       the canonical folder of Markdown memory, in OpenClaw's layout
 canonical host  the one machine that writes the workspace; all others only produce handoffs
+tenure          one machine's time as canonical host; the highest generation counts
 writer          a harness on a machine that leaves handoffs: claude, codex, others by configuration
 inbox           a writer's folder in a repository; done files go to its processed/
 handoff         one Markdown file of proposed durable knowledge

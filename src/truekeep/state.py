@@ -11,16 +11,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import __version__, disk
 from truekeep.config import Config, parse_config, render_config
-from truekeep.errors import BadSetup, Busy, NotCanonical
-from truekeep.host import Machine
+from truekeep.errors import BadSetup, Busy
+from truekeep.host import FIRST, HOSTS, Machine
+
+if TYPE_CHECKING:
+    from truekeep.tenure import Standing, Tenure
 
 STATE = ".truekeep"
 FORMAT = 1
 LOG_BYTES = 1_000_000
+_HOST_BYTES = 65_536
 _IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
 
 
@@ -40,19 +44,46 @@ class State:
         self.path = root / STATE
 
     def host(self) -> Host:
-        values = self._host_values()
-        return Host(id=str(values.get("id", "")), name=str(values.get("name", "?")), since=str(values.get("since", "")))
+        """The canonical host. Its id is empty while there is none, or more than one."""
+        standing = self.standing()
+        found = standing.canonical
+        if found is None:
+            return Host(id="", name="in doubt" if standing.is_split else "nobody", since="")
+        return Host(id=found.id, name=found.name, since=found.taken_at)
 
-    def check_host(self, machine: Machine, what: str) -> None:
+    def standing(self) -> Standing:
+        """What the workspace knows of its hosts."""
+        from truekeep.tenure import read_standing
+
+        found = read_standing(str(self.path))
+        if not found.tenures and not found.unreadable:
+            raise self._no_host()
+        return found
+
+    def check_host(self, machine: Machine, what: str) -> Tenure:
         """Raise unless this machine is the canonical host."""
-        host = self.host()
-        if host.id != machine.id:
-            other = host.name if host.name != machine.name else f"another machine that is called {host.name} too"
-            raise NotCanonical(
-                f"this machine ({machine.name}) may not {what}: the canonical host is {other}",
-                hint="run it there; here, `truekeep handoff new` leaves a handoff (docs/operations.md, Moving)",
-                host=host.name,
-            )
+        from truekeep.tenure import refusal
+
+        standing = self.standing()
+        found = standing.canonical
+        if found is None or found.id != machine.id:
+            raise refusal(standing, machine, what)
+        return found
+
+    def write_tenure(self, tenure: Tenure) -> None:
+        from truekeep.tenure import write_tenure
+
+        write_tenure(str(self.path), tenure)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether some machine made this a workspace before."""
+        return os.path.lexists(self.path / FIRST) or self._has_tenures()
+
+    def _has_tenures(self) -> bool:
+        from truekeep.tenure import has_tenures
+
+        return has_tenures(str(self.path))
 
     def check_format(self) -> None:
         version = self._host_values().get("format", FORMAT)
@@ -64,13 +95,25 @@ class State:
     def _host_values(self) -> dict[str, object]:
         import tomllib
 
-        path = self.path / "host"
+        path = self.path / FIRST
         try:
-            return tomllib.loads(path.read_text(encoding="utf-8"))
+            top = disk.open_root(str(self.path))
+            try:
+                raw, _ = disk.read_file(top, FIRST, limit=_HOST_BYTES, shown=str(path))
+            finally:
+                os.close(top)
+            return tomllib.loads(raw.decode())
         except FileNotFoundError as error:
-            raise BadSetup(f"{path} is missing", hint=f"`truekeep init {self.root}` writes it") from error
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadSetup(f"{path} cannot be read: {error}", hint="restore it from a backup") from error
+            if self._has_tenures():
+                return {}
+            raise self._no_host() from error
+        except (OSError, ValueError, RecursionError, disk.ChangedSince) as error:
+            raise BadSetup(
+                f"{path} cannot be read: {error}", hint="restore it from a backup, or settle what git left in it"
+            ) from error
+
+    def _no_host(self) -> BadSetup:
+        return BadSetup(f"{self.path / FIRST} is missing", hint=f"`truekeep init {self.root}` writes it")
 
     def config(self) -> Config:
         path = self.path / "config.toml"
@@ -84,9 +127,9 @@ class State:
 
     def make(self, machine: Machine, repositories: tuple[str, ...], *, at: str, is_new: bool) -> tuple[str, ...]:
         """Write what is missing, each file whole, and say what was written. What is there stays as it is."""
-        import json
+        from truekeep.tenure import Tenure, quoted
 
-        host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {json.dumps(machine.name)}\nsince = "{at}"\n'
+        host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {quoted(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
             f"{STATE}/.gitignore": _IGNORED,
@@ -96,8 +139,15 @@ class State:
             for folder in ("memory/cards", "memory/handoff-inbox"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             files["MEMORY.md"] = "# Memory\n\n## Cards\n"
-        files[f"{STATE}/host"] = host  # last: its presence says that the rest is there
-        return tuple(name for name, text in files.items() if self._write_missing(name, text.encode()))
+        written = [name for name, text in files.items() if self._write_missing(name, text.encode())]
+        # Last: their presence says that the rest is there. The machine's own file comes first, so that two machines
+        # that both begin one are seen, even if a sync tool lets one `host` win.
+        if not self.is_begun:
+            self.write_tenure(Tenure(id=machine.id, name=machine.name, generation=1, taken_at=at))
+            written.append(f"{STATE}/{HOSTS}/{machine.id}.toml")
+        if self._write_missing(f"{STATE}/{FIRST}", host.encode()):
+            written.append(f"{STATE}/{FIRST}")
+        return tuple(written)
 
     def _write_missing(self, name: str, data: bytes) -> bool:
         above, _, last = name.rpartition("/")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from truekeep.session import Left, Listed
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
+    from truekeep.tenure import Standing, Tenure
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
@@ -93,6 +94,7 @@ class Workspace:
         self._holder: Holder | None = None
         self.notices: list[str] = []
         self._is_writing = False
+        self._tenure: Tenure | None = None
 
     @classmethod
     def open(cls, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> Workspace:
@@ -138,7 +140,7 @@ class Workspace:
         state = self.state
         if state.path.is_symlink():
             raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
-        is_repeated = (state.path / "host").exists()
+        is_repeated = state.is_begun
         state.path.mkdir(parents=True, exist_ok=True)
         with self._lock():
             if is_repeated:
@@ -202,16 +204,22 @@ class Workspace:
         """The canonical host, the lock, and whatever a killed run left, finished."""
         self.state.check_host(self.machine, what)
         with self._lock(wait):
-            self._is_writing = True
-            if self._ledger is not None:
-                self.close()  # it was opened for reading
+            self._tenure = self.state.check_host(self.machine, what)  # again: a sync may have come while it waited
+            self._open_for_writing()
             if self._the_ledger().has_pending():
                 try:
                     recovered = self._books().recover()
                 except UnsafePath as error:
                     raise StorageFailed(str(error), hint="put the folder back and run it again") from error
                 self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            if not self._tenure.wrote_at:
+                self._note_take(self._tenure)
             yield
+
+    def _open_for_writing(self) -> None:
+        self._is_writing = True
+        if self._ledger is not None:
+            self.close()  # it was opened for reading
 
     @property
     def is_canonical(self) -> bool:
@@ -222,6 +230,7 @@ class Workspace:
     def writing(self, what: str) -> Iterator[Books]:
         """The books, for whoever brings files of its own."""
         with self._writing(what, wait=_PATIENCE):
+            self._note_write()
             yield self._books()
 
     @contextmanager
@@ -237,7 +246,7 @@ class Workspace:
     def _books(self) -> Books:
         from truekeep.books import Books
 
-        return Books(self._the_vault(), self._the_ledger())
+        return Books(self._the_vault(), self._the_ledger(), before=self._note_write)
 
     def _the_vault(self) -> Vault:
         from truekeep.vault import Vault
@@ -1060,12 +1069,86 @@ class Workspace:
             return Left(tuple(paths), (), tuple(notes))
         except NotCanonical as error:
             if root is None:
-                raise NotCanonical(
-                    error.message, hint="in a repository, this leaves a handoff instead", **error.details
-                ) from error
+                error.hint = f"in a repository, this leaves a handoff instead; {error.hint}"
+                raise
         machine, writers = self.machine.name, self.config.writers
         left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, machine=machine)
         return Left((), tuple(left), tuple(notes))
+
+    # The canonical host.
+
+    def standing(self) -> Standing:
+        """Which machines were and are the canonical host."""
+        return self.state.standing()
+
+    def take_host(self, seen: Standing) -> Tenure:
+        """Make this machine the canonical host, and end every tenure that is known here. Again: nothing happens.
+
+        `seen` is what the person was shown; where another machine was faster, nothing is done.
+        """
+        from truekeep.host import HOSTS
+        from truekeep.tenure import next_tenure, refusal
+
+        with self._lock(_PATIENCE):
+            standing = self.standing()
+            if (standing.generation, standing.holders()) != (seen.generation, seen.holders()):
+                raise EditedSince(
+                    "another machine was faster; nothing was done", hint="`truekeep host show` says which"
+                )
+            own = f"{HOSTS}/{self.machine.id}.toml"  # may be anything: it is written anew
+            others = standing._replace(unreadable=tuple(item for item in standing.unreadable if item.file != own))
+            if others.unreadable:
+                raise refusal(others, self.machine, "take over")
+            tenure = standing.canonical
+            if tenure is None or tenure.id != self.machine.id:
+                tenure = next_tenure(standing, self.machine.id, self.machine.name, at=self.stamp())
+                self.state.write_tenure(tenure)
+            self._open_for_writing()
+            self._note_take(tenure)
+            return tenure
+
+    def release_host(self) -> Tenure:
+        """End this machine's tenure; then nobody writes until some machine takes over. Again: nothing happens."""
+        from truekeep.tenure import refusal
+
+        standing = self.standing()
+        own = standing.find(self.machine.id)
+        if own is not None and own.released_at and own.generation == standing.generation:
+            return own
+        if own is None or own not in standing.rivals:
+            raise refusal(standing, self.machine, "release what it does not have")
+        with self._lock(_PATIENCE) if standing.is_split else self._writing("release it", wait=_PATIENCE):
+            self._open_for_writing()
+            self._note_act("released-host", f"generation {own.generation}", at=self.stamp())
+            # The very last write, so that whoever sees it has all the others.
+            released = (self.standing().find(self.machine.id) or own)._replace(released_at=self.stamp())
+            self.state.write_tenure(released)
+        return released
+
+    def _note_take(self, tenure: Tenure) -> None:
+        """Note in the ledger that this machine took over, unless that is there: a kill may have come in between."""
+        if tenure.generation == 1:
+            return
+        by = f" from {tenure.taken_from}" if tenure.taken_from else ""
+        note = f"generation {tenure.generation}: {tenure.name} took over{by}"
+        if not self._the_ledger().has_entry("took-host", note):
+            self._note_act("took-host", note, at=tenure.taken_at or self.stamp())
+
+    def _note_act(self, verb: str, note: str, *, at: str) -> None:
+        from truekeep.books import Books
+        from truekeep.ledger import Entry
+        from truekeep.vault import Staging
+
+        vault = self._the_vault()
+        Books(vault, self._the_ledger()).act(Staging(vault), Entry(at=at, verb=verb, actor=person(), note=note))
+
+    def _note_write(self) -> None:
+        """Note in this machine's tenure that it writes, once a day. A disk that refuses that costs only the note."""
+        now = self.stamp()
+        if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
+            self._tenure = self._tenure._replace(wrote_at=now)
+            with suppress(OSError, UnsafePath):
+                self.state.write_tenure(self._tenure)
 
     # Transcripts.
 

@@ -44,6 +44,7 @@ COMMANDS = {
     "index": ("search", "Bring the search index up to date."),
     "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
     "sync": ("sync", "Bring handoffs from other machines."),
+    "host": ("host", "Which machine may write, and changing it."),
     "schedule": ("schedule", "Let the system run it all by a timer."),
     "alf": ("alf", "Carry the whole memory: archives out and in."),
     "adopt": ("adopt", "Take in what a harness remembers on its own."),
@@ -189,6 +190,8 @@ def show_error(error: TruekeepError, *, as_json: bool) -> None:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         click.echo(click.style(line, fg=colour), err=True)
     click.echo(click.style("truekeep: ", fg="red") + printable(error.message), err=True)
+    for line in error.details.get("story", ()):
+        click.echo(f"  {printable(line)}", err=True)
     for finding in findings:
         place = f"line {finding.line}: " if finding.line else ""
         click.echo(f"  {place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}", err=True)

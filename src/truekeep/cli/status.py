@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.closeout import Closeout
     from truekeep.pipeline import Pipeline
+    from truekeep.state import Host
     from truekeep.workspace import Workspace
 
 EXIT_ALARM = 1
@@ -52,12 +54,17 @@ def _memory(opened: Workspace) -> dict[str, Any]:
     host = opened.state.host()
     return {
         "workspace": str(opened.path),
-        "canonical_host": host.name + ("" if host.id == opened.machine.id else " (not this machine)"),
+        "canonical_host": _shown_host(host, opened.machine.id),
         "cards": opened.count_cards(),
         "handoffs_waiting": opened.count_waiting(),
         "drafts_to_review": len(opened.drafts()),
         "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or "never",
     }
+
+
+def _shown_host(host: Host, here: str) -> str:
+    more = "" if host.id == here else " (not this machine)" if host.id else ": `truekeep host show`"
+    return printable(host.name) + more
 
 
 def _show_closeouts(found: list[Closeout], days: int) -> None:
