@@ -21,7 +21,8 @@ from truekeep.cli import run
 from truekeep.connect import apply, bundle, record
 from truekeep.connect.homes import Homes, find_homes
 from truekeep.connect.json5 import parse_json5
-from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS, BrokenBlock, cut_block, put_block, render_rule
+from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS, render_rule
+from truekeep.marked import BrokenBlock, cut_block, put_block
 
 VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCLAW_STATE_DIR", "OPENCLAW_PROFILE", "OPENCLAW_CONFIG_PATH")
 NAMES = ("claude", "codex", "openclaw")

@@ -18,7 +18,7 @@ from truekeep.connect.harness import Call, read_bytes, run_call
 from truekeep.connect.homes import Homes
 from truekeep.connect.plan import HARNESSES, Edit, Now, Plan, Problem
 from truekeep.connect.record import UNKNOWN, Keep, Kept, Record, digest_of
-from truekeep.connect.rule import cut_block
+from truekeep.marked import cut_block
 
 
 @dataclass(slots=True)

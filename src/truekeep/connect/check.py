@@ -16,7 +16,8 @@ from truekeep.connect.codex import TRUST_STEP
 from truekeep.connect.harness import Hooks, Standing, Unreadable, read_bytes
 from truekeep.connect.homes import Homes
 from truekeep.connect.plan import HARNESSES, find_programs
-from truekeep.connect.rule import RULE_MARKS, BrokenBlock, find_block
+from truekeep.connect.rule import RULE_MARKS
+from truekeep.marked import BrokenBlock, find_block
 
 PROBE_SECONDS = 10.0
 

@@ -20,17 +20,8 @@ from truekeep.connect.bundle import MARKET_FILES
 from truekeep.connect.harness import Call, Harness, Unreadable, find_program
 from truekeep.connect.homes import Homes
 from truekeep.connect.record import Kind, Record
-from truekeep.connect.rule import (
-    IGNORE_MARKS,
-    RULE_MARKS,
-    BrokenBlock,
-    Marks,
-    find_block,
-    find_open_fence,
-    put_block,
-    render_ignored,
-    render_rule,
-)
+from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS, find_open_fence, render_ignored, render_rule
+from truekeep.marked import BrokenBlock, Marks, find_block, put_block
 
 HARNESSES: Mapping[str, Harness] = {"claude": claude, "codex": codex, "openclaw": openclaw}
 USER = "user"

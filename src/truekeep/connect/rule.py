@@ -1,29 +1,12 @@
-"""The closeout rule and the ignore lines, and how a block of ours gets into a person's file and out again. Pure.
-
-A block stands between two lines of its own, at the end of the file, one empty line below what was there. Everything
-else keeps its bytes: a byte order mark, CRLF, a missing last newline. Taking a block out is the exact opposite of
-putting it in, also after a person has written above or below it.
-"""
+"""The closeout rule and the ignore lines, as they stand in a person's file between marks of ours. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from truekeep.marked import Marks, find_block
 from truekeep.model import BEGIN_MARK, END_MARK
-
-
-class BrokenBlock(Exception):
-    """The marks in a file are not one pair, so it is unclear what is ours. The message says where."""
-
-
-class Marks(NamedTuple):
-    """The lines that a block of ours stands between."""
-
-    begin: str
-    end: str
-
 
 RULE_MARKS = Marks(f"{BEGIN_MARK} rule -->", f"{END_MARK} rule -->")
 IGNORE_MARKS = Marks("# truekeep:begin", "# truekeep:end")
@@ -62,49 +45,6 @@ def render_ignored(folders: Iterable[str]) -> str:
     return "".join(f"/{folder}/\n" for folder in folders)
 
 
-def put_block(data: bytes, text: str, marks: Marks) -> bytes:
-    """The file with our block at its end, or with the block that it has brought up to date in its place."""
-    newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
-    lines = [marks.begin, *text.splitlines(), marks.end]
-    block = newline.join(line.encode() for line in lines)
-    span = find_block(data, marks)
-    if span is not None:
-        return data[: span[0]] + block + data[span[1] :]
-    if not data.removeprefix(b"\xef\xbb\xbf"):
-        return data + block + newline
-    if data.endswith(b"\n"):
-        return data + newline + block + newline
-    return data + newline + newline + block
-
-
-def cut_block(data: bytes, marks: Marks) -> bytes:
-    """The file without our block and without the empty line that came with it."""
-    span = find_block(data, marks)
-    if span is None:
-        return data
-    start, end = span
-    above, below = data[:start], data[end:]
-    newline = b"\r\n" if data[start:end].count(b"\r\n") else b"\n"  # as it was put in, or as an editor made all of it
-    if not below:
-        return above.removesuffix(newline).removesuffix(
-            newline
-        )  # the file had no last newline: two came with the block
-    return above.removesuffix(newline) + below.removeprefix(newline)
-
-
-def find_block(data: bytes, marks: Marks) -> tuple[int, int] | None:
-    """Where our block begins and ends: from the first mark to the end of the last, without the newline after it."""
-    begins, ends = _lines_with(data, marks.begin), _lines_with(data, marks.end)
-    if not begins and not ends:
-        return None
-    if len(begins) == 1 and len(ends) == 1 and begins[0][0] < ends[0][0]:
-        return begins[0][0], ends[0][1]
-    if len(begins) > 1 or len(ends) > 1:
-        raise BrokenBlock(f"the line {marks.begin if len(begins) > 1 else marks.end!r} stands there more than once")
-    missing = marks.begin if not begins else marks.end
-    raise BrokenBlock(f"the line {missing!r} is missing, or stands in the wrong place")
-
-
 def find_open_fence(data: bytes, marks: Marks) -> int | None:
     """The line of a code fence that is still open where our block begins; None when the block is read as text."""
     span = find_block(data, marks)
@@ -119,18 +59,3 @@ def find_open_fence(data: bytes, marks: Marks) -> int | None:
         elif fence and mark.startswith(fence) and not rest.strip():
             fence = b""
     return opened if fence else None
-
-
-def _lines_with(data: bytes, mark: str) -> list[tuple[int, int]]:
-    """Where a mark stands alone on a line. What quotes it in a sentence is not ours."""
-    wanted = mark.encode()
-    found = []
-    at = data.find(wanted)
-    while at >= 0:
-        after = at + len(wanted)
-        is_first = at == 0 or data[at - 1 : at] == b"\n" or data[:at] == b"\xef\xbb\xbf"
-        is_last = after == len(data) or data[after : after + 1] == b"\n" or data[after : after + 2] == b"\r\n"
-        if is_first and is_last:
-            found.append((at, after))
-        at = data.find(wanted, after)
-    return found

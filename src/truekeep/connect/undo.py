@@ -33,8 +33,9 @@ from truekeep.connect.plan import (
     refuse_linked,
 )
 from truekeep.connect.record import UNKNOWN, Keep, Kept, Record, digest_of
-from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS, BrokenBlock, Marks, cut_block
+from truekeep.connect.rule import IGNORE_MARKS, RULE_MARKS
 from truekeep.inbox import PROCESSED, is_letter_name
+from truekeep.marked import BrokenBlock, Marks, cut_block
 
 Way = Literal["put back", "take out", "remove", "leave"]
 

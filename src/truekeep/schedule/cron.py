@@ -11,8 +11,8 @@ import shlex
 import shutil
 from datetime import datetime
 
-from truekeep.connect.rule import BrokenBlock, Marks, cut_block, find_block, put_block
 from truekeep.errors import BadInput, StorageFailed
+from truekeep.marked import BrokenBlock, Marks, cut_block, find_block, put_block
 from truekeep.schedule.backend import OURS, Installed, ask
 from truekeep.schedule.hours import even_every, next_even, render_every
 from truekeep.schedule.job import Job
