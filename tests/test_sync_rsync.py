@@ -761,6 +761,18 @@ def test_patterns_are_quoted(pattern: str, rendered: str) -> None:
     assert render_pattern(pattern) == rendered
 
 
+@pytest.mark.parametrize("root", ["", "repo", "/a/../../b", "/a/./b", "//a", "/a//b", "/a/"])
+def test_an_answer_with_a_path_that_leads_elsewhere(root: str) -> None:
+    answer = f"truekeep abc\nr {root}\nu \ni {CLAUDE}\nf 1 2 3 ./x.md\nend abc\n"
+    assert parse_survey(answer.encode(), [CLAUDE], mark="abc").files == ()
+
+
+def test_a_route_that_finds_nothing_says_so(setting: Setting) -> None:
+    assert any("has an inbox" in note for note in setting.contact().notes)
+    with pytest.raises(BadSetup):
+        setting.contact(repos=())
+
+
 def test_a_hundred_thousand_files_are_read_in_bounds() -> None:
     lines = [b"truekeep abc", b"m laptop", b"t 100", b"r /repo", b"u ", f"i {CLAUDE}".encode()]
     lines += [b"f 1 2 3 ./%d.md" % number for number in range(100_001)]

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from truekeep import disk
 from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.errors import BadSetup
 from truekeep.hidden import printable
 from truekeep.inbox import PROCESSED, is_letter_name
 from truekeep.repo import parse_remote
@@ -91,6 +92,8 @@ def contact(route: Route, here: Here) -> Contact:
     if not here.is_host:
         raise Unreachable("rsync is pulled by the canonical host", "keep this route there, and none here")
     host = host_of(route)
+    if not route.texts("repos"):
+        raise BadSetup(f"{route.name} names no repositories", hint="repos is a list of patterns, as '~/repos/*'")
     mirror = Mirror.of(here.state, route.name)
     seen = _still_kept(read_memory(mirror.base), mirror)
     receipts = {key: _receipt(key, item) for key, (item, is_done) in seen.items() if is_done}
@@ -182,6 +185,8 @@ def plan_fetch(seen: Mapping[Key, Seen], survey: Survey, *, settle: float) -> Pl
 def _notes(survey: Survey, machine: str, said: str) -> Iterator[str]:
     for folder, what in survey.odd[:10]:
         yield f"{machine}: {_ODD.get(what, 'something is odd about {folder}').format(folder=printable(folder)[:200])}"
+    if not survey.origins:
+        yield f"{machine}: nothing that this route looks for has an inbox"
     if not survey.is_whole:
         yield f"{machine} has more than {MOST_FILES} files in one inbox, or too many in all; the rest comes later"
     if stuck := [path for path, why in survey.unmoved.items() if why == "stuck"]:
@@ -196,13 +201,15 @@ def _fetch(
     route: Route, here: Here, host: str, mirror: Mirror, machine: str, survey: Survey, plan: Plan, notes: list[str]
 ) -> tuple[int, int]:
     """Bring what is new into the mirror. Gives how many came and how many have to wait."""
-    brought = waiting = total = 0
+    brought = waiting = count = total = 0
+    is_cut = False
     places: dict[str, Place] = {}
     until = time.monotonic() + _STEPS * here.seconds
     for some in _portions(plan.new):
-        total += sum(found.size for found in some)
-        if total > MOST_BYTES or time.monotonic() > until:
+        count, total = count + len(some), total + sum(found.size for found in some)
+        if count > MOST_FILES or total > MOST_BYTES or time.monotonic() > until:
             waiting += len(some)
+            is_cut = True
             continue
         with _quarantine(here.state, route.name) as folder:
             ran = _pull(route, here, host, some, folder)
@@ -232,7 +239,7 @@ def _fetch(
                 )
         if not ran.ok:
             _judge(host, machine, ran, notes)
-    if waiting and (total > MOST_BYTES or time.monotonic() > until):
+    if is_cut:
         notes.append(f"{machine} has more than one run brings; the rest comes with the next ones")
     return brought, waiting
 
@@ -415,8 +422,9 @@ class _Shelf:
         """Whether it is dealt with; None when it is not here at all."""
         if self._digest(self._folder / PROCESSED / item.name, item.size) == item.digest:
             return True
-        if self._digest(self._folder / item.name, item.size) == item.digest:
-            return False
+        with suppress(OSError):
+            if (self._folder / item.name).lstat().st_size == item.size:
+                return False  # and if it were another one, its turn comes first
         same = [
             is_done
             for path, is_done in self._by_size().get(item.size, ())

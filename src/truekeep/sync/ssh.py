@@ -56,6 +56,7 @@ _MEANINGS = (
     ("bad configuration option", "ssh does not know an option of this route", "`truekeep sync status --json` shows it"),
     ("no answer within", "{host} took too long", "nothing is lost; the next run goes on"),
     ("connection closed", "{host} closed the connection", "nothing is lost; the next run goes on"),
+    ("closed by remote host", "{host} closed the connection", "nothing is lost; the next run goes on"),
     ("connection reset", "the connection to {host} broke", "nothing is lost; the next run goes on"),
     ("broken pipe", "the connection to {host} broke", "nothing is lost; the next run goes on"),
 )  # fmt: skip

@@ -7,6 +7,7 @@ and is believed no further than that: names and sizes are for whoever fetches, t
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -236,7 +237,7 @@ def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> Survey:
             if found is not None:
                 files.setdefault((root, inbox, found.name), found)
         elif kind == "r":
-            root, inbox = value if value.startswith("/") else "", ""
+            root, inbox = value if _is_path(value) else "", ""
         elif kind == "u" and root:
             origins.setdefault(root, value)
         elif kind == "i":
@@ -253,6 +254,11 @@ def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> Survey:
     is_whole = len(lines) <= MOST_LINES and all(count <= MOST_FILES for count in counts.values())
     between = (times[0], times[-1]) if times else (0, 0)
     return Survey(machine, between, origins, tuple(files.values()), unmoved, tuple(odd), is_whole)
+
+
+def _is_path(path: str) -> bool:
+    """Whether a path is one that `pwd -P` would give."""
+    return path.startswith("/") and not path.startswith("//") and os.path.normpath(path) == path
 
 
 def _found(root: str, inbox: str, value: str) -> Found | None:
