@@ -280,14 +280,19 @@ def _head(old: Snapshot, delta: Snapshot, ours: Document) -> Document:
     given = ours.get("head")
     head = {key: value for key, value in old.manifest.items() if key not in ("layers", "checksum")}
     if isinstance(given, dict):
-        head.update({key: value for key, value in given.items() if key in ("alf_version", "created_at", "agent")})
-        head["raw_sources"] = list(dict.fromkeys((*_texts(head.get("raw_sources")), *_texts(given.get("raw_sources")))))
-    elif "created_at" in delta.manifest:
+        about = given.get("agent")
+        if isinstance(about, dict) and about.get("id") == old.agent_id:
+            head["agent"] = about
+        sources = (*_texts(head.get("raw_sources")), *_texts(given.get("raw_sources")))
+        head |= {"raw_sources": list(dict.fromkeys(sources))} if sources else {}
+    if parse_moment(delta.manifest.get("created_at")) is not None:
         head["created_at"] = delta.manifest["created_at"]
     sync = delta.manifest.get("sync")
     numbers = [sync.get("base_sequence"), sync.get("new_sequence")] if isinstance(sync, dict) else []
     base, new = (number if isinstance(number, int) else 0 for number in (*numbers, 0, 0)[:2])
-    head["sync"] = {"last_sequence": max(_sequence(old), new, base + 1)}
+    before = head.get("sync")
+    kept = {key: value for key, value in before.items() if key != "last_sync_at"} if isinstance(before, dict) else {}
+    head["sync"] = {**kept, "last_sequence": max(_sequence(old), new, base + 1)}
     return head
 
 
