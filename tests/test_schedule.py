@@ -29,6 +29,7 @@ from truekeep.schedule.runs import Run, append_run, judge_runs, parse_run, read_
 from truekeep.sync.contact import Contact, write_contact
 from truekeep.sync.mirror import Mirror
 from truekeep.sync.route import Route, add_route
+from truekeep.tenure import Tenure
 
 ODD = (
     "plain",
@@ -705,6 +706,17 @@ def test_copy_of_a_memory_is_not_written(place: Place, own_home: Path) -> None:
     told = json.loads(run_cli("schedule", "status", "--json", *at, TRUEKEEP_MACHINE_ID="another").stdout)
     assert told["canonical_host"] is False
     assert told["last"]["ending"] == "NO_UPDATES"
+
+
+def test_two_hosts_are_a_failure_and_no_quiet_day(place: Place) -> None:
+    with place.open() as workspace:
+        for name in ("0", "1"):
+            workspace.state.write_tenure(Tenure(id=name * 32, name=f"box-{name}", generation=2, taken_at=AT))
+    done = run_cli("schedule", "run", "--json", "--workspace", str(place.workspace))
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["ending"] == "FAILED"
+    assert told["why"].startswith("ingest: ")
 
 
 def with_route(place: Place, monkeypatch: pytest.MonkeyPatch, contact: Callable[[Route, object], Contact]) -> Path:

@@ -75,6 +75,8 @@ def plan_steps(
     """The steps of this machine, in their order. Transcripts come before the index, which takes them in."""
     steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
     if workspace is None or not side.is_host:
+        if workspace is not None and workspace.standing().is_split:
+            steps.append(("ingest", lambda: _ingest(workspace)))  # it refuses, and tells the story
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
     if not is_quiet:
         steps.append(("ingest", lambda: _ingest(workspace)))
