@@ -440,7 +440,7 @@ def _content(record: Record, edit: Edited, cut: str) -> str:
     first, last = place.get("line_start"), place.get("line_end")
     if not isinstance(first, int) or not isinstance(last, int):
         return cut
-    if _trimmed("\n".join(edit.before[first - 1 : last])) != _trimmed(str(record["content"])):
+    if "\n".join(edit.before[first - 1 : last]) != record["content"]:
         return cut
     start, end = bisect_left(edit.numbers, first), bisect_left(edit.numbers, last + 1)
     return "\n".join(edit.after[start:end])
