@@ -51,6 +51,8 @@ def alf() -> None:
 
     An archive is a ZIP file: every memory as a record, who the agent is, and the files themselves, byte for byte.
     Credentials are named, never carried.
+
+    Example: truekeep alf export -o agent.alf
     """
 
 
