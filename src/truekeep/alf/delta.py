@@ -319,6 +319,9 @@ def _apply_records(
             notes.append(
                 f"{operation} of {key} was passed over: the archive has {'it' if key in known else 'no such record'}"
             )
+    if not (old.is_ours or delta.is_ours):
+        _spool_in_order(old, held, known, spool)
+        return
     by_quarter: dict[Quarter, list[Record]] = {}
     for record in held.values():
         by_quarter.setdefault(quarter_of(record) or Quarter(1970, 1), []).append(record)
@@ -339,6 +342,17 @@ def _apply_records(
     for quarter in sorted(by_quarter):
         for record in sorted(by_quarter[quarter], key=place):
             _spool(spool, record, b"", files)
+
+
+def _spool_in_order(old: Snapshot, held: dict[str, Record], known: set[str], spool: Spool) -> None:
+    """As the format's own tool does it: what was there stays where it stood, what is new stands behind it."""
+    for record, line in old.records():
+        key = str(record["id"])
+        new = held.pop(key, None) if key in known else record
+        if new is not None:
+            spool.add(new, path=scope_of(new), line=line + b"\n" if new == record else None)
+    for record in held.values():
+        spool.add(record, path=scope_of(record))
 
 
 def _spool(spool: Spool, record: Record, line: bytes, files: Mapping[str, Line]) -> None:

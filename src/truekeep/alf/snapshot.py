@@ -15,6 +15,7 @@ from truekeep.errors import BadInput
 
 DELTA, CHANGES = "delta-manifest.json", "memory/delta.jsonl"
 _RAW = f"raw/{RUNTIME}/"
+_PLACEHOLDER = ".keep"  # what some tools put into a folder of the archive that would have nothing in it
 
 Salvage = Callable[[BadArchive], None]
 """Hears of what cannot be read, when the rest is wanted all the same."""
@@ -150,7 +151,7 @@ class Snapshot:
         known = {line.entry for line in found.values()}
         for name, info in self.reader.entries.items():
             path = path_of(name)
-            if path and name not in known and path not in found:
+            if path and path != _PLACEHOLDER and name not in known and path not in found:
                 found[path] = Line(path, name, info.file_size, NO_TIME, 0o644)
         return dict(sorted(found.items()))
 
