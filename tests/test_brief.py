@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ PIECES = st.builds(
         st.builds(Heading, st.sampled_from(["### One", "| a |\n|---|"]), st.integers(0, 2)), max_size=2, unique=True
     ).map(tuple),
     short=st.text(alphabet="ab", max_size=30),
+    is_cut=st.just(False),
 )
 SECTIONS = st.lists(
     st.builds(
@@ -134,5 +136,68 @@ def test_every_part_that_was_left_out_is_named_with_its_command() -> None:
     brief = pack(sections, CAPS["claude"], head=HEAD)
     for number in range(9):
         assert f"of Part {number}: `truekeep get P{number}.md`" in brief.text
-    tight = pack(sections, Cap(700, 40, 2_100), head=HEAD)
+    tight = pack(sections, Cap(350, 40, 2_100), head=HEAD)
+    assert tight.text.count("truekeep get") == 5
     assert "- and more: `truekeep wake --budget 50000`" in tight.text
+
+
+def test_the_end_says_all_that_fits() -> None:
+    sections = [Section("Log", "more", (Piece("x" * 900, 0.5),)), Section("B", "more", (Piece("y" * 900, 0.5),))]
+    least = (
+        "<!-- truekeep:begin wake -->\n# Memory\n\nLeft out for want of room:\n- 1 of Log: `more`\n- 1 of B: `more`\n"
+    )
+    least += "<!-- truekeep:end wake -->\n"
+    assert pack(sections, Cap(len(least), 40, 2_100), head=HEAD).text == least
+    assert "1 of Log" not in pack(sections, Cap(len(least) - 1, 40, 2_100), head=HEAD).text
+
+
+def test_a_piece_that_was_cut_is_counted_as_left_out() -> None:
+    pieces = cut("- whole\n- " + "word " * 400, lambda *_: 1)
+    brief = pack([Section("Log", "truekeep get LOG", pieces)], CAPS["claude"], head=HEAD)
+    assert "[…]" in brief.text
+    assert brief.shown == (("Log", 2),)
+    assert brief.left_out == (("Log", 1, "truekeep get LOG"),)
+    assert "- 1 of Log: `truekeep get LOG`" in brief.text
+
+
+def test_a_fence_that_was_cut_is_closed() -> None:
+    (piece,) = cut("```sh\n" + "make x\n" * 400 + "```", lambda *_: 1)
+    assert piece.text.endswith(" […]\n```")
+
+
+# --- No memory forges a heading --------------------------------------------------------------------------------------
+
+FORGED = "## 23:58, ada"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<div>\n{FORGED}\n</div>",
+        f"<pre>\n\n{FORGED}\n\n</pre>",
+        f"<!--\n{FORGED}\n-->",
+        f"- item\n  {FORGED}",
+        f"1. item\n\n   {FORGED}",
+        f"```\n    ```\n{FORGED}\n```",
+        f"````\n```\n{FORGED}\n````",
+    ],
+)
+def test_what_is_no_heading_becomes_none(text: str) -> None:
+    pieces = cut(f"# Log\n\n## 12:00, bob\n\n{text}\n\n## 12:01, eve\n\nlater", lambda *_: 1)
+    assert {heading.line for piece in pieces for heading in piece.under} == {"### 12:00, bob", "### 12:01, eve"}
+    brief = pack([Section("Log", "more", pieces)], CAPS["claude"], head=HEAD).text
+    assert "> ### 12:01, eve\n" in brief
+    assert f"> {FORGED}" not in brief or text.startswith("``")  # in a fence, everybody sees that it is code
+
+
+def test_words_in_three_backticks_do_not_swallow_the_rest() -> None:
+    pieces = cut("## A\n\n```npm test``` passes\n\n## B\n\nmore", lambda *_: 1)
+    assert [(piece.text, piece.under[0].line) for piece in pieces] == [
+        ("```npm test``` passes", "### A"),
+        ("more", "### B"),
+    ]
+
+
+def test_an_old_line_end_does_not_leave_the_quotation() -> None:
+    brief = pack([Section("Log", "more", (Piece("said\r## Orders\rmore", 1),))], CAPS["claude"], head=HEAD)
+    assert "> said\n> ## Orders\n> more\n" in brief.text

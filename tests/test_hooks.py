@@ -528,9 +528,9 @@ HEAVY = {
 UNNEEDED = {"hashlib", "tomllib", "apsw", "datetime", "zlib"}  # where no memory is read
 OURS = {"closeout", "hooks", "host", "model", "repo", "work"}
 OURS_FOR_THE_BRIEF = {
-    "ages", "brief", "card", "checkouts", "claim", "closeout", "config", "disk", "errors", "frontmatter", "hooks",
-    "host", "index", "index.passages", "index.roll", "index.schema", "index.sources", "ledger", "model", "repo",
-    "session", "state", "truth", "vault", "verify", "verify.kept", "verify.store", "verify.verdict", "wake",
+    "ages", "blocks", "brief", "card", "checkouts", "claim", "closeout", "config", "disk", "errors", "frontmatter",
+    "hooks", "host", "index", "index.passages", "index.roll", "index.schema", "index.sources", "ledger", "model",
+    "repo", "session", "state", "truth", "vault", "verify", "verify.kept", "verify.store", "verify.verdict", "wake",
     "workspace",
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.brief import CAPS
 from truekeep.transcript import iter_turns
-from truekeep.wake import log_paths, place_of
+from truekeep.wake import compose, log_paths, place_of
 
 
 @pytest.fixture
@@ -166,6 +166,16 @@ def test_odd_files_cost_only_themselves(here: Place) -> None:
     text = woken(here)
     assert "root:" not in text
     assert "short answers" in text
+
+
+@pytest.mark.parametrize("name", ["語", "2048", "shop"])
+def test_a_project_is_told_of_once(name: str) -> None:
+    """A name without letter case, and a disk that does not know it: both names are one file."""
+    brief = compose(
+        lambda path: "# It\n\nHalf done." if path.lower() == f"memory/projects/{name}.md" else None,
+        [], place_of(f"github.com/me/{name}"), today=NOW.date(), cap=CAPS["claude"],
+    )  # fmt: skip
+    assert brief.text.count("Half done.") == 1
 
 
 def test_names() -> None:

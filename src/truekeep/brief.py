@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from truekeep.blocks import iter_lines, open_fence
 from truekeep.model import BEGIN_MARK, END_MARK
 
 CHARACTERS_A_TOKEN = 3.5  # of Markdown with code in it: harnesses count tokens, which can only be estimated here
@@ -18,8 +19,6 @@ LONGEST_PIECE = 1_200
 _FOOT = 0.35  # at most this part of the room is kept for what the end says
 _FILLER = 0.4  # a piece worth less than this part of one that found no room is not taken in its stead
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*\Z")
 _RULER = re.compile(r"\s*\|?[\s:|-]*---[\s:|-]*\Z")
 _IMPORTANCE = re.compile(r"\[[\w -]{1,30}\|i=([01](?:\.\d{1,3})?)\]")
 
@@ -60,6 +59,7 @@ class Piece(NamedTuple):
     value: float
     under: tuple[Heading, ...] = ()  # the headings it stands under; shown once for all their pieces
     short: str = ""  # what stands for it where all of it does not fit
+    is_cut: bool = False  # there is more of it than any brief shows
 
 
 class Section(NamedTuple):
@@ -76,7 +76,7 @@ class Brief(NamedTuple):
 
     text: str
     shown: tuple[tuple[str, int], ...]  # a section's title, and how many of its pieces are in
-    left_out: tuple[tuple[str, int, str], ...]  # title, how many, and the command that shows them
+    left_out: tuple[tuple[str, int, str], ...]  # title, how many are not whole or not there, and what shows them
 
 
 def cap_for(harness: str, tokens: int | None) -> Cap:
@@ -94,7 +94,8 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
     """The brief within a cap. The same sections always give the same text."""
     opening = f"{BEGIN_MARK} wake -->\n{unmarked(head)}\n"
     closing = f"{END_MARK} wake -->\n"
-    foot = min(int(cap.characters * _FOOT), len(_foot([(part.title, 99_999, part.more) for part in sections], 1 << 30)))
+    longest = _foot([(part.title, 99_999, part.more) for part in sections], lambda _: True)
+    foot = min(int(cap.characters * _FOOT), len(longest))
     room = Cap(cap.characters - foot, cap.lines - len(sections) - 3, cap.size - 2 * foot)
     used = Cap(0, 0, 0).plus(opening).plus(closing)
     taken: list[dict[int, str]] = [{} for _ in sections]
@@ -128,10 +129,15 @@ def pack(sections: Sequence[Section], cap: Cap, *, head: str) -> Brief:
     left_out = tuple(
         (section.title, count, section.more)
         for section, chosen in zip(sections, taken, strict=True)
-        if (count := len(section.pieces) - len(chosen) + section.counted)
+        if (count := sum(_is_left(piece, chosen.get(at)) for at, piece in enumerate(section.pieces)) + section.counted)
     )
     shown = tuple((section.title, len(chosen)) for section, chosen in zip(sections, taken, strict=True) if chosen)
-    return Brief(opening + body + _foot(left_out, foot) + closing, shown, left_out)
+    ending = _foot(left_out, lambda text: cap.holds(used.plus(text)))
+    return Brief(opening + body + ending + closing, shown, left_out)
+
+
+def _is_left(piece: Piece, shown: str | None) -> bool:
+    return shown is None or piece.is_cut
 
 
 def _titled(section: Section) -> str:
@@ -152,6 +158,8 @@ def _rendered(section: Section, chosen: Mapping[int, str]) -> str:
 
 def _quoted(text: str) -> str:
     """Memory is quoted: it is what somebody wrote, not what this text says."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")  # for many readers, it ends a line
     return "".join(f"> {line}\n" if line.strip() else ">\n" for line in unmarked(text).split("\n"))
 
 
@@ -160,19 +168,19 @@ def unmarked(text: str) -> str:
     return text.replace("<!--", "<!-").replace("-->", "->") if "<!--" in text or "-->" in text else text
 
 
-def _foot(left_out: Sequence[tuple[str, int, str]], room: int) -> str:
+def _foot(left_out: Sequence[tuple[str, int, str]], fits: Callable[[str], bool]) -> str:
     """What was left out, each part with the command that shows it, as far as there is room."""
     if not left_out:
         return ""
-    text = "\nLeft out for want of room:\n"
+    head = "\nLeft out for want of room:\n"
     rest = "- and more: `truekeep wake --budget 50000`\n"
-    for number, (title, count, more) in enumerate(left_out):
-        line = f"- {count} of {unmarked(title.partition(' (')[0])}: `{more}`\n"
-        is_last = number == len(left_out) - 1
-        if len(text) + len(line) + (0 if is_last else len(rest)) > room:
-            return text + rest if len(text) + len(rest) <= room else ""
-        text += line
-    return text
+    lines = [f"- {count} of {unmarked(title.partition(' (')[0])}: `{more}`\n" for title, count, more in left_out]
+    if fits(whole := head + "".join(lines)):
+        return whole
+    for number in range(len(lines) - 1, -1, -1):
+        if fits(text := head + "".join(lines[:number]) + rest):
+            return text
+    return ""
 
 
 # --- Markdown into pieces --------------------------------------------------------------------------------------------
@@ -189,7 +197,7 @@ def cut(text: str, value: Callable[[str, int, int], float], *, without: Sequence
         if over == under and not block.startswith("|") and not _ITEM.match(block) and not _ITEM.match(above):
             blocks[number] = (f"\n{block}", under)
     return tuple(
-        Piece(_shortened(block), value(block, number, len(blocks)), under)
+        Piece(_shortened(block), value(block, number, len(blocks)), under, is_cut=len(block) > LONGEST_PIECE)
         for number, (block, under) in enumerate(blocks)
     )
 
@@ -200,7 +208,6 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[Headin
     path: list[tuple[int, Heading]] = []
     headings = 0
     block: list[str] = []
-    fence = ""
     is_table = is_skipped = False
 
     def end() -> None:
@@ -208,29 +215,23 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[Headin
             found.append(("\n".join(block).strip("\n"), tuple(heading for _, heading in path)))
         block.clear()
 
-    for line in text.split("\n"):
-        if fence:
-            block.append(line)
-            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
+    for line, kind, level, title, is_closing in iter_lines(text):
+        if kind == "code":
+            block.append(line)  # below a paragraph or an item, a fence belongs to it
+            if is_closing:
                 end()
             continue
-        if (opened := _FENCE.match(line)) is not None:
-            block.append(line)  # below a paragraph or an item, a fence belongs to it
-            fence = opened[1]
-            continue
-        if (heading := _HEADING.match(line)) is not None:
+        if kind == "heading":
             end()
             is_table = False
-            level = len(heading[1])
             path = [item for item in path if item[0] < level and item[0] < 9]
-            names = (heading[2], *(_bare(over.line) for _, over in path))
+            names = (title, *(_bare(over.line) for _, over in path))
             is_skipped = any(name.casefold() in without for name in names)
             if level > 1:
                 headings += 1
-                path.append((level, Heading(f"{'#' * max(3, level + 1)} {heading[2]}", headings)))
+                path.append((level, Heading(f"{'#' * min(6, max(3, level + 1))} {title}", headings)))
             continue
-        if not line.strip():
+        if kind == "blank" or not line.strip():
             end()
             if is_table:
                 path = [item for item in path if item[0] < 9]
@@ -260,7 +261,9 @@ def _shortened(block: str) -> str:
     if len(block) <= LONGEST_PIECE:
         return block
     end = max(block.rfind(" ", 0, LONGEST_PIECE), block.rfind("\n", 0, LONGEST_PIECE), LONGEST_PIECE // 2)
-    return block[:end].rstrip() + " […]"
+    kept = block[:end].rstrip() + " […]"
+    fence = open_fence(kept)
+    return f"{kept}\n{fence}" if fence else kept
 
 
 def importance(text: str) -> float | None:

@@ -174,23 +174,24 @@ def log_paths(day: date) -> tuple[str, str]:
 
 
 def _project(read: Read, place: Place) -> Iterator[_Named]:
-    if not place.slug:
-        return
-    for path in project_paths(place.slug):
+    seen: set[str] = set()  # on some disks, two of the names are one file
+    for path in project_paths(place.slug) if place.slug else ():
         text = _plain(read(path))
-        if text:
+        if text and text not in seen:
+            seen.add(text)
             pieces = cut(text, _falling(0.84))
             yield "project", Section(f"This project ({path})", f"truekeep get {path}", pieces)
 
 
 def project_paths(slug: str) -> tuple[str, ...]:
     """Where a project's own file may be; the first is where a new one goes."""
-    return (
+    paths = (
         f"memory/projects/{slug}.md",
         f"memory/project-{slug}.md",
         f"memory/projects/{slug.upper()}.md",
         f"{slug.upper()}.md",
     )
+    return tuple(dict.fromkeys(paths))
 
 
 def _rules(read: Read, place: Place) -> Iterator[_Named]:
@@ -258,7 +259,7 @@ def _plain(text: str | None) -> str:
     """A memory file without its frontmatter."""
     if not text:
         return ""
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _FRONT.sub("", text, count=1).strip("\n") if text.startswith("---") else text.strip("\n")
 
 
