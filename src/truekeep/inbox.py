@@ -147,7 +147,7 @@ class Inboxes:
             if info.st_nlink > 1:
                 raise UnsafePath(name, "is a hard link to a file elsewhere; copy it instead")
             age = time.time() - info.st_mtime
-            if 0 <= age < self._settle:
+            if 0 <= age < self._settle and not inbox.there:  # what was brought here came whole
                 raise BeingWritten
             if self._can_lease:
                 disk.refuse_writers(descriptor)

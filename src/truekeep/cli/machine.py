@@ -70,7 +70,9 @@ def machine(
     made = room.make_inboxes(roots, side.writers)
     contact = _wire(side, repos, **given) if given["via"] != "rsync" else None
     test = room.send_test(roots[0], side.writers)
-    contact = _sync(side, given["name"]) if contact is not None else None
+    if contact is not None:
+        time.sleep(side.settle + 0.2)  # a file that was just written waits
+        contact = _sync(side, given["name"])
     if not as_json:
         for path in made:
             click.echo(f"made {printable(path)}")
