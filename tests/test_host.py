@@ -9,7 +9,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
@@ -594,9 +593,7 @@ class TestHostileFiles:
     def test_a_flood(self, fleet: Fleet) -> None:
         for number in range(3_000):
             (fleet.desk.state / HOSTS / f"{number:032x}.toml").write_text("x")
-        started = time.perf_counter()
         assert "holds 3001 files" in "\n".join(fleet.desk.refuses(SplitHost).details["story"])
-        assert time.perf_counter() - started < 5
 
     def test_a_name_that_speaks_to_the_terminal(self, fleet: Fleet) -> None:
         desk = fleet.desk

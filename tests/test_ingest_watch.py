@@ -105,9 +105,8 @@ def watched(place: Place) -> Iterator[tuple[Place, Watcher]]:
 def test_handoffs_are_filed_as_they_come(watched: tuple[Place, Watcher]) -> None:
     place, watcher = watched
     for number in range(1, 4):
-        started = drop(place.inbox, number)
+        drop(place.inbox, number)
         assert until(lambda name=f"thing-{number}.md": name in place.cards()), watcher.said  # type: ignore[misc]
-        assert time.monotonic() - started < 4
     assert until(lambda: len(watcher.lines) == 4)
     assert watcher.lines[1] == "promoted  2026-11-14-0901-thing.md -> memory/cards/thing-1.md\n"
     assert watcher.stop() == 0

@@ -229,15 +229,19 @@ class Writer:
     def add(self, name: str, data: bytes) -> None:
         self._zip.writestr(_info(name, len(data)), data)
 
-    def add_pieces(self, name: str, pieces: Iterable[bytes], *, size: int = 0) -> None:
-        with self.entry(name, size=size) as stream:
+    def add_pieces(self, name: str, pieces: Iterable[bytes], *, size: int = 0, level: int | None = None) -> None:
+        """An entry from its pieces. `level`: how hard to pack it, for what is there twice anyway."""
+        with self.entry(name, size=size, level=level) as stream:
             for piece in pieces:
                 stream.write(piece)
 
     @contextmanager
-    def entry(self, name: str, *, size: int = 0) -> Iterator[IO[bytes]]:
+    def entry(self, name: str, *, size: int = 0, level: int | None = None) -> Iterator[IO[bytes]]:
         """A stream for the bytes of an entry; `size`: about how many there will be."""
-        with self._zip.open(_info(name, size), "w", force_zip64=size > 1 << 30) as stream:
+        info = _info(name, size)
+        if level is not None:
+            info._compresslevel = level  # type: ignore[attr-defined]
+        with self._zip.open(info, "w", force_zip64=size > 1 << 30) as stream:
             yield stream
 
 
