@@ -51,11 +51,13 @@ def generic_map() -> dict[str, Any]:
 
 def write_map(workspace: Workspace, document: dict[str, Any]) -> Path:
     """Put the map into a workspace, whole; one that is there is replaced."""
-    folder = disk.open_root(str(workspace.path))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(folder, MAP_FILE, pretty(document) + b"\n", by=by)
-        os.replace(disk.temporary_name(MAP_FILE, by), MAP_FILE, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        os.close(folder)
+    with workspace.writing("write its map"):
+        folder = disk.open_root(str(workspace.path))
+        try:
+            disk.write_beside(folder, MAP_FILE, pretty(document) + b"\n")
+            os.replace(disk.temporary_name(MAP_FILE), MAP_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        finally:
+            disk.discard(folder, MAP_FILE)
+            os.close(folder)
     return workspace.path / MAP_FILE

@@ -24,6 +24,7 @@ EXIT_PROBLEMS = 1
 _MOST_SHOWN = 20
 _LEVELS = {"unreadable": "red", "error": "red", "warning": "yellow"}
 _STATES = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red"}
+_SHOWN = {"size": "file_bytes"}  # the size of what is in it; that of the archive is another
 _CHANGES = {"added": "green", "removed": "red", "changed": "yellow"}
 
 _out = click.option("-o", "--output", metavar="FILE", help="Where the archive goes.")
@@ -111,7 +112,7 @@ def _show_made(made: Made, kind: str, said: str, as_json: bool, **more: Any) -> 
             {
                 "path": str(made.path),
                 "size": made.size,
-                **{key: value for key, value in made.written._asdict().items() if key != "manifest"},
+                **{_SHOWN.get(key, key): value for key, value in made.written._asdict().items() if key != "manifest"},
                 "notes": list(made.notes),
                 "omitted": [item._asdict() for item in made.omitted],
                 **more,
@@ -465,7 +466,7 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
     for path in purged.files:
         click.echo(f"  cut out of {printable(path)}")
     for path in purged.dropped:
-        click.echo(click.style("  left out: ", fg="yellow") + printable(f"{path}, which is no text and held it"))
+        click.echo(click.style("  left out: ", fg="yellow") + printable(path))
     click.echo(f"  audit record {purged.audit['purge_id']}; it still stands in the workspace and in older archives")
 
 
@@ -473,9 +474,10 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
 @click.argument("one")
 @click.argument("other")
 @_identity
+@_large
 @click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")
 @json_option
-def diff(one: str, other: str, identities: tuple[str, ...], exit_code: bool, as_json: bool) -> int:
+def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_code: bool, as_json: bool) -> int:
     """Tell what differs between two archives: records, files, documents.
 
     Example: truekeep alf diff old.alf new.alf
@@ -484,7 +486,8 @@ def diff(one: str, other: str, identities: tuple[str, ...], exit_code: bool, as_
     from truekeep.alf.desk import opened
     from truekeep.alf.snapshot import Snapshot
 
-    with opened(Path(one), identities=identities) as left, opened(Path(other), identities=identities) as right:
+    asked: dict[str, Any] = {"identities": identities, "large": large}
+    with opened(Path(one), **asked) as left, opened(Path(other), **asked) as right:
         found = list(compare(Snapshot(left), Snapshot(right)))
     if as_json:
         print_json("alf-diff", {"same": not found, "differences": [item._asdict() for item in found]})
