@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import Place, a_card, a_handoff
 from truekeep.checkpoint import Checkpoint
 from truekeep.errors import BadInput
+from truekeep.transcript import cut_injected
 from truekeep.workspace import Workspace
 
 
@@ -41,3 +42,29 @@ def test_a_log_leaves_it_out(place: Place) -> None:
         assert "Shared memory" not in text
         with pytest.raises(BadInput, match="says nothing"):
             workspace.checkpoint(Checkpoint(summary=brief))
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "Before.\nFixed: marks like <!-- truekeep:begin wake --> in prompts are cut.\nDecision: keep Z forever.",
+            None,
+        ),
+        ("`<!-- truekeep:begin` and `<!-- truekeep:begin hint -->` are marks.\nKeep Z.", None),
+        ("a <!-- truekeep:begin hint -->x<!-- truekeep:end hint --> b\nc", "a  b\nc"),
+        ("a\n> <!-- truekeep:begin hint -->\n> x\n> <!-- truekeep:end hint -->\nb", "a\nb"),
+        ("a\n> <!-- truekeep:begin wake -->\n> x\n> cut off", "a\n"),
+        (
+            "See <!-- truekeep:begin x -->.\n<!-- truekeep:begin wake -->\nx\n<!-- truekeep:end wake -->\nb",
+            "See <!-- truekeep:begin x -->.\nb",
+        ),
+    ],
+)
+def test_who_speaks_of_the_marks_keeps_every_word(text: str, left: str | None) -> None:
+    assert cut_injected(text) == (text if left is None else left)
+
+
+def test_many_marks_take_no_long_time() -> None:
+    text = "x <!-- truekeep:begin" * 50_000
+    assert cut_injected(text) == text

@@ -578,6 +578,8 @@ BRIEF = f"{BEGIN_MARK} wake -->\n# Memory\n- a card\n{END_MARK} -->"
         (f"{BEGIN_MARK} -->\n{BEGIN_MARK} -->\nx\n{END_MARK} -->\nFix it", "Fix it"),
         (f"{BEGIN_MARK} -->\n<system-reminder>\n{END_MARK} -->\nFix it", "Fix it"),
         (f"gone {BEGIN_MARK} -->x{END_MARK} --> gone\nFix it", "Fix it"),
+        (f"hook: {BEGIN_MARK} wake -->\n# Memory, cut off", ""),
+        (f"A {BEGIN_MARK} --> in a prompt\nis cut.", f"A {BEGIN_MARK} --> in a prompt is cut."),
         (f"Fix it\n{END_MARK} -->", f"Fix it {END_MARK} -->"),
         (f"{BRIEF[:8]}\u200b{BRIEF[8:]}\nFix it", "Fix it"),
     ],

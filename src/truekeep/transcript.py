@@ -300,7 +300,7 @@ _SEPARATORS = re.compile("[\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 def _clean(blocks: Iterable[str], unwrap: Callable[[str], str], breaks: bool) -> str:
     """The text of a turn, without what truekeep injected, wrappers and credentials; on one line, or with its breaks."""
     # Truekeep's own text goes first: it may quote a wrapper. NUL parts the blocks, because no visible text has one.
-    text = _cut_marked("\n\0".join(blocks), BEGIN_MARK, END_MARK)
+    text = _cut_own("\n\0".join(blocks), is_wrapped=True)
     text = "\n".join(map(unwrap, text.split("\0"))).strip()
     if not text:
         return ""
@@ -332,8 +332,35 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{4,20}(?:Z|[+-][0-9
 
 
 def cut_injected(text: str) -> str:
-    """The text without what truekeep had put into a session."""
-    return _cut_marked(text, BEGIN_MARK, END_MARK)
+    """The text without what truekeep had put into a session. Who only speaks of the marks keeps every word."""
+    return _cut_own(text, is_wrapped=False)
+
+
+def _cut_own(text: str, *, is_wrapped: bool) -> str:
+    """The text without what stands between truekeep's marks.
+
+    A mark without an end counts where a line begins with it, quoted or not: then it is a text of ours that was cut off.
+    `is_wrapped`: harnesses put words of their own before and behind our text, so its first and last line go whole, and
+    a mark that ends its line counts, too.
+    """
+    if BEGIN_MARK not in text:
+        return text
+    before, *blocks = text.split(BEGIN_MARK)
+    pieces = [before]
+    for block in blocks:
+        above, newline, line = pieces[-1].rpartition("\n")
+        is_first = not line.strip("> \t\0")
+        _, closed, after = block.rpartition(END_MARK)  # what is injected may quote it: the last one counts
+        if not closed and not is_first and not (is_wrapped and block.partition("\n")[0].endswith("-->")):
+            pieces.append(BEGIN_MARK + block)
+            continue
+        rest, ending, below = after.partition("\n") if closed else ("", "", "")
+        rest = "" if is_wrapped else rest.partition("-->")[2]
+        if is_first or is_wrapped:
+            pieces[-1] = above + newline
+            ending = ending if rest.strip() else ""
+        pieces.append(rest + ending + below)
+    return "".join(pieces)
 
 
 def _cut_marked(text: str, begin: str, end: str) -> str:
