@@ -29,6 +29,8 @@ from tests.alf_places import (
     verdict_of,
     workspaces,
 )
+from tests.helpers import Place
+from tests.sessions import LONG, dialogue, grow, place_of, sync, write_session
 from truekeep.alf.container import BadArchive
 from truekeep.alf.delta import Changed
 from truekeep.alf.desk import Asked, Made, apply_archive
@@ -478,3 +480,31 @@ def test_unsafe_names_in_a_delta(tmp_path: Path) -> None:
     delta.entries |= {"raw/openclaw/ok.md": b"x", "truekeep/files.jsonl": rows}
     apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
     assert "raw/openclaw/ok.md" in entries_of(tmp_path / "new.alf")
+
+
+# --- Sessions -------------------------------------------------------------------------------------------------------
+
+
+def test_sessions_come_along_when_asked_for(tmp_path: Path, own_home: Path) -> None:
+    root = a_workspace(tmp_path / "ws", {"MEMORY.md": b"## A\nb\n"})
+    place = Place(tmp_path, root, tmp_path)
+    said = write_session(place_of(own_home, "claude"), dialogue("claude", "Why is it red?", LONG))
+    sync(place)
+    export(root, tmp_path / "without.alf")
+    assert {record["namespace"] for record in records_in(tmp_path / "without.alf")} == {"curated"}
+    export(root, tmp_path / "old.alf", transcripts=True)
+    assert_sound(tmp_path / "old.alf")
+    [session] = [record for record in records_in(tmp_path / "old.alf") if record["namespace"] == "session"]
+    assert "Why is it red?" in session["content"]
+    grow(said, *dialogue("claude", "And now?", "Green."))
+    write_session(place_of(own_home, "codex"), dialogue("codex", "Another one?", LONG))
+    sync(place)
+    edit(root, {"MEMORY.md": b"## A\nc\n"})
+    made = make_delta(root, tmp_path / "d", tmp_path / "old.alf", transcripts=True)
+    assert (changed_in(made).created, changed_in(made).updated) == (1, 2)
+    export(root, tmp_path / "new.alf", base=tmp_path / "old.alf", transcripts=True)
+    apply(tmp_path / "old.alf", tmp_path / "d", target=tmp_path / "applied.alf")
+    assert_same(tmp_path / "applied.alf", tmp_path / "new.alf")
+    done = import_(tmp_path / "new.alf", tmp_path / "back")
+    assert not done.plan.is_rebuilt
+    assert set(look(tmp_path / "back")) == {"MEMORY.md"}

@@ -225,6 +225,14 @@ def test_other_programs_stay_out(tmp_path: Path) -> None:
     }
 
 
+def test_memory_in_a_repository_of_its_own_is_memory(tmp_path: Path) -> None:
+    files = {"memory/.git/config": b"x", "memory/a.md": b"## A\nb\n", "skills/s/.git/HEAD": b"x", "skills/s/S.md": b"s"}
+    made = export(a_workspace(tmp_path / "ws", files), tmp_path / "a.alf")
+    assert made.omitted == ()
+    found = [name for name in entries_of(tmp_path / "a.alf") if name.startswith("raw/")]
+    assert found == ["raw/openclaw/memory/a.md", "raw/openclaw/skills/s/S.md"]
+
+
 ODD_NAMES = {
     "memory/back\\slash.md": "the name holds a backslash",
     "memory/new\nline.md": "the name holds a control character",

@@ -327,8 +327,6 @@ BELONGINGS = (
     "memory/.Git/hooks/x",
     ".openclaw/openclaw.json",
     "node_modules/x/index.js",
-    ".alf-agent-id",
-    ".alf-sync-log.md",
     ".MEMORY.md.truekeep-tmp",
 )
 
@@ -360,6 +358,13 @@ def test_what_belongs_to_other_programs_is_not_written(tmp_path: Path, name: str
     assert b"bad" not in (root / ".alf-agent-id").read_bytes()
 
 
+def test_files_of_the_formats_own_tool_are_passed_over(tmp_path: Path) -> None:
+    path = an_archive(tmp_path, {"MEMORY.md": b"good\n", ".alf-agent-id": b"bad\n", ".alf-sync-log.md": b"log\n"})
+    import_(path, tmp_path / "back")
+    assert set(look(tmp_path / "back")) == {"MEMORY.md"}
+    assert (tmp_path / "back" / ".alf-agent-id").read_text() == f"{BUILT}\n"
+
+
 @pytest.mark.parametrize("name", [*ESCAPES, *BELONGINGS])
 def test_the_list_of_files_is_not_believed(tmp_path: Path, outside: Path, name: str) -> None:
     rows = file_lines(a_file_row(name, "raw/openclaw/MEMORY.md", b"good\n"), a_file_row(name, name, b"good\n"))
@@ -375,7 +380,7 @@ def test_a_record_cannot_name_its_file(tmp_path: Path, outside: Path, name: str)
     (tmp_path / "a.alf").write_bytes(Archive(record).packed())
     done = import_(tmp_path / "a.alf", tmp_path / "back")
     assert done.plan.is_rebuilt
-    odd = {"...md", "memory/...md", ".alf-agent-id.md", ".MEMORY.md.truekeep-tmp.md"}  # strange, and nobody else's
+    odd = {"...md", "memory/...md", ".MEMORY.md.truekeep-tmp.md"}  # strange, and nobody else's
     assert set(look(tmp_path / "back")) <= {"memory/x.md", *odd}
 
 

@@ -1,7 +1,8 @@
 """Deltas: what changed since an archive, and an archive with such changes applied.
 
 Only files that changed are read again, and of the old archive only the partitions that they had records in. Applied to
-the old archive, a delta gives the very archive that exporting the new state, with the old one as its base, gives.
+the old archive, a delta gives the very archive that exporting the new state, with the old one as its base, gives; only
+what was found out since about files that did not change (a verdict, a vector) waits for the next export.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ class Tree:
         if why := refusal(path):
             self.omitted.append(Omitted(path, why))
         elif stat.S_ISDIR(info.st_mode):
-            if os.path.lexists(os.path.join(self.root, path, ".git")):
+            is_memory = tier_of(f"{path}/", 0, plain=self._plain) == RAW  # also where it is kept in a repository
+            if not is_memory and os.path.lexists(os.path.join(self.root, path, ".git")):
                 self.omitted.append(Omitted(path, "a repository of its own"))
             else:
                 waiting.append(path)

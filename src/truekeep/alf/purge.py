@@ -92,7 +92,7 @@ def purged(
         for name in kept_of(snapshot, layers)
         if name != PURGES
     ]
-    trail = b"".join(snapshot.reader.pieces(PURGES)) if PURGES in snapshot.reader.entries else b""
+    trail = snapshot.reader.read(PURGES) if PURGES in snapshot.reader.entries else b""
     others.append(_held(PURGES, trail + dump_record(audit)))
 
     def pieces(line: Line) -> Iterable[bytes]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from truekeep.alf.container import BadArchive
 from truekeep.alf.edition import Document, Line
-from truekeep.alf.files import NO_TIME, RAW, refusal
+from truekeep.alf.files import CONTROL, NO_TIME, RAW, refusal
 from truekeep.alf.moment import parse_moment
 from truekeep.alf.records import Record
 from truekeep.alf.snapshot import Salvage, Snapshot
@@ -58,7 +58,7 @@ def plan_import(snapshot: Snapshot, root: str, *, salvage: Salvage | None = None
         raise BadArchive("this is a delta", hint="`truekeep alf apply` makes a full archive of it and its base")
     notes: list[str] = []
     lines = snapshot.files()
-    inside = [line for line in lines.values() if line.entry is not None]
+    inside = [line for path, line in lines.items() if line.entry is not None and path not in CONTROL]
     is_rebuilt = not snapshot.is_ours and not any(line.tier == RAW for line in inside)
     wanted: dict[str, tuple[Line, Callable[[], Iterable[bytes]]]] = {}
     if is_rebuilt:
