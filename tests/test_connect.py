@@ -120,6 +120,14 @@ class TestBlocks:
         edited = above.encode() + b"\n" + first + b"\n" + below.encode()
         assert cut_block(edited, RULE_MARKS) == above.encode() + b"\nmine\n\n" + below.encode()
 
+    @given(TEXTS.filter(lambda text: not text.endswith("\n")))
+    def test_what_is_appended_begins_a_line_of_its_own(self, text: str) -> None:
+        data = text.encode()
+        appended = put_block(data, "rule\n", IGNORE_MARKS) + b"dist\n"
+        above, _, last = cut_block(appended, IGNORE_MARKS).removesuffix(b"\n").rpartition(b"\n")
+        assert last.removeprefix(b"\xef\xbb\xbf") == b"dist"
+        assert not data or above.removesuffix(b"\r") == data.removesuffix(b"\r") or data == b"\xef\xbb\xbf"
+
     def test_crlf_is_kept(self) -> None:
         assert b"\n" not in put_block(b"a\r\nb\r\n", "x\ny\n", RULE_MARKS).replace(b"\r\n", b"")
 
@@ -293,6 +301,36 @@ class TestRepositoryFiles:
         (repo / ".gitignore").write_text(".claude/memory-handoffs/\n/.codex/memory-handoffs\n")
         connect(repo)
         assert (repo / ".gitignore").read_text() == ".claude/memory-handoffs/\n/.codex/memory-handoffs\n"
+
+    def test_what_is_added_to_an_ignore_file_without_a_last_newline_works(self, repo: Path) -> None:
+        (repo / ".gitignore").write_text("build")
+        connect(repo)
+        with (repo / ".gitignore").open("a") as file:
+            file.write("dist\n")
+        ask = ["git", "-C", str(repo), "check-ignore", "dist", "build"]
+        assert subprocess.run(ask, capture_output=True, check=False).stdout == b"dist\nbuild\n"
+        assert disconnect(repo) == 0
+        assert (repo / ".gitignore").read_text() == "build\ndist\n"
+
+    def test_a_place_that_cannot_be_left_is_no_trouble_to_another(
+        self, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = git_repo(tmp_path / "other")
+        connect(repo)
+        connect(other)
+        whole = (repo / ".gitignore").read_text()
+        (repo / ".gitignore").write_text(whole.replace(IGNORE_MARKS.end, f"{IGNORE_MARKS.end}dist"))
+        assert disconnect(repo) == 1
+        assert disconnect(other) == 0
+        assert disconnect(tmp_path) == 0
+        assert disconnect(repo) == 1
+        capsys.readouterr()
+        assert run(["disconnect", "--all", "--yes"]) == 1
+        assert f"{repo}/.gitignore" in capsys.readouterr().err
+        (repo / ".gitignore").write_text(whole)
+        assert disconnect(repo) == 0
+        assert not (repo / ".gitignore").exists()
+        assert disconnect(repo) == 0
 
     def test_git_agrees_that_handoffs_are_ignored(self, repo: Path) -> None:
         connect(repo)

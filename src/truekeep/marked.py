@@ -1,8 +1,8 @@
 """A block of ours in a person's file, such as an instruction file or a crontab: how it gets in and out again. Pure.
 
-A block stands between two lines of its own, at the end of the file, one empty line below what was there. Everything
-else keeps its bytes: a byte order mark, CRLF, a missing last newline. Taking a block out is the exact opposite of
-putting it in, also after a person has written above or below it.
+A block stands between two lines of its own, at the end of the file, one empty line below what was there; without that
+line, if there was no last newline. Everything else keeps its bytes: a byte order mark, CRLF, that missing newline.
+Taking a block out is the exact opposite of putting it in, also after a person has written above or below it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ def put_block(data: bytes, text: str, marks: Marks) -> bytes:
     block = newline.join(line.encode() for line in lines)
     span = find_block(data, marks)
     if span is not None:
-        return data[: span[0]] + block + data[span[1] :]
+        return data[: span[0]] + block + (data[span[1] :] or newline)
     if not data.removeprefix(b"\xef\xbb\xbf"):
         return data + block + newline
-    if data.endswith(b"\n"):
-        return data + newline + block + newline
-    return data + newline + newline + block
+    return data + newline + block + newline  # whatever is written below it begins a line of its own
 
 
 def cut_block(data: bytes, marks: Marks) -> bytes:
@@ -44,11 +42,10 @@ def cut_block(data: bytes, marks: Marks) -> bytes:
     start, end = span
     above, below = data[:start], data[end:]
     newline = b"\r\n" if data[start:end].count(b"\r\n") else b"\n"  # as it was put in, or as an editor made all of it
-    if not below:
-        return above.removesuffix(newline).removesuffix(
-            newline
-        )  # the file had no last newline: two came with the block
-    return above.removesuffix(newline) + below.removeprefix(newline)
+    if not below.removeprefix(newline):
+        return above.removesuffix(newline)  # the empty line, or the newline that the file did not have
+    is_gap = above.removesuffix(newline)[-1:] in (b"", b"\n")
+    return (above.removesuffix(newline) if is_gap else above) + below.removeprefix(newline)
 
 
 def find_block(data: bytes, marks: Marks) -> tuple[int, int] | None:

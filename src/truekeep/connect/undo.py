@@ -83,7 +83,8 @@ def plan_disconnect(
     place = str(root) if root else USER
     leaving = {f"{name}@{place}" for name in chosen}
     if everything:
-        leaving |= {owner for owner in record.owners if owner.partition("@")[0] in chosen}
+        known = record.owners.union(*(kept.owners for kept in record.files.values()))
+        leaving |= {owner for owner in known if owner.partition("@")[0] in chosen}
     free = tuple(name for name in chosen if not record.owners_left(name, leaving))
     problems: list[Problem] = []
     notes: list[str] = []
@@ -332,12 +333,14 @@ def _remove_file(now: Now) -> None:
 
 
 def _release(record: Record, owners: frozenset[str], *, stuck: set[str]) -> None:
-    """Take the owners out; what could not be brought back keeps its entry, so that the next run tries again."""
+    """Take the owners out; what could not be brought back keeps its entry, so that the next run there tries again."""
     record.owners -= owners
-    for path in [path for path, kept in record.files.items() if kept.owners <= owners]:
-        if path not in stuck and record.files[path].kind != "config":
+    for path, kept in list(record.files.items()):
+        if kept.kind == "config" or not kept.owners <= owners:
+            kept.owners -= owners
+        elif path not in stuck:
             del record.files[path]
-    for users in (*(kept.owners for kept in record.files.values()), *record.folders.values()):
+    for users in record.folders.values():
         users -= owners
 
 
