@@ -315,17 +315,43 @@ def test_what_stands_around_it_goes_and_the_rest_stays(given: str, summary: str)
     assert parse_checkpoint(given).summary == summary
 
 
-def test_options_and_standard_input_are_one_checkpoint(place: Place) -> None:
+def test_options_and_standard_input_are_one_checkpoint_where_it_is_asked_for(place: Place) -> None:
     w = ("-w", str(place.workspace))
     said = json.dumps({"decisions": ["X"], "summary": "piped"})
-    done = run_cli("checkpoint", "--summary", "y", *w, cwd=place.repo, stdin=said)
+    done = run_cli("checkpoint", "-", "--summary", "y", *w, cwd=place.repo, stdin=said)
     assert done.returncode == 0, done.stderr
     assert "piped\n\ny\n" in the_log(place)
     assert " X (" in next((place.workspace / "memory/decisions").iterdir()).read_text()
-    assert run_cli("checkpoint", "--summary", "y", *w, cwd=place.repo, stdin='{"sumary": "x"}').returncode == 3
+    assert run_cli("checkpoint", "--summary", "y", "-", *w, cwd=place.repo, stdin='{"sumary": "x"}').returncode == 3
+    assert run_cli("checkpoint", "-", *w, cwd=place.repo, stdin='{"summary": "alone"}').returncode == 0
+    assert "\nalone\n" in the_log(place)
+    assert run_cli("checkpoint", "notes.json", *w, cwd=place.repo).returncode == 2
     twice = ("--subagent", "x", "one", "--subagent", "x", "two")
     assert run_cli("checkpoint", *twice, *w, cwd=place.repo).returncode == 0
     assert "one\n\ntwo\n" in read(place, "memory/checkpoints/subagent-x.md")
+
+
+def test_what_is_on_standard_input_is_not_taken_unasked(place: Place) -> None:
+    """In a loop over lines, it is the loop's."""
+    loop = f'while read x; do {sys.executable} -m truekeep checkpoint --summary "$x" -w {place.workspace}; done'
+    done = subprocess.run(
+        ["/bin/sh", "-c", loop], input="one\ntwo\n", cwd=place.repo, capture_output=True, text=True, check=True
+    )
+    assert the_log(place).count("\n## ") == 2
+    assert "\none\n" in the_log(place)
+    assert "\ntwo\n" in the_log(place)
+    assert done.stderr == "note: standard input was not read; `-` reads it too\n"
+
+
+@pytest.mark.parametrize("text", ['{"summary": "piped"}', ""])
+def test_input_that_is_not_read_is_said(place: Place, text: str) -> None:
+    (place.base / "notes.json").write_text(text)
+    command = [sys.executable, "-m", "truekeep", "checkpoint", "--summary", "y", "-w", str(place.workspace)]
+    with (place.base / "notes.json").open() as given:
+        done = subprocess.run(command, cwd=place.repo, stdin=given, capture_output=True, text=True, check=True)
+    assert ("standard input was not read" in done.stderr) == bool(text)
+    assert "\ny\n" in the_log(place)
+    assert "piped" not in the_log(place)
 
 
 def test_an_open_pipe_is_not_waited_for(place: Place) -> None:
@@ -411,7 +437,8 @@ def test_a_project_is_called_by_its_name(place: Place, name: str, file: str) -> 
     assert leave(place, {"project": {"name": name, "status": "x"}}) == (path,)
     assert leave(place, {"project": {"name": file, "status": "y"}}) == (path,)
     assert is_journal_path(path)
-    assert read(place, path).startswith(f"# {' '.join(name.split())}\n\n## Status\n\ny\n")
+    assert read(place, path).startswith(f"# {' '.join(name.split())}\n\n## Status\n\n(")
+    assert read(place, path).endswith(")\n\ny\n")
 
 
 def test_the_file_of_a_project_is_found_in_any_letter_case(place: Place) -> None:

@@ -21,9 +21,6 @@ _repo = click.option("--repo", metavar="DIR", help="The repository that this is 
 _writer = click.option("--writer", metavar="NAME", default="", help="Who writes this: claude, codex, a person's name.")
 
 
-_GRACE, _PATIENCE = 0.2, 5.0  # seconds: until something beside options is there; until what has begun goes on
-
-
 class TextCommand(click.Command):
     """A command whose words are a text: an item of a list, which begins with a dash and a space, is no option."""
 
@@ -84,6 +81,7 @@ def wake(
 
 
 @click.command()
+@click.argument("source", type=click.Choice(["-"]), metavar="[-]", required=False)
 @click.option("--last-action", metavar="TEXT", default="", help="What was done last.")
 @click.option("--system-state", metavar="TEXT", default="", help="How things stand.")
 @click.option("--scope-rules", metavar="TEXT", default="", help="What is in scope; holds until it is said anew.")
@@ -103,13 +101,21 @@ def wake(
 @workspace_option
 @click.pass_context
 def checkpoint(
-    ctx: click.Context, /, repo: str | None, writer: str, as_json: bool, workspace: str | None, **given: Any
+    ctx: click.Context,
+    /,
+    source: str | None,
+    repo: str | None,
+    writer: str,
+    as_json: bool,
+    workspace: str | None,
+    **given: Any,
 ) -> None:
     """Leave what a session did, each part in its place.
 
-    Takes options, and JSON or Markdown on standard input: last_action, system_state, scope_rules, dev_model and
-    next_actions make HANDOVER.md; summary goes to the day's log; now, next and blockers to HEARTBEAT.md; decisions,
-    changes, project and subagents to their files. On a machine that is not canonical they become handoffs.
+    Takes options, or JSON or Markdown on standard input; with `-`, both as one. The parts: last_action, system_state,
+    scope_rules, dev_model and next_actions make HANDOVER.md; summary goes to the day's log; now, next and blockers to
+    HEARTBEAT.md; decisions, changes, project and subagents to their files. On a machine that is not canonical they
+    become handoffs.
 
     Example: truekeep checkpoint --last-action 'Split the parser' --next-action 'Measure it' --summary 'Two halves now.'
     """
@@ -125,12 +131,13 @@ def checkpoint(
         results[label] = f"{results[label]}\n\n{result}" if label in results else result
     if results:
         values["subagents"] = results
-    if values:
+    if values and source is None:
         asked = from_values(values)
-        if (more := _stdin_beside_options()).strip():
-            asked = merged(parse_checkpoint(more), asked)
+        if _has_input():
+            click.echo(click.style("note: ", fg="yellow") + "standard input was not read; `-` reads it too", err=True)
     else:
-        asked = parse_checkpoint(_stdin())
+        read = parse_checkpoint(_stdin())
+        asked = merged(read, from_values(values)) if values else read
     _show(_leave(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
 
 
@@ -160,31 +167,20 @@ def _stdin() -> str:
     return sys.stdin.buffer.read(4_000_000).decode("utf-8", "replace")
 
 
-def _stdin_beside_options() -> str:
-    """What is on standard input by now. Harnesses leave pipes open for ever: a silent one is not waited for."""
-    import select
+def _has_input() -> bool:
+    """Whether something waits on standard input right now. Nothing of it is taken: it may be another's."""
+    import fcntl
     import stat
-
-    from truekeep.errors import BadInput
+    import termios
 
     try:
         descriptor = sys.stdin.fileno()
         mode = os.fstat(descriptor).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISREG(mode)):
+            return False
+        return any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))  # how many bytes can be read
     except (AttributeError, OSError, ValueError):
-        return ""  # there is none
-    if stat.S_ISREG(mode):
-        return _stdin()
-    if not stat.S_ISFIFO(mode) and not stat.S_ISSOCK(mode):
-        return ""
-    data = b""
-    while select.select([descriptor], [], [], _PATIENCE if data else _GRACE)[0]:
-        more = os.read(descriptor, 65_536)
-        if not more:
-            return data.decode("utf-8", "replace")
-        data += more
-    if data:
-        raise BadInput("standard input does not end; nothing was written", hint="close it, or add `< /dev/null`")
-    return ""
+        return False  # there is none
 
 
 def _show(left: Left, as_json: bool, kind: str) -> None:
