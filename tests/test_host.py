@@ -20,7 +20,7 @@ import pytest
 from tests.helpers import NOW, Place, a_handoff, run_cli, tree
 from truekeep import cli, disk, tenure
 from truekeep.checkpoint import Checkpoint
-from truekeep.errors import BadInput, BadSetup, EditedSince, NotCanonical, SplitHost
+from truekeep.errors import BadInput, BadSetup, EditedSince, NotCanonical, SplitHost, StorageFailed
 from truekeep.host import FIRST, HOSTS, has_routes, own_state, this_machine
 from truekeep.ledger import Ledger
 from truekeep.sync.route import FILE as ROUTES
@@ -354,7 +354,7 @@ class TestSplit:
         for box in split(fleet):
             error = box.refuses(SplitHost)
             told = "\n".join(error.details["story"])
-            assert "laptop and tablet both" in error.message
+            assert "laptop and tablet each" in error.message
             assert "truekeep host take" in error.hint
             for words in (
                 "generation 2, took over 2026-11-15 12:00 UTC from desk, last wrote on 2026-11-16",
@@ -405,7 +405,7 @@ class TestSplit:
             with box.here(), box.place.open() as workspace:
                 left = workspace.checkpoint(Checkpoint(summary="Done."), root=box.place.repo)
                 assert (left.paths, len(left.handoffs)) == ((), 1)
-                with pytest.raises(SplitHost, match="both hold"):
+                with pytest.raises(SplitHost, match="each hold"):
                     workspace.checkpoint(Checkpoint(summary="Done."))
 
     def test_two_machines_that_both_began_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -637,12 +637,19 @@ class TestWrites:
         assert desk.own.read_bytes() == before
 
     def test_a_disk_that_refuses_the_note(self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Then nothing is written at all, and the handoff waits."""
+
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("truekeep.tenure.write_tenure", full)
-        fleet.desk.file("one")
-        assert fleet.desk.tenure().wrote_at == ""
+        desk = fleet.desk
+        with monkeypatch.context() as patched:
+            patched.setattr("truekeep.tenure.write_tenure", full)
+            with pytest.raises(StorageFailed):
+                desk.file("one")
+        assert (desk.tenure().wrote_at, desk.place.cards()) == ("", [])
+        desk.ingest()
+        assert desk.place.cards() == ["one.md"]
 
     def test_who_went_on_writing_is_told_with_the_day(self, fleet: Fleet) -> None:
         desk, laptop = fleet.desk, fleet.join("laptop")
@@ -724,6 +731,11 @@ class TestRefusals:
             patched.setenv("TRUEKEEP_MACHINE_ID", "another")
             with pytest.raises(NotCanonical, match="another machine that is called desk too"):
                 fleet.desk.place.ingest()
+
+    def test_namesakes_are_told_apart(self, fleet: Fleet) -> None:
+        desk = fleet.desk
+        write_tenure(str(desk.state), Tenure(id="5" * 32, name="desk", generation=1))
+        assert {"desk (55555555)", f"desk ({desk.id[:8]})"} == set(desk.standing().holders().split(" and "))
 
     def test_clones_need_an_id_of_their_own(self, fleet: Fleet) -> None:
         """Two machines with one id are one machine; the variable tells them apart."""

@@ -87,9 +87,15 @@ class Standing(NamedTuple):
         return next((item for item in self.tenures if item.id == machine_id), None)
 
     def holders(self) -> str:
-        """The names of those who have it, or had it last."""
+        """The names of those who have it, or had it last. Namesakes are told apart by their ids."""
+        names = [item.name for item in self.tenures]
         latest = [item for item in self.tenures if item.generation == self.generation]
-        return " and ".join(sorted(item.name for item in self.rivals or latest))
+        return " and ".join(
+            sorted(
+                item.name if names.count(item.name) == 1 else f"{item.name} ({item.id[:8]})"
+                for item in self.rivals or latest
+            )
+        )
 
     def overlaps(self) -> tuple[Overlap, ...]:
         """Who wrote after the next one had taken over, as far as the clocks of both can be believed."""
@@ -321,7 +327,7 @@ def refusal(standing: Standing, machine: Machine, what: str) -> NotCanonical:
         )
     if standing.is_split:
         return SplitHost(
-            f"{here}: {standing.holders()} both hold themselves for the canonical host, and neither may write",
+            f"{here}: {standing.holders()} each hold themselves for the canonical host, and none may write",
             hint="see what each of them filed (`truekeep history` there), then run `truekeep host take` on the one that"
             f" stays; until then, {instead}",
             host="",

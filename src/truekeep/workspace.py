@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -1143,12 +1143,12 @@ class Workspace:
         Books(vault, self._the_ledger()).act(Staging(vault), Entry(at=at, verb=verb, actor=person(), note=note))
 
     def _note_write(self) -> None:
-        """Note in this machine's tenure that it writes, once a day. A disk that refuses that costs only the note."""
+        """Note in this machine's tenure that it writes, once a day and first: a host that went on is found by it."""
         now = self.stamp()
         if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
-            self._tenure = self._tenure._replace(wrote_at=now)
-            with suppress(OSError, UnsafePath):
-                self.state.write_tenure(self._tenure)
+            noted = self._tenure._replace(wrote_at=now)
+            self.state.write_tenure(noted)
+            self._tenure = noted
 
     # Transcripts.
 
