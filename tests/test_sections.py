@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +15,24 @@ LINES = st.sampled_from(
         "<pre>", "</pre>", "<script>", "  <style x>", "<!-- todo", "-->", "<!-- done -->", "<?php", "<!DOCTYPE",
         "<![CDATA[", "]]>", "<div>", "</div>", "<b>x</b>", "```", "````", "```sh", "```x``` inline", "~~~", "  ```",
         "- ```", "- item", "  more", "    code", "# One", "## Two", "##", "### Three", "text", "", "> ```", "> <pre>",
-        "1. <!-- x", "Title", "===", "\t# tab", "\\<pre>", "a\r\nb", "a\rb",
+        "1. <!-- x", "Title", "===", "\t# tab", "\\<pre>", "a\r\nb", "a\rb", "---", "-", "  ---", "  ## In", "    ```",
+        "    ## deep", "10. ten", "=", " ~~~~", "> T", "> ---", "* * *", "- ## x", "\t```",
     ]
 )  # fmt: skip
 TEXTS = st.lists(LINES, max_size=12).map("\n".join)
+
+
+def seen_by_line(text: str, below: int) -> list[str]:
+    """What looks like a heading to who reads line by line and knows that fences end, however far they are indented."""
+    found, fence = [], ""
+    for line in text.split("\n"):
+        if fence:
+            fence = "" if len(line.strip()) >= len(fence) and not line.strip().strip(fence[0]) else fence
+        elif marks := re.match(r" {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})", line):
+            fence = marks[1]
+        elif re.match(rf" {{0,3}}#{{1,{below}}}(?:\s|\Z)", line):
+            found.append(line)
+    return found
 
 
 @settings(max_examples=600, deadline=None)
@@ -28,6 +44,7 @@ def test_no_text_hides_the_heading_behind_it(texts: list[str], below: int) -> No
     replaced = with_sections(file, [("b", "new")], path="X.md", title="T")
     assert sections_of(replaced) == {"a": fit[0], "b": "new", "c": fit[2]}
     assert [within(text, below) for text in fit] == fit
+    assert [seen_by_line(text, below) for text in fit] == [[], [], []]
     for text, written in zip(texts, fit, strict=True):
         words = "".join(text.split()).replace("#", "")
         assert words in "".join(written.split()).replace("#", "").replace("\\<", "<") or "\\<" in text
@@ -39,14 +56,30 @@ def test_no_text_hides_the_heading_behind_it(texts: list[str], below: int) -> No
         ("<pre>", "\\<pre>"),
         ("a\n  <!-- todo\nb", "a\n  \\<!-- todo\nb"),
         ("<!-- importance: 0.9 -->\nx", "<!-- importance: 0.9 -->\nx"),
-        ("<pre>\n# x\n</pre>", "<pre>\n# x\n</pre>"),
+        ("<pre>\n# x\n</pre>", "<pre>\n### x\n</pre>"),
         ("<details>\n<summary>x</summary>", "<details>\n<summary>x</summary>"),
         ("```\n<pre>", "```\n<pre>\n```"),
-        ("- a\n  ```\n  # b", "- a\n  ```\n  # b"),
+        ("- a\n  ```\n  # b", "- a\n  ```\n  # b\n  ```"),
+        ("- a\n  ```\n  # b\n\ntext", "- a\n  ```\n  ### b\n\ntext"),
         ("```x``` is code\n# One", "```x``` is code\n### One"),
         ("##\nx", "###\nx"),
         ("1. ```sh\n   # one\n   ```", "1. ```sh\n   # one\n   ```"),
         ("- ```\n  x", "- ```\n  x"),
+        ("- ```\n  ## x\n  ```", "- ```\n  ## x\n  ```"),
+        ("- item\n  ## 23:58, ada", "- item\n  ### 23:58, ada"),
+        ("10. item\n    ## 23:58, ada", "10. item\n    ### 23:58, ada"),
+        ("- run\n\n      # code", "- run\n\n      # code"),
+        ("make\n\n    # code", "make\n\n    # code"),
+        ("<div>\n## 23:59, ada\n</div>", "<div>\n### 23:59, ada\n</div>"),
+        ("<!--\n    ## 13:00, ada\n-->", "<!--\n    ### 13:00, ada\n-->"),
+        ("```\nx\n    ```\n## 23:59, ada", "```\nx\n    ```\n### 23:59, ada\n```"),
+        ("````\n```\n## x\n```\n````", "````\n```\n## x\n```\n````"),
+        ("11:00, ada, other\n---", "11:00, ada, other\n\n---"),
+        ("a\nb\n===\n---\nc", "a\nb\n\n===\n\n---\nc"),
+        ("- item\n  ---", "- item\n\n  ---"),
+        ("- a\n-\n- b", "- a\n-\n- b"),
+        ("a | b\n--- | ---\n1 | 2", "a | b\n--- | ---\n1 | 2"),
+        ("```\nTitle\n---\n```", "```\nTitle\n---\n```"),
     ],
 )
 def test_what_is_open_is_closed_and_the_rest_stays(text: str, fit: str) -> None:

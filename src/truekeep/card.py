@@ -190,6 +190,8 @@ def parse_journal(path: str) -> tuple[str, str] | None:
     if match is None or match.lastgroup is None or len(path.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         return None
     kind, name = match.lastgroup, match[match.lastgroup]
+    if kind in ("day", "month") and parse_day(name if kind == "day" else f"{name}-01") is None:
+        return None
     if kind == "project" and (project_slug(name) != name.lower() or is_reserved(name)):
         return None
     return kind, name

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from truekeep.card import is_reserved, project_slug
 from truekeep.errors import BadInput
-from truekeep.journal import STATUS, heading_of, sent_entry, sent_status, stamp_of, title_of
+from truekeep.journal import STATUS, dated_item, heading_of, sent_entry, sent_item, sent_status, stamp_of, title_of
 from truekeep.markdown import peel_fence
 from truekeep.sections import iter_lines, plain_newlines, sections_of, within
 from truekeep.wake import HANDOVER, HEARTBEAT, UNSAID, log_paths, project_paths
@@ -295,13 +295,11 @@ def plan_writes(
         sections = tuple((part, within(text)) for part, text in _given(checkpoint, HEARTBEAT_PARTS))
         writes.append(Write(HEARTBEAT, f"Updated {now:%Y-%m-%d %H:%M}", "sections", "Heartbeat", sections))
     for path, items in ((_decisions_path(now), checkpoint.decisions), (OPS_LOG, checkpoint.changes)):
-        writes += [Write(path, _dated(item, now, by), "append", title_of(path)) for item in items]
+        writes += [Write(path, dated_item(now.date(), by, item), "append", title_of(path)) for item in items]
     if checkpoint.project:
         name = checkpoint.project_name or project
-        path = _project_path(name)
-        others = project_paths(project_slug(name))
-        path = next((other for other in (place(path), *others) if read(other) is not None), path)
-        status = f"{within(checkpoint.project)}\n\n{stamp_of(now, by)}"
+        status = f"{stamp_of(now, by)}\n\n{within(checkpoint.project)}"
+        path = place(_project_path(name))
         writes.append(Write(path, "", "sections", name.rpartition("/")[2] or name, ((STATUS, status),)))
     for label, result in checkpoint.subagents:
         writes.append(_entry(place(_subagent_path(label)), result, now, by))
@@ -322,7 +320,7 @@ def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str)
         yield log_paths(now.date())[0], sent_entry(now, by, "\n\n".join(parts))
     for path, items in ((_decisions_path(now), checkpoint.decisions), (OPS_LOG, checkpoint.changes)):
         if items:
-            yield path, "".join(_dated(item, now, by) for item in items)
+            yield path, "".join(sent_item(now, by, item) for item in items)
     if checkpoint.project:
         yield _project_path(checkpoint.project_name or project), sent_status(now, by, within(checkpoint.project, 3))
     for label, result in checkpoint.subagents:
@@ -384,8 +382,3 @@ def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> st
             text = f"(said {stamp[0]})\n\n{text}" if text and stamp and not is_dated else text
         parts.append(f"## {part}\n\n{within(text) if text else UNSAID}\n")
     return "\n".join(parts)
-
-
-def _dated(text: str, now: datetime, by: str) -> str:
-    flat = " ".join(re.sub(r"\A[-*+]\s+", "", text).split())
-    return f"- {now:%Y-%m-%d} {flat}{f' ({by})' if by else ''}\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime, time
 from typing import Protocol
 
 from truekeep import durability, hidden, instructions, secrets
@@ -30,8 +30,8 @@ from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
-from truekeep.journal import STATUS, Entry, appended, find_stamp, receive_entry, speaker, title_of
-from truekeep.markdown import TooComplex, outline
+from truekeep.journal import STATUS, Entry, Known, appended, find_stamp, receive_entry, title_of
+from truekeep.markdown import TooComplex, outline, underlines
 from truekeep.model import (
     BEGIN_MARK,
     CARDS,
@@ -45,7 +45,7 @@ from truekeep.model import (
     Outcome,
     Policy,
 )
-from truekeep.sections import newline_of, plain_newlines, sections_of, with_sections
+from truekeep.sections import newline_of, sections_of, with_sections
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 MAX_FINDINGS = 100
@@ -114,6 +114,7 @@ class Candidate:
     size: int
     repository: str
     writer: str
+    machine: str = ""  # empty: not known, or the host itself
     is_masked: bool = False  # a draft in which a credential is still masked
 
 
@@ -176,11 +177,15 @@ def plan_filing(
     config: Config,
     *,
     today: date,
+    now: datetime | None = None,
     routes: Routes | None = None,
     approved: bool = False,
     target: str = "",
 ) -> Filing:
-    """Judge one handoff. `approved`: a person accepts whatever does not bind; `target`: the place they chose."""
+    """Judge one handoff. `approved`: a person accepts whatever does not bind; `target`: the place they chose.
+
+    `now` is for journals, which tell the time; without it the day is over.
+    """
     routes = routes or Routes()
     findings = list(_judge_name(candidate))
     text = decode_text(candidate.raw) if candidate.raw is not None else None
@@ -197,7 +202,8 @@ def plan_filing(
     day = _written_day(candidate.name, today, findings)
     if target:
         handoff = _retarget(handoff, target)
-    plan = _Plan(candidate, handoff, shelf, config, findings, day, today, routes, approved)
+    clock = now.astimezone().replace(tzinfo=None) if now else datetime.combine(today, time.max)
+    plan = _Plan(candidate, handoff, shelf, config, findings, day, today, clock, routes, approved)
     return plan.decide()
 
 
@@ -235,11 +241,13 @@ class _Plan:
         findings: list[Finding],
         day: date,
         today: date,
+        clock: datetime,
         routes: Routes,
         approved: bool,
     ) -> None:
         self.candidate, self.handoff, self.shelf, self.config = candidate, handoff, shelf, config
-        self.findings, self.day, self.today, self.routes, self.approved = findings, day, today, routes, approved
+        self.findings, self.day, self.today, self.clock = findings, day, today, clock
+        self.routes, self.approved = routes, approved
 
     def decide(self) -> Filing:
         handoff = self.handoff
@@ -406,6 +414,9 @@ class _Plan:
         entry = self._entry(target, content) if is_journal_path(target) else None
         if entry is not None:
             target = self.shelf.place_journal(entry.path)
+            if not entry.text:
+                self._find("no-content", "there is nothing below its first line", "Suggested document content")
+                return self._filing("review", target)
         try:
             existing = self.shelf.read(target)
         except UnsafePath as error:
@@ -415,8 +426,9 @@ class _Plan:
             raise Retry(error.path) from error
         if entry is not None and entry.section:
             return self._status(target, entry, existing)
+        addition: bytes | None
         if entry is not None:  # a log tells what happened, and that stays true: it is not held against code
-            addition = _journal_addition(existing, entry.text, target)
+            addition = _journal_addition(existing, entry)
         else:
             addition = _addition(existing, self._held(content, "Suggested document content"))
         if addition is None:
@@ -427,9 +439,13 @@ class _Plan:
         return self._filing("routed", target, addition)
 
     def _entry(self, target: str, content: str) -> Entry:
-        written, _ = parse_name(self.candidate.name)
-        by = speaker(self.candidate.writer, self.candidate.repository)
-        return receive_entry(target, content, written=written, by=by)
+        candidate = self.candidate
+        written, _ = parse_name(candidate.name)
+        known = Known(candidate.writer, candidate.repository, candidate.machine, written, self.clock)
+        entry = receive_entry(target, content, known)
+        if entry.future:
+            self._find("future-date", f"{entry.future} is after today", "Suggested document content")
+        return entry
 
     def _status(self, target: str, entry: Entry, existing: bytes | None) -> Filing:
         """A project's status: its section is written anew, unless what stands there was said later."""
@@ -437,11 +453,11 @@ class _Plan:
         try:
             text = (existing or b"").decode()
             old = next((part for name, part in sections_of(text).items() if name.casefold() == STATUS.casefold()), "")
-            last = find_stamp(old, today=self.today)
+            last = find_stamp(old, now=self.clock)
             if last is not None and entry.at is not None and entry.at < last:
                 what = f"said {entry.at:%Y-%m-%d %H:%M}, but the status there is of {last:%Y-%m-%d %H:%M}"
                 self._find("older-than-card", what, where)
-            new = with_sections(text, [(entry.section, entry.text)], path=target, title=title_of(target))
+            new = with_sections(text, [(entry.section, entry.text)], path=target, title=title_of(entry.path))
         except (UnicodeDecodeError, BadInput) as error:
             what = error.message if isinstance(error, BadInput) else f"{target} is not UTF-8 text"
             self._find("unsafe-target", what, "Target document")
@@ -564,9 +580,12 @@ def _section_heading(content: str) -> str:
     """The first ## heading in a document's content, outside fences."""
     try:
         headings = outline(content + "\n").headings
+        lines = content.split("\n")
+        underlined = [lines[number - 1].strip() for number, level in underlines(content) if level == 2]
     except TooComplex:
         return "an indented fence or HTML block"
-    return next((f"## {heading.text}" for heading in headings if heading.level == 2), "")
+    found = (heading.text for heading in headings if heading.level == 2)
+    return next((f"## {text}" for text in (*found, *underlined)), "")
 
 
 def _addition(existing: bytes | None, content: str) -> bytes | None:
@@ -583,12 +602,10 @@ def _addition(existing: bytes | None, content: str) -> bytes | None:
     return lead + block + newline
 
 
-def _journal_addition(existing: bytes | None, text: str, path: str) -> bytes | None:
-    """The bytes to append to a journal; None when this very entry, of the same time, is there already."""
+def _journal_addition(existing: bytes | None, entry: Entry) -> bytes:
+    """The bytes to append to a journal. The same words may be said again: each handoff is an entry of its own."""
     there = (existing or b"").decode("utf-8", "surrogateescape")
-    if _holds_block(plain_newlines(there).encode("utf-8", "surrogateescape"), text.strip("\n").encode()):
-        return None
-    return appended(there, text, title=title_of(path)).encode()
+    return appended(there, entry.text, title=title_of(entry.path)).encode()
 
 
 def _holds_block(existing: bytes, block: bytes) -> bool:

@@ -7,18 +7,22 @@ itself be undone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from truekeep.blame import BEFORE, line_owners
 from truekeep.books import Books
+from truekeep.card import is_journal_path
 from truekeep.difference import difference
 from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, after_splices, base_of, spliced
 from truekeep.model import INDEX, REVIEW, Splice
 from truekeep.pointers import find_whole_line
 from truekeep.vault import Staging
+
+_TITLE = re.compile(rb"(# [^\r\n]*\r?\n)(?:\r?\n)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +133,8 @@ class History:
             else:
                 for splice in reversed(self._shifted(entry, path, versions)):
                     back = Splice(path=path, offset=splice.offset, removed=splice.inserted, inserted=splice.removed)
+                    if _made(versions) == entry.id and is_journal_path(path) and not splice.offset:
+                        back = _below_title(back, staging.read(path) or b"")
                     staging.splice(back, 0)
         except (EditedSince, BadInput):
             # The index belongs to people too: there, our own line can be told from theirs and taken back alone.
@@ -136,6 +142,8 @@ class History:
                 raise
         if any(version.before is None and any(by == entry.id for by, _ in version.splices) for version in versions):
             staging.remove_if_empty(path)
+        if _made(versions) and is_journal_path(path) and _TITLE.fullmatch(staging.read(path) or b""):
+            staging.put(path, None, 0)  # nothing was ever said in it but what is undone
 
     def _content_before(self, entry: int, versions: Sequence[Version]) -> bytes | None:
         """The bytes before an entry, if everything that came after it in this file has been undone again."""
@@ -205,6 +213,27 @@ class History:
             removed = (current or b"")[span[0] : span[1]]
             staging.splice(Splice(path=INDEX, offset=span[0], removed=removed, inserted=b""), 0)
         return True
+
+
+def _made(versions: Sequence[Version]) -> int:
+    """The entry that began a file, if every version since is ours; else 0."""
+    by = 0
+    for version in versions:
+        if version.before is None and version.splices:
+            by = version.splices[0][0]
+        elif version.found is not None:
+            by = 0
+    return by
+
+
+def _below_title(back: Splice, now: bytes) -> Splice:
+    """What is taken back of a file's first entry while others follow: not the title, which is the file's."""
+    match = _TITLE.match(back.removed)
+    if match is None:
+        return back
+    rest = now[len(back.removed) :]
+    kept = match[1] if rest.startswith((b"\n", b"\r")) else match[0]
+    return Splice(path=back.path, offset=len(kept), removed=back.removed[len(kept) :], inserted=back.inserted)
 
 
 def _moved(own: Splice, later: Splice, mine: int, by: int, path: str) -> Splice:

@@ -161,12 +161,18 @@ class Ingest:
             return _Judged(letter, None, "", known=known)
         repository = self._repository(letter.inbox)
         candidate = Candidate(
-            raw=letter.raw, name=letter.name, size=letter.size, repository=repository, writer=letter.inbox.writer
+            raw=letter.raw,
+            name=letter.name,
+            size=letter.size,
+            repository=repository,
+            writer=letter.inbox.writer,
+            machine=letter.inbox.machine,
         )
         here = None if letter.inbox.repository else letter.inbox.root  # elsewhere: any checkout of it will do
         self._shelf.from_repository(here, letter.inbox.repository)
         try:
-            filing = plan_filing(candidate, self._shelf, self.config, today=self.now.date(), routes=self.routes)
+            today = self.now.date()
+            filing = plan_filing(candidate, self._shelf, self.config, today=today, now=self.now, routes=self.routes)
         except Retry as error:
             return _Judged(letter, None, repository, failure=f"{error} changed just now; the next run looks again")
         except OSError as error:

@@ -8,7 +8,9 @@ property test holds the two to the same answer. Nothing here knows what a handof
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 # Beyond this, a text that needs the real parser is refused instead: its worst cases are not linear.
 PARSER_LIMIT = 200_000
@@ -16,6 +18,7 @@ PARSER_LIMIT = 200_000
 _MAY_START = frozenset("#`~< ")
 _WRAPPERS = frozenset(("", "md", "markdown", "text", "txt", "yaml", "yml"))  # a fence of code is content
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
+_UNDERLINE = re.compile(r"[ \t]*(?:=+|-+)[ \t]*\Z")
 
 
 class TooComplex(Exception):
@@ -89,6 +92,46 @@ def outline(text: str) -> Outline:
             if "-->" not in bare:
                 in_comment, opened = True, number
     return Outline(tuple(headings), opened if fence or in_comment else None)
+
+
+def underlines(text: str) -> list[tuple[int, int]]:
+    """The lines, counted from 0, that make a heading of what stands above them, with its level; in lists, too."""
+    lines = text.split("\n")
+    if not any(above.strip() and is_underline(line) for above, line in pairwise(lines)):
+        return []
+    return [
+        (last - 1, 1 if markup == "=" else 2)
+        for kind, markup, _, last in _blocks(text)
+        if kind == "heading_open" and markup in ("=", "-") and not lines[last - 1].lstrip(" \t").startswith(">")
+    ]
+
+
+def is_underline(line: str) -> bool:
+    """Whether a line would make a heading of a paragraph above it."""
+    return line.lstrip(" \t")[:1] in ("=", "-") and _UNDERLINE.match(line) is not None
+
+
+def fenced_lines(text: str) -> set[int]:
+    """The lines, counted from 0, of code fences that are closed; in lists, too."""
+    lines = text.split("\n")
+    found: set[int] = set()
+    for kind, markup, first, last in _blocks(text):
+        if kind == "fence" and _fence_closes("\n".join(lines[first:last]), markup):
+            found.update(range(first, last))
+    return found
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """Every block of a text at any depth: its kind, its marks, its first line and the one behind it, from 0."""
+    if len(text) > PARSER_LIMIT:
+        raise TooComplex
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    for token in parser.parse(text):
+        if token.map is not None:
+            yield token.type, token.markup, token.map[0], token.map[1]
 
 
 def _heading_text(raw: str) -> str:

@@ -106,7 +106,7 @@ RULES: dict[str, Rule] = {
     "owned-keys": Rule("promote", "the card sets dates or origin itself; truekeep writes its own"),
     "outside-text": Rule("promote", "text before the first section is not filed"),
     "odd-name": Rule("promote", "the file name is not YYYY-MM-DD-HHMM-slug.md"),
-    "future-date": Rule("promote", "the file name is dated in the future; today counts"),
+    "future-date": Rule("promote", "the file name or an entry is dated in the future; today counts"),
     "already-instructed": Rule("promote", "the repository's instruction file says this already"),
     "over-budget": Rule("promote", "the document is larger than agents will load whole"),
     "relative-time": Rule("promote", "a word such as 'currently' means nothing later"),

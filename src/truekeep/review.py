@@ -20,6 +20,7 @@ from truekeep.draft import Draft, is_overtaken, parse_draft, render_draft
 from truekeep.errors import EditedSince, InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
 from truekeep.hidden import printable
+from truekeep.host import machine_name
 from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry
 from truekeep.model import REVIEW, RULES, Finding
@@ -109,6 +110,7 @@ class Review:
             size=0,
             repository=draft.repository,
             writer=draft.writer or "review",
+            machine=draft.machine if draft.machine != machine_name() else "",
             is_masked=draft.kept == "masked" and MASK in draft.body,
         )
         if draft.kept == "elsewhere" and not draft.body:
@@ -119,7 +121,8 @@ class Review:
             return Proposal(
                 draft=draft, filing=Filing(outcome="review", findings=findings, blocking=findings), difference=()
             )
-        filing = plan_filing(candidate, shelf, self.config, today=self.now.date(), approved=approved, target=target)
+        today = self.now.date()
+        filing = plan_filing(candidate, shelf, self.config, today=today, now=self.now, approved=approved, target=target)
         return Proposal(draft=draft, filing=filing, difference=self._difference(filing, staging))
 
     def _shelf(self, staging: Staging) -> StoreShelf:

@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from truekeep.errors import BadInput
-from truekeep.markdown import Heading, Outline, TooComplex, outline
+from truekeep.markdown import Heading, Outline, TooComplex, fenced_lines, is_underline, outline, underlines
 
 _LINE_END = re.compile(r"\r\n?")
 _FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*\Z)|~{3,})")
 _MARKS = re.compile(r"`+")
 _INDENT = re.compile(r" {0,3}(?=<)")
+_ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\Z))+")
+_PLAIN_FENCE = re.compile(r" {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})")
+_TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
+_BLANK = re.compile(r"\A\s*\Z")
+_ANY = 1_000_000  # no indent makes it code
 _FRONT = re.compile(r"\A---\n.*?\n---[ \t]*\n", re.DOTALL)
 _STAMP = re.compile(r"Updated \d{4}-\d{2}-\d{2} \d{2}:\d{2}\r?\Z")
 # CommonMark's HTML blocks that a blank line does not end: how they open, and what closes them.
@@ -65,9 +71,14 @@ def _fence_in(line: str, fence: str) -> str:
 
 
 def within(text: str, below: int = 2) -> str:
-    """A text that can stand below a heading of this level: its own headings go deeper, and nothing in it stays open."""
-    text = plain_newlines(text).strip()
-    for fit in (_deepened(text, below), _deepened(_closed(text), below)):
+    """A text that can stand below a heading of this level: its own headings go deeper, and nothing in it stays open.
+
+    That holds for a parser of Markdown and for who reads line by line: grep, or a model.
+    """
+    text = _without_underlines(plain_newlines(text).strip())
+    is_open = any(kind == "open" for _, _, kind, _ in _iter_blocks(text.split("\n")))
+    for draft in (_closed(text), text) if is_open else (text, _closed(text)):
+        fit = _deepened(_without_underlines(draft), below)
         if _stands(fit, below):
             return fit
     marks = "`" * max([3, *(len(run) + 1 for run in _MARKS.findall(text))])
@@ -76,22 +87,125 @@ def within(text: str, below: int = 2) -> str:
 
 def _stands(text: str, below: int) -> bool:
     """Whether the headings around a text are found, and none of its own among them."""
-    seen = _outline(f"## a\n\n{text}\n\n## b\n")
-    if seen is None or seen.open_at is not None:
+    whole = f"## a\n\n{text}\n\n## b\n"
+    seen = _outline(whole)
+    if seen is None or seen.open_at is not None or _underlines(whole):
         return False
     return [heading.text for heading in seen.headings if heading.level <= below] == ["a", "b"]
 
 
 def _deepened(text: str, below: int) -> str:
-    seen = _outline(text)
-    parts = []
-    done = 0
-    for heading in seen.headings if seen else ():
-        if heading.level <= below:
-            start = text.index("#", heading.start)
-            parts += [text[done:start], "#" * (below + 1)]
-            done = start + heading.level
-    return "".join((*parts, text[done:]))
+    """The text with every line that looks like a heading of these levels below them, but for code in closed fences."""
+    looks = re.compile(rf"[ \t]*(#{{1,{below}}})(?=[ \t]|\Z)")
+    lines = text.split("\n")
+    found = [
+        (number, match, kind == "code")
+        for number, line, kind, most in _iter_blocks(lines)
+        if (match := looks.match(line)) is not None and _indent(line) < most
+    ]
+    # Code is what everyone takes for it: a parser, who knows lists and HTML, and who knows fences alone.
+    code = _fenced_lines(text) if any(is_code for _, _, is_code in found) else set()
+    plain = _plain_code(lines) if code else set()
+    for number, match, is_code in found:
+        if not (is_code and number in code and (number in plain or _indent(match.string) > 3)):
+            lines[number] = f"{match.string[: match.start(1)]}{'#' * (below + 1)}{match.string[match.end(1) :]}"
+    return "\n".join(lines)
+
+
+def _plain_code(lines: Sequence[str]) -> set[int]:
+    """The lines of closed fences, to a reader who knows nothing else."""
+    found: set[int] = set()
+    fence, first = "", 0
+    for number, line in enumerate(lines):
+        if fence and _closes(line, fence):
+            found.update(range(first, number + 1))
+            fence = ""
+        elif not fence and (match := _PLAIN_FENCE.match(line)) is not None:
+            fence, first = match[1], number
+    return found
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Whether a line closes a fence to a reader who does not look how far it is indented."""
+    bare = line.strip()
+    return len(bare) >= len(fence) and not bare.strip(fence[0])
+
+
+def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
+    """Each line with its number, its kind as it seems to who reads line by line, and the indent that makes it code.
+
+    Kinds: code in a closed fence, open behind a fence that nothing closes, or text.
+    """
+    opened: list[tuple[int, str, int]] = []
+    fence, item, is_after_blank = "", 0, False
+    closing: re.Pattern[str] | None = None
+    for number, line in enumerate(lines):
+        bare = line.strip()
+        if fence:
+            opened.append((number, line, _ANY))
+            if _closes(line, fence):
+                yield from ((one, text, "code", most) for one, text, most in opened)
+                fence, opened = "", []
+            continue
+        marked = _ITEM.match(line)
+        if marked is not None and closing is None and _indent(line) < item + 4:
+            item = len(marked[0].expandtabs(4))
+        elif bare and is_after_blank and not _indent(line):
+            item = 0
+        is_after_blank = not bare
+        rest = line[marked.end() :] if marked is not None else line
+        if closing is not None:
+            yield number, line, "text", _ANY
+            closing = None if closing.search(line) else closing
+        elif _indent(line) < item + 4 and (match := _FENCE.match(rest.lstrip(" \t"))) is not None:
+            fence, opened = match[2], [(number, line, item + 4)]
+        else:
+            closing = _html_end(rest.lstrip(" \t")) if _indent(line) < item + 4 else None
+            yield number, line, "text", item + 4
+            closing = None if closing is not None and closing.search(line) else closing
+    yield from ((one, text, "open", most) for one, text, most in opened)
+
+
+def _html_end(bare: str) -> re.Pattern[str] | None:
+    """What ends the HTML block that a line opens."""
+    if not bare.startswith("<"):
+        return None
+    return next((closed for opened, closed in _HTML if opened.match(bare)), _BLANK if _TAG.match(bare) else None)
+
+
+def _indent(line: str) -> int:
+    wide = line.expandtabs(4)
+    return len(wide) - len(wide.lstrip(" "))
+
+
+def _without_underlines(text: str) -> str:
+    """The text with a blank line before each line that would make a heading of the one above it."""
+    found = _underlines(text)
+    if not found:
+        return text
+    lines = text.split("\n")
+    for number in sorted(found, reverse=True):
+        last = number + 1
+        while last < len(lines) and is_underline(lines[last]):  # it would be a heading's then
+            last += 1
+        for place in range(last - 1, number - 1, -1):
+            lines.insert(place, "")
+    return "\n".join(lines)
+
+
+def _underlines(text: str) -> list[int]:
+    try:
+        return [number for number, _ in underlines(text)]
+    except TooComplex:
+        pairs = enumerate(pairwise(text.split("\n")), start=1)
+        return [number for number, (above, line) in pairs if above.strip() and is_underline(line)]
+
+
+def _fenced_lines(text: str) -> set[int]:
+    try:
+        return fenced_lines(text)
+    except TooComplex:
+        return set()
 
 
 def _closed(text: str) -> str:

@@ -15,13 +15,19 @@ from truekeep.catalog import Catalog, Sketch
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.filing import Filing
 from truekeep.ledger import Ledger
+from truekeep.model import DOCUMENTS, PROTECTED
 from truekeep.vault import Staging, Vault
+from truekeep.wake import project_paths
 
 Hold = Callable[[str, date, Path | None, str], tuple[str, list[tuple[str, str]]]]
 """Holds a content against the code of a repository: content, its day, the repository's folder, or its name."""
 
 INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
 _INSTRUCTION_LIMIT = 262_144
+_NO_PROJECTS = frozenset(
+    (*DOCUMENTS, *PROTECTED, *INSTRUCTION_FILES, "BOOT.md", "CHANGELOG.md", "GEMINI.md", "README.md")
+)
+"""Files of the root that a project might be called like, and that are something else."""
 
 
 class StoreShelf:
@@ -130,12 +136,12 @@ class StoreShelf:
 
 
 def place_journal(path: str, vault: Vault, staged: Iterable[str] = ()) -> str:
-    """Where this workspace has a journal: logs in memory/daily if it is there, a project's file in any letter case."""
+    """Where this workspace has a journal: logs in memory/daily if it is there, a project's file where it always was."""
     kind, name = parse_journal(path) or ("", "")
     folder = path.rpartition("/")[0]
     if kind == "day":
-        is_daily = folder == "memory" and os.path.isdir(os.path.join(vault.root, "memory", "daily"))
-        return f"memory/daily/{name}.md" if is_daily else path
+        is_daily = os.path.isdir(os.path.join(vault.root, "memory", "daily"))
+        return f"memory/daily/{name}.md" if is_daily else f"memory/{name}.md"
     if kind not in ("project", "subagent"):
         return path
     try:
@@ -151,7 +157,16 @@ def place_journal(path: str, vault: Vault, staged: Iterable[str] = ()) -> str:
         is_same = project_slug(stem) == slug if kind == "project" else other.lower() == path.lower()
         if is_same and other.endswith(".md") and stem[0] != ".":
             return other
-    return path
+    elsewhere = project_paths(slug) if kind == "project" else ()
+    return next((other for other in elsewhere if other not in _NO_PROJECTS and _is_file(vault, other)), path)
+
+
+def _is_file(vault: Vault, path: str) -> bool:
+    """Whether a plain file of exactly this name is there; a disk may take others for it."""
+    folder, _, name = path.rpartition("/")
+    with suppress(UnsafePath):
+        return any(entry.name == name and entry.is_file(follow_symlinks=False) for entry in vault.names(folder))
+    return False
 
 
 def _read_instructions(root: Path) -> str:
