@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -13,8 +14,11 @@ import pytest
 
 from tests.helpers import CODEX, Place, a_handoff, run_cli
 from tests.sessions import AgentDatabase
-from tests.test_hooks import EDIT, SHELL, git_env, here, hook, transcript
+from tests.test_hooks import EDIT, LEFT_TODAY, SHELL, git_env, here, hook, transcript
 from truekeep import closeout
+from truekeep.checkpoint import from_values
+from truekeep.model import WRITERS
+from truekeep.session import leave_handoffs
 
 __all__ = ["here"]  # the fixture
 
@@ -71,7 +75,7 @@ def test_what_was_left_before_the_hooks_came_counts(here: Place) -> None:
     """Connected in the middle of a session: it began with its transcript."""
     begun = datetime.fromtimestamp(time.time() - 7200, UTC).strftime("%Y-%m-%dT%H:%M:%S.123Z")
     transcript(here, json.dumps({"type": "user", "timestamp": begun}) + "\n" + EDIT * 3)
-    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    here.leave(a_handoff(), LEFT_TODAY, age=3600)
     assert hook(here, "stop") == ""
     assert 7100 < time.time() - record_of("s1").started_at < 7300
 
@@ -86,7 +90,7 @@ def test_a_transcript_with_a_wrong_clock_began_now(here: Place, begun: str) -> N
 def test_what_was_left_before_a_session_was_resumed_does_not_count(here: Place) -> None:
     begun = datetime.fromtimestamp(time.time() - 7200, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     transcript(here, json.dumps({"type": "user", "timestamp": begun}) + "\n" + EDIT * 3)
-    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    here.leave(a_handoff(), LEFT_TODAY, age=3600)
     hook(here, "session-start", source="resume")
     transcript(here, EDIT * 3)
     assert "3 edits" in hook(here, "stop")
@@ -158,6 +162,44 @@ def test_a_checkpoint_of_an_earlier_session_does_not_count(here: Place) -> None:
     assert "left no memory handoff" in hook(here, "stop")
 
 
+# --- A machine without a workspace -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(here: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.delenv("TRUEKEEP_WORKSPACE")
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    return here
+
+
+@pytest.mark.parametrize("words", [[], ["--writer", "Ada"], ["--writer", "codex"]], ids=str)
+def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str]) -> None:
+    done = run_cli("log", "Split it.", *words, cwd=elsewhere.repo)
+    assert "for the canonical host" in done.stdout, done.stderr
+    assert "left no memory handoff" in hook(elsewhere, "stop")
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_what_the_session_itself_says_is_one(elsewhere: Place, has_id: bool) -> None:
+    words, variables = ([], {SESSION["claude"]: "s1"}) if has_id else (["--writer", "claude"], {})
+    assert run_cli("decide", "Two halves.", *words, cwd=elsewhere.repo, **variables).returncode == 0
+    assert hook(elsewhere, "stop") == ""
+    assert record_of("s1").is_closed
+
+
+def test_what_came_from_another_machine_is_no_closeout(here: Place) -> None:
+    """Carried into the inbox of the same repository while a session runs here."""
+    hook(here, "session-start", source="startup")
+    transcript(here, EDIT * 3)
+    there = from_values({"summary": "Said there.", "decisions": ["So be it."]})
+    at = datetime.now().astimezone()
+    for path in leave_handoffs(there, here.repo, writer="claude", writers=WRITERS, now=at, machine="vm"):
+        os.utime(path, (time.time() + 1, time.time() + 1))
+    here.leave(a_handoff(), time.strftime("%Y-%m-%d-0900-x.md", time.gmtime(time.time() - 3 * 86_400)), age=-1)
+    assert "left no memory handoff" in hook(here, "stop")
+
+
 # --- OpenClaw --------------------------------------------------------------------------------------------------------
 
 
@@ -220,7 +262,7 @@ def test_openclaw_uses_any_inbox(here: Place, own_home: Path) -> None:
     openclaw(here, "pre-compact", "o1")
     assert "The context was shortened." in openclaw(here, "agent-bootstrap", "o1")
     assert "The context was shortened." not in openclaw(here, "agent-bootstrap", "o1")
-    here.leave(a_handoff(), inbox=here.workspace / CODEX, age=-1)
+    here.leave(a_handoff(), LEFT_TODAY, inbox=here.workspace / CODEX, age=-1)
     openclaw(here, "session-end", "o1")
     assert record_of("o1", "openclaw").is_closed
 

@@ -18,6 +18,7 @@ from truekeep.hooks import EVENTS, MOST_INPUT
 from truekeep.model import BEGIN_MARK, END_MARK
 
 EDIT = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n'
+LEFT_TODAY = f"{time.strftime('%Y-%m-%d')}-0900-x.md"
 SHELL = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"make"}}]}}\n'
 
 
@@ -158,7 +159,7 @@ def test_codex_hears_after_a_compaction_what_it_is_not_told_before(here: Place) 
     said = hook(here, "session-start", "--for", "codex", source="compact")
     assert said.index(f"{END_MARK} wake") < said.index("truekeep handoff new --writer codex")
     assert said.splitlines()[-1] == f"{END_MARK} compact -->"
-    here.leave(a_handoff(), inbox=here.repo / ".codex/memory-handoffs", age=-1)
+    here.leave(a_handoff(), LEFT_TODAY, inbox=here.repo / ".codex/memory-handoffs", age=-1)
     hook(here, "stop", "--for", "codex")
     assert "handoff new" not in hook(here, "session-start", "--for", "codex", source="compact")
 
@@ -229,12 +230,12 @@ def git_env() -> dict[str, str]:
 def test_who_left_a_handoff_is_left_alone(here: Place, where: str) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 5)
-    here.leave(a_handoff(), "2026-11-16-0900-x.md", inbox=here.repo / where, age=-1)
+    here.leave(a_handoff(), LEFT_TODAY, inbox=here.repo / where, age=-1)
     assert hook(here, "stop") == ""
 
 
 def test_a_handoff_of_an_earlier_session_does_not_count(here: Place) -> None:
-    here.leave(a_handoff(), "2026-11-16-0900-x.md", age=3600)
+    here.leave(a_handoff(), LEFT_TODAY, age=3600)
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 5)
     assert hook(here, "stop") != ""

@@ -21,8 +21,12 @@ KEPT_DAYS = 120
 ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
 _DATED = re.compile(r"\d{4}-\d\d-\d\d-")
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
-# The evidence in a handoff that `truekeep adopt` made: what a harness had remembered, not what a session learned.
-_ADOPTED = re.compile(rb"^- (?:claude|codex) memory .+, written \d{4}-\d\d-\d\d\r?$", re.MULTILINE)
+# The evidence in a handoff of `truekeep adopt`: what a harness had remembered, not what a session learned. And in one
+# of `truekeep checkpoint`, which may be a person's or another machine's: a note beside the records says whose it was.
+_NOT_A_SESSIONS = re.compile(
+    rb"^- (?:(?:claude|codex) memory .+, written \d{4}-\d\d-\d\d|truekeep checkpoint,.* \d{4}-\d\d-\d\dT.*)\r?$",
+    re.MULTILINE,
+)
 # What harnesses tell the commands that their agents run, seen with Claude Code 2.1.325 and Codex 0.166.
 _SESSION_IDS = {"CLAUDE_CODE_SESSION_ID": "claude", "CODEX_SESSION_ID": "codex"}
 _HARNESSES = ("claude", "codex", "openclaw")
@@ -174,7 +178,7 @@ def _reflog(root: str) -> str:
 def count_handoffs(inboxes: Iterable[str], since: float) -> int:
     """Handoffs that sessions left in these folders since a time, taken in already or not."""
     count = 0
-    before = time.strftime("%Y-%m-%d", time.gmtime(since - 30 * 86_400))  # names that are dated before are old
+    before = time.strftime("%Y-%m-%d", time.gmtime(since - 86_400))  # names of days before are old, in any time zone
     for inbox in inboxes:
         for place in (inbox, os.path.join(inbox, "processed")):
             with suppress(OSError):
@@ -193,7 +197,7 @@ def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
         if entry.stat(follow_symlinks=False).st_mtime < since or not entry.is_file(follow_symlinks=False):
             return False
         with open(entry.path, "rb") as file:  # only those of this session are: few
-            return _ADOPTED.search(file.read(64_000)) is None
+            return _NOT_A_SESSIONS.search(file.read(64_000)) is None
     except OSError:
         return False
 
@@ -202,7 +206,7 @@ def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
 
 
 def note_checkpoint(root: str, writer: str) -> None:
-    """Note that the running session left something in memory itself, where no inbox tells of it.
+    """Note that the running session left something, where no inbox tells of it, or not whose it is.
 
     The session is known by what its harness tells its commands; where it tells nothing, by the writer and the
     repository. A person's checkpoint is no session's.

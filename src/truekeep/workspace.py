@@ -1073,6 +1073,7 @@ class Workspace:
                 raise
         machine, writers = self.machine.name, self.config.writers
         left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, machine=machine)
+        note_checkpoint(str(root), writer)
         return Left((), tuple(left), tuple(notes))
 
     # The canonical host.
