@@ -8,6 +8,7 @@ plain file with a name that was checked, whole or not at all, and never over ano
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import json
 import os
@@ -64,9 +65,7 @@ class Mirror:
 
     def place(self, machine: str, root: str, repository: str) -> Place:
         """The place for a repository on a machine; made when it is first heard of."""
-        key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]
-        slug = _SLUG.sub("-", os.path.basename(root.rstrip("/")).lower()).strip("-")[:40] or "root"
-        folder = self.base / f"{slug}-{key}"
+        folder = self.base / place_name(machine, root)
         place = Place(folder, printable(machine)[:80], printable(repository)[:300], root)
         origin = {"machine": place.machine, "repository": place.repository, "root": printable(root)[:1000]}
         if _origin(folder) != origin:
@@ -130,6 +129,49 @@ class Mirror:
                                 yield Kept(place, inbox, entry.name, size, is_done, Path(entry.path))
 
 
+class Arrivals:
+    """What came from one place, by digest. No more files are read than could be the one that is asked for."""
+
+    def __init__(self, place: Place) -> None:
+        self._folder = place.folder
+        self._names: dict[str, list[str]] = {}
+        self._digests: dict[str, str] = {}
+
+    def find(self, inbox: str, name: str, digest: str) -> bool | None:
+        """Whether a handoff has been dealt with; None when it is not here.
+
+        It may be called otherwise by now: a number or its digest is added to a name that another one had before.
+        """
+        for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
+            if any(self._digest(f"{folder}/{known}") == digest for known in self._like(folder, name)):
+                return is_done
+        return None
+
+    def _like(self, folder: str, name: str) -> Iterator[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = sorted(os.listdir(self._folder / folder))
+            except OSError:
+                self._names[folder] = []
+        names = self._names[folder]
+        stem = name.removesuffix(".md")
+        for number in range(bisect.bisect_left(names, stem), len(names)):
+            if not names[number].startswith(stem):
+                return
+            if is_letter_name(names[number]):
+                yield names[number]
+
+    def _digest(self, path: str) -> str:
+        if path not in self._digests:
+            try:
+                full = self._folder / path
+                is_plain = full.is_file() and not full.is_symlink()
+                self._digests[path] = hashlib.sha256(full.read_bytes()).hexdigest() if is_plain else ""
+            except OSError:
+                self._digests[path] = ""
+        return self._digests[path]
+
+
 def all_places(state: Path) -> list[tuple[str, Place]]:
     """The places of every route that is, or was, kept here."""
     found = []
@@ -138,6 +180,17 @@ def all_places(state: Path) -> list[tuple[str, Place]]:
             if entry.is_dir(follow_symlinks=False):
                 found += [(entry.name, place) for place in Mirror(Path(entry.path)).places()]
     return found
+
+
+def place_name(machine: str, root: str) -> str:
+    """How the folder of a repository on a machine is called."""
+    key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    return f"{slug(os.path.basename(root.rstrip('/'))) or 'root'}-{key}"
+
+
+def slug(text: str) -> str:
+    """What is left of a name where only small letters and digits may be."""
+    return _SLUG.sub("-", text.lower()).strip("-")[:40].rstrip("-")
 
 
 def unwanted(name: str, size: int) -> str:

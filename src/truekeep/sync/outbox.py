@@ -7,11 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.checkouts import expand_repositories
 from truekeep.inbox import Inboxes, Letter, find_inboxes
 from truekeep.repo import repository_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from truekeep.sync.route import Route
+    from truekeep.sync.run import Here
 
 LIMIT = 8 << 20  # bytes of a handoff that is sent
 _SETTLE = 1.0  # seconds that a file must have been left alone
@@ -35,6 +39,7 @@ class Outbox:
         self._inboxes = Inboxes(find_inboxes(roots, writers), limit=LIMIT, settle=settle)
         self._names: dict[Path, str] = {}
         self.notes: list[str] = []
+        self.stuck: set[str] = set()  # digests of what has been dealt with and cannot be moved away
 
     def close(self) -> None:
         self._inboxes.close()
@@ -54,15 +59,25 @@ class Outbox:
     def clear(self, digests: set[str]) -> int:
         """Move what the host has dealt with to processed/. Gives how many there were."""
         count = 0
-        for outgoing in self.waiting():
-            if outgoing.digest in digests and self._inboxes.clear(outgoing.letter) is not None:
+        for outgoing in self.waiting() if digests else ():
+            if outgoing.digest not in digests:
+                continue
+            if self._inboxes.clear(outgoing.letter) is not None:
                 count += 1
+            else:
+                self.stuck.add(outgoing.digest)
+                where = outgoing.letter.inbox.path / outgoing.letter.name
+                self.notes.append(f"{where} has been dealt with and could not be moved to processed/")
         return count
 
 
 @contextmanager
-def opened_outbox(roots: Sequence[Path], writers: Mapping[str, str]) -> Iterator[Outbox]:
-    outbox = Outbox(roots, writers)
+def opened_outbox(route: Route, here: Here) -> Iterator[Outbox]:
+    """What waits in the repositories that a route names."""
+    roots = expand_repositories(route.texts("repos"))
+    outbox = Outbox(roots, here.writers, settle=here.settle)
+    if not roots:
+        outbox.notes.append(f"no repository here is named by {', '.join(route.texts('repos')) or 'this route'}")
     try:
         yield outbox
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from truekeep.errors import Busy, TruekeepError
 from truekeep.sync.contact import Contact, write_contact
+from truekeep.sync.mirror import slug
 from truekeep.sync.route import Route
 from truekeep.sync.tool import ToolMissing
 
@@ -29,6 +31,13 @@ class Here(NamedTuple):
     writers: Mapping[str, str]  # and their folders
     settle: float  # seconds that a file must have been left alone
     seconds: float = PATIENCE
+    id: str = ""  # stays when the machine gets another name
+
+    @property
+    def folder(self) -> str:
+        """What this machine's part of a shared place is called."""
+        key = hashlib.sha256(f"truekeep route {self.id or self.machine}".encode()).hexdigest()[:10]
+        return f"{slug(self.machine) or 'machine'}-{key}"
 
     def exchange(self, route: Route) -> Path:
         """The folder that a route's tool carries."""

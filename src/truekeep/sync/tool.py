@@ -55,12 +55,16 @@ def run_tool(
     *,
     seconds: float,
     given: bytes = b"",
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str | None] | None = None,
     cwd: str | None = None,
 ) -> Ran:
-    """Run a program to its end. It gets no terminal, no questions and no more time than this."""
+    """Run a program to its end. It gets no terminal, no questions and no more time than this.
+
+    A variable that is None in `environment` is kept from it.
+    """
     find_tool(arguments[0])
-    env = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})}
+    wanted = {**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})}
+    env = {key: value for key, value in wanted.items() if value is not None}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with subprocess.Popen(
             list(arguments), stdin=subprocess.PIPE, stdout=out, stderr=err, env=env, cwd=cwd, start_new_session=True
