@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -177,6 +178,9 @@ def elsewhere(here: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
 def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str]) -> None:
     done = run_cli("log", "Split it.", *words, cwd=elsewhere.repo)
     assert "for the canonical host" in done.stdout, done.stderr
+    name = words[-1] if words else getpass.getuser()
+    (left,) = (*elsewhere.inbox.glob("*.md"), *(elsewhere.repo / CODEX).glob("*.md"))
+    assert f"truekeep checkpoint, {name} on " in left.read_text()
     assert "left no memory handoff" in hook(elsewhere, "stop")
 
 

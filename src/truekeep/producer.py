@@ -43,14 +43,16 @@ def judge(letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
 
 
 def leave(checkpoint: Checkpoint, root: Path, writer: str) -> Left:
-    """What a session learned, as handoffs in the inbox of its repository."""
+    """What a session learned, or a person says, as handoffs in an inbox of the repository."""
     from truekeep.closeout import note_checkpoint
     from truekeep.journal import check_writer
     from truekeep.session import Left, clean, leave_handoffs
+    from truekeep.workspace import person
 
     safe, notes = clean(checkpoint)
     check_writer(writer)
-    left = leave_handoffs(safe, root, writer=writer, writers=WRITERS, now=_now(), machine=machine_name())
+    who = writer or person()  # people have no inbox of their own, so the entry names them
+    left = leave_handoffs(safe, root, writer=who, writers=WRITERS, now=_now(), machine=machine_name())
     note_checkpoint(str(root), writer)
     return Left((), tuple(left), tuple(notes))
 

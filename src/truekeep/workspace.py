@@ -1072,7 +1072,7 @@ class Workspace:
                 error.hint = f"in a repository, this leaves a handoff instead; {error.hint}"
                 raise
         machine, writers = self.machine.name, self.config.writers
-        left = leave_handoffs(safe, root, writer=writer, writers=writers, now=now, machine=machine)
+        left = leave_handoffs(safe, root, writer=writer or person(), writers=writers, now=now, machine=machine)
         note_checkpoint(str(root), writer)
         return Left((), tuple(left), tuple(notes))
 
