@@ -29,7 +29,7 @@ def render_reference() -> str:
 
 
 def _sections(command: click.Command, name: str) -> Iterator[str]:
-    with click.Context(command, info_name=name, max_content_width=100, terminal_width=100) as ctx:
+    with click.Context(command, info_name=name, terminal_width=100, **cli.context_settings) as ctx:
         yield f"## {name}\n\n```\n{command.get_help(ctx).rstrip()}\n```\n"
         if command is cli:
             for child in COMMANDS:
