@@ -282,11 +282,19 @@ class Private:
     def __init__(self, path: Path, remote: str, seconds: float) -> None:
         self.path, self.remote, self.seconds = path, remote, seconds
         self.pushed = ""  # what this machine put there last, as `tips` found it
-        self._is_new = not (path / "HEAD").is_file()
-        if not (path / "HEAD").is_file() or not (path / "objects").is_dir() or not (path / "refs").is_dir():
-            os.makedirs(path, mode=0o700, exist_ok=True)
-            self._ask("init", "--quiet", "--bare", "--template=", "--", str(path))
+        self._is_new = not all((path / name).exists() for name in ("HEAD", "config", "objects", "refs"))
+        if self._is_new:
+            self._make()
         self._over_ssh = self._quiet_ssh()
+
+    def _make(self) -> None:
+        """Make the repository aside, so that it is there whole or not at all."""
+        aside = self.path.with_suffix(".new")
+        for left in (aside, self.path):
+            shutil.rmtree(left, ignore_errors=True)
+        os.makedirs(aside, mode=0o700)
+        self._ask("init", "--quiet", "--bare", "--template=", "--", str(aside), cwd=str(aside))
+        os.rename(aside, self.path)
 
     def suspect(self, commit: str, why: str) -> None:
         """A commit that cannot be read: our damage, until it cannot be read in a new repository either."""
