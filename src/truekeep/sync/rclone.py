@@ -94,6 +94,10 @@ class Bisync:
         remote = route.text("remote")
         if not remote:
             raise Unreachable("the route names no remote", hint=f"add it again with --remote: {route.name}")
+        if ":" not in remote:
+            remote = os.path.expanduser(remote)
+            if not os.path.isabs(remote):
+                raise Unreachable(f"{remote} is no remote of rclone's", hint="name one as drive:handoffs, or a full path")
         if here.is_host:
             # When bisync starts anew, its first path wins. Of a handoff only the remote can have the whole, here; and
             # on the machine that wrote it, only that machine.
