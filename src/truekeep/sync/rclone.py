@@ -97,7 +97,7 @@ class Bisync:
         if ":" not in remote:
             remote = os.path.expanduser(remote)
             if not os.path.isabs(remote):
-                raise Unreachable(f"{remote} is no remote of rclone's", hint="name one as drive:handoffs, or a full path")
+                raise Unreachable(f"{remote} is no remote of rclone's", hint="as drive:handoffs, or a full path")
         if here.is_host:
             # When bisync starts anew, its first path wins. Of a handoff only the remote can have the whole, here; and
             # on the machine that wrote it, only that machine.
