@@ -126,6 +126,26 @@ def test_export_errors(shell: Shell, archive: str) -> None:
     assert not Path("b.alf").exists()
 
 
+def test_no_error_quotes_a_key(shell: Shell) -> None:
+    public, private = a_key(shell.folder)
+    lines = Path(private).read_text().splitlines()
+    secret = next(line for line in lines if line.startswith("AGE-SECRET-KEY-"))
+    Path("ssh").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n")
+    Path("odd").write_text(f"{public}\n\nsecret words\n")
+    for given, told in (
+        (private, f"{private}:{lines.index(secret) + 1} is a private key"),
+        (secret, "the key that --encrypt names is a private key"),
+        ("ssh", "ssh:1 is a private key"),
+        ("odd", "odd:3 is no public key"),
+    ):
+        code, out, err = shell("alf", "export", "-w", "ws", "-o", "b.alf", "--encrypt", given)
+        assert code == 3
+        assert told in err
+        assert not any(part in out + err for part in (secret[:20], "c2VjcmV0", "secret words"))
+    assert "`age-keygen -y" in shell("alf", "export", "-w", "ws", "-o", "b.alf", "--encrypt", private)[2]
+    assert not Path("b.alf").exists()
+
+
 def test_export_options(shell: Shell) -> None:
     assert shell("alf", "export", "-w", "ws", "-o", "p.alf", "--plain", "--ids", "positional")[0] == 0
     assert {record["source"]["runtime"] for record in records_in(Path("p.alf"))} == {"openclaw"}
@@ -161,7 +181,7 @@ def test_delta_errors(shell: Shell, archive: str) -> None:
     assert shell.error("alf", "delta", "-w", "ws", "--since", "missing.alf", "-o", "d")[0] == 3
     assert shell("alf", "apply", archive)[0] == 2
     code, found = shell.error("alf", "apply", archive, archive, "-o", "x.alf")
-    assert (code, found["hint"]) == (3, "give the archive first, then the delta")
+    assert (code, found["hint"]) == (3, "give the archive first, then the deltas")
     assert not Path("x.alf").exists()
 
 

@@ -478,8 +478,78 @@ def test_unsafe_names_in_a_delta(tmp_path: Path) -> None:
     delta = a_delta(a_record(2, operation="create"))
     rows = file_lines(a_file_row("../evil.md", "raw/openclaw/ok.md", b"x"))
     delta.entries |= {"raw/openclaw/ok.md": b"x", "truekeep/files.jsonl": rows}
-    apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
-    assert "raw/openclaw/ok.md" in entries_of(tmp_path / "new.alf")
+    with pytest.raises(BadArchive, match=r"files\.jsonl:1 lists a file whose name leads elsewhere"):
+        apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
+    assert not (tmp_path / "new.alf").exists()
+
+
+# --- Order ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    """a.alf, then d1 and d2, each made since a full export of the state before; b.alf and c.alf are those."""
+    root = a_workspace(tmp_path / "ws")
+    export(root, tmp_path / "a.alf")
+    for number, (before, after) in enumerate((("a", "b"), ("b", "c")), start=1):
+        edit(root, {f"memory/new{number}.md": b"## New\nText.\n"}, at_ns=LATER_NS + number * 10**9)
+        make_delta(root, tmp_path / f"d{number}", tmp_path / f"{before}.alf")
+        export(root, tmp_path / f"{after}.alf", base=tmp_path / f"{before}.alf")
+    return tmp_path
+
+
+def test_deltas_in_their_order(chain: Path) -> None:
+    apply(chain / "a.alf", chain / "d1", chain / "d2", target=chain / "all.alf")
+    assert_same(chain / "all.alf", chain / "c.alf")
+    apply(chain / "a.alf", chain / "d1", target=chain / "one.alf")
+    apply(chain / "one.alf", chain / "d2", target=chain / "two.alf")
+    assert_same(chain / "two.alf", chain / "c.alf")
+
+
+@pytest.mark.parametrize("names", [("a.alf", "d2"), ("a.alf", "d2", "d1"), ("c.alf", "d1")])
+def test_a_delta_is_missing_or_out_of_order(chain: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(BadArchive, match=f"{names[1]} continues another state: a delta is missing or out of order"):
+        apply(*(chain / name for name in names), target=chain / "new.alf")
+    assert not (chain / "new.alf").exists()
+
+
+@pytest.mark.parametrize("names", [("b.alf", "d1"), ("a.alf", "d1", "d1"), ("a.alf", "d1", "d2", "d2")])
+def test_a_delta_is_applied_already(chain: Path, names: tuple[str, ...]) -> None:
+    with pytest.raises(BadArchive, match=f"{names[-1]} is applied already"):
+        apply(*(chain / name for name in names), target=chain / "new.alf")
+    assert not (chain / "new.alf").exists()
+
+
+def test_an_empty_delta_can_be_applied_again(chain: Path) -> None:
+    make_delta(chain / "ws", chain / "d3", chain / "c.alf")
+    apply(chain / "c.alf", chain / "d3", chain / "d3", target=chain / "new.alf")
+    assert_same(chain / "new.alf", chain / "c.alf")
+
+
+@pytest.mark.parametrize(
+    ("at", "base", "new", "why"),
+    [(4, 4, 5, ""), (0, 4, 5, ""), (4, 0, 1, ""), (4, 5, 6, "another state"), (5, 4, 5, "applied already")],
+)
+def test_numbers_of_another_tool(tmp_path: Path, at: int, base: int, new: int, why: str) -> None:
+    archive = Archive(a_record(1))
+    archive.documents["manifest.json"]["sync"] = {"last_sequence": at}
+    delta = a_delta(a_record(2, operation="create"))
+    delta.documents["delta-manifest.json"]["sync"] = {"base_sequence": base, "new_sequence": new}
+    paths = built(tmp_path, "old.alf", archive), built(tmp_path, "d", delta)
+    if not why:
+        apply(*paths, target=tmp_path / "new.alf")
+        return
+    with pytest.raises(BadArchive, match=why):
+        apply(*paths, target=tmp_path / "new.alf")
+
+
+def test_a_delta_is_no_base(chain: Path) -> None:
+    with pytest.raises(BadArchive, match="d1: this is a delta"):
+        make_delta(chain / "ws", chain / "d3", chain / "d1")
+    with pytest.raises(BadArchive, match="d1: this is a delta"):
+        export(chain / "ws", chain / "new.alf", base=chain / "d1")
+    assert not (chain / "d3").exists()
+    assert not (chain / "new.alf").exists()
 
 
 # --- Sessions -------------------------------------------------------------------------------------------------------

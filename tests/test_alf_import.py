@@ -35,6 +35,7 @@ from tests.alf_places import (
 )
 from tests.test_alf_export import files_of_at_most
 from truekeep.alf import desk
+from truekeep.alf.check import check_archive
 from truekeep.alf.container import BadArchive
 from truekeep.errors import BadInput, BadSetup, EditedSince, NotCanonical, StorageFailed, TruekeepError
 from truekeep.vault import Vault
@@ -370,8 +371,33 @@ def test_files_of_the_formats_own_tool_are_passed_over(tmp_path: Path) -> None:
 def test_the_list_of_files_is_not_believed(tmp_path: Path, outside: Path, name: str) -> None:
     rows = file_lines(a_file_row(name, "raw/openclaw/MEMORY.md", b"good\n"), a_file_row(name, name, b"good\n"))
     path = an_archive(tmp_path, {"MEMORY.md": b"good\n"}, listed=False, rows=rows)
-    import_(path, tmp_path / "back")
+    with pytest.raises(BadArchive, match=r"truekeep/files\.jsonl:1 "):
+        import_(path, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    done = import_(path, tmp_path / "back", salvage=True)
+    assert [problem.place for problem in done.problems] == ["truekeep/files.jsonl:1", "truekeep/files.jsonl:2"]
     assert set(look(tmp_path / "back")) == {"MEMORY.md"}
+
+
+def test_a_file_that_is_listed_and_not_there(tmp_path: Path) -> None:
+    rows = file_lines(*(a_file_row(name, f"raw/openclaw/{name}", b"good\n") for name in ("MEMORY.md", "memory/x.md")))
+    path = an_archive(tmp_path, {"MEMORY.md": b"good\n"}, rows=rows)
+    with pytest.raises(BadArchive, match=r"lists raw/openclaw/memory/x\.md, which is not in the archive"):
+        import_(path, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+    done = import_(path, tmp_path / "back", salvage=True)
+    assert [problem.place for problem in done.problems] == ["truekeep/files.jsonl:2"]
+    assert set(look(tmp_path / "back")) == {"MEMORY.md"}
+
+
+def test_a_damaged_file_is_found_before_anything_is_written(tmp_path: Path) -> None:
+    rows = file_lines(a_file_row("memory/x.md", "raw/openclaw/memory/x.md", b"other\n"))
+    path = an_archive(tmp_path, {"memory/x.md": b"good\n"}, rows=rows)
+    for asked in ({}, {"dry_run": True}):
+        with pytest.raises(BadArchive, match="is not what the archive says it is") as caught:
+            import_(path, tmp_path / "back", **asked)
+        assert "--salvage" in caught.value.hint
+        assert not (tmp_path / "back").exists()
 
 
 @pytest.mark.parametrize("name", [*ESCAPES, *BELONGINGS])
@@ -557,12 +583,25 @@ SAID = b'"path": "MEMORY.md", "entry": "raw/openclaw/MEMORY.md", "sha256": ""'
 @pytest.mark.parametrize(
     "rows",
     [
-        b"not JSON\n",
-        b'{"path": 5, "entry": null, "size": 1, "mtime_ns": 1, "sha256": ""}\n',
         b'{%s, "size": -1, "mtime_ns": 1e99}\n' % SAID,
         b'{%s, "size": 5, "mtime_ns": %d}\n' % (SAID, 10**60),
         b'{%s, "size": 5, "mtime_ns": -%d}\n' % (SAID, 10**60),
         b'{%s, "size": 5, "mtime_ns": 5, "mode": -1, "partitions": [[]]}\n' % SAID,
+    ],
+)
+def test_a_list_of_files_that_exaggerates(tmp_path: Path, rows: bytes) -> None:
+    path = an_archive(tmp_path, {"MEMORY.md": b"good\n"}, rows=rows)
+    import_(path, tmp_path / "back")
+    target = tmp_path / "back" / "MEMORY.md"
+    assert target.read_bytes() == b"good\n"
+    assert stat.S_IMODE(target.stat().st_mode) & 0o022 == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        b"not JSON\n",
+        b'{"path": 5, "entry": null, "size": 1, "mtime_ns": 1, "sha256": ""}\n',
         b'{%s, "size": 5, "mtime_ns": 5, "mode": 65535, "partitions": null}\n' % SAID,
         b"\xff\xfe\n",
         b"[]\n",
@@ -570,7 +609,10 @@ SAID = b'"path": "MEMORY.md", "entry": "raw/openclaw/MEMORY.md", "sha256": ""'
 )
 def test_a_list_of_files_that_makes_no_sense(tmp_path: Path, rows: bytes) -> None:
     path = an_archive(tmp_path, {"MEMORY.md": b"good\n"}, rows=rows)
-    import_(path, tmp_path / "back")
+    with pytest.raises(BadArchive, match=r"truekeep/files\.jsonl:1 "):
+        import_(path, tmp_path / "back")
+    done = import_(path, tmp_path / "back", salvage=True)
+    assert [problem.place for problem in done.problems] == ["truekeep/files.jsonl:1"]
     target = tmp_path / "back" / "MEMORY.md"
     assert target.read_bytes() == b"good\n"
     assert stat.S_IMODE(target.stat().st_mode) & 0o022 == 0
@@ -609,13 +651,27 @@ def test_bad_lines_among_good_ones(tmp_path: Path, bad: bytes) -> None:
     assert (tmp_path / "back" / "memory" / "default.md").read_text() == "the first\n\nthe second\n"
 
 
+def test_salvage_keeps_the_records_that_validate_lets_pass(tmp_path: Path) -> None:
+    lines = [json.dumps(a_record(1, content="kept")), json.dumps(a_record(2, content="bad", temporal={}))]
+    archive = Archive(a_record(1), a_record(2))
+    name = next(name for name in archive.parts() if name.startswith("memory/") and name.endswith(".jsonl"))
+    path = tmp_path / "a.alf"
+    path.write_bytes(pack({**archive.parts(), name: "\n".join(lines).encode()}))
+    with desk.opened(path) as reader:
+        wrong = {problem.place for problem in check_archive(reader) if problem.level == "unreadable"}
+    done = import_(path, tmp_path / "back", salvage=True)
+    assert {problem.place for problem in done.problems} == wrong == {f"{name}:2"}
+    assert "bad" not in "".join(file.read_text() for file in (tmp_path / "back").rglob("*.md"))
+
+
 def test_an_archive_that_is_cut_off(tmp_path: Path) -> None:
     export(a_workspace(tmp_path / "ws"), tmp_path / "a.alf")
     data = (tmp_path / "a.alf").read_bytes()
     for size in (0, 1, 50, len(data) // 2, len(data) - 1):
         (tmp_path / "cut.alf").write_bytes(data[:size])
         for asked in ({}, {"salvage": True}):
-            with pytest.raises(BadArchive, match="no ZIP archive"):
+            why = {0: "it is empty", 1: "no ZIP archive"}.get(size, "its end is missing: the copy was cut short")
+            with pytest.raises(BadArchive, match=why):
                 import_(tmp_path / "cut.alf", tmp_path / "back", **asked)
     assert not (tmp_path / "back").exists()
 

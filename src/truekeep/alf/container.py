@@ -52,8 +52,10 @@ class Problem(NamedTuple):
 class BadArchive(BadInput):
     """An archive that cannot be used."""
 
-    def __init__(self, message: str, *, hint: str = "", entry: str = "", line: int = 0) -> None:
-        super().__init__(message, hint=hint or "`truekeep alf validate` shows everything that is wrong with it")
+    def __init__(self, message: str, *, hint: str = "", entry: str = "", line: int = 0, of: str = "") -> None:
+        """`of`: which archive, where there are several."""
+        told = f"{of}: {message}" if of else message
+        super().__init__(told, hint=hint or "`truekeep alf validate` shows everything that is wrong with it")
         self.problem = Problem("unreadable", entry, line, message)
 
 
@@ -80,14 +82,15 @@ def unsafe_name(name: str) -> str:
 
 
 class Reader:
-    """An archive that is read. `large`: its sizes are believed, because whoever asks made it."""
+    """An archive that is read. `large`: its sizes are believed, because whoever asks made it. `name`: for errors."""
 
-    def __init__(self, file: BinaryIO, *, large: bool = False) -> None:
+    def __init__(self, file: BinaryIO, *, large: bool = False, name: str = "") -> None:
+        self.name = name
         self.problems: list[Problem] = []
         try:
             self._zip = _opened(file)
         except _DAMAGE as error:
-            raise BadArchive(f"this is no ZIP archive that can be read: {error}", hint="is it an .alf file?") from error
+            raise _unopened(file, error, name) from error
         self.entries: dict[str, zipfile.ZipInfo] = {}
         file.seek(0, 2)
         self.size = file.tell()
@@ -106,7 +109,7 @@ class Reader:
         """Note every entry that can be used, and what is wrong with the others."""
         found = self._zip.infolist()
         if len(found) > MOST_ENTRIES:
-            raise BadArchive(f"it has {len(found)} entries; at most {MOST_ENTRIES} are read")
+            raise BadArchive(f"it has {len(found)} entries; at most {MOST_ENTRIES} are read", of=self.name)
         twice: set[str] = set()
         for info in found:
             if info.filename.endswith("/") and "\0" not in info.orig_filename:
@@ -134,6 +137,7 @@ class Reader:
             raise BadArchive(
                 f"it would unpack to {total:,} bytes, {total // max(1, self.size)} times its size",
                 hint="if you made it yourself and trust it, say --large",
+                of=self.name,
             )
 
     def _note(self, info: zipfile.ZipInfo, what: str) -> None:
@@ -143,7 +147,7 @@ class Reader:
         """An entry's bytes. Less or more than it says, or other ones, are a BadArchive that names it."""
         info = self.entries.get(name)
         if info is None:
-            raise BadArchive(f"{name} is not in the archive", entry=name)
+            raise BadArchive(f"{name} is not in the archive", entry=name, of=self.name)
         left = info.file_size
         try:
             with self._zip.open(info) as stream:
@@ -151,14 +155,15 @@ class Reader:
                     left -= len(piece)
                     yield piece
         except _DAMAGE as error:
-            raise BadArchive(f"{name} is damaged: {error}", entry=name) from error
+            raise BadArchive(f"{name} is damaged: {error}", entry=name, of=self.name) from error
         if left:
-            raise BadArchive(f"{name} has {left:,} bytes less than it says", entry=name)
+            raise BadArchive(f"{name} has {left:,} bytes less than it says", entry=name, of=self.name)
 
     def read(self, name: str, most: int = MOST_JSON) -> bytes:
         info = self.entries.get(name)
         if info is not None and info.file_size > most:
-            raise BadArchive(f"{name} has {info.file_size:,} bytes; at most {most:,} are read", entry=name)
+            what = f"{name} has {info.file_size:,} bytes; at most {most:,} are read"
+            raise BadArchive(what, entry=name, of=self.name)
         return b"".join(self.pieces(name))
 
     def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
@@ -171,7 +176,7 @@ class Reader:
             held += len(first)
             if held > LONGEST_LINE:
                 what = f"{name} has a line {number + 1} of more than {LONGEST_LINE:,} bytes"
-                raise BadArchive(what, entry=name, line=number + 1)
+                raise BadArchive(what, entry=name, line=number + 1, of=self.name)
             if not whole:
                 continue
             for line in (b"".join(rest), *whole[:-1]):
@@ -190,6 +195,18 @@ def _opened(file: BinaryIO) -> zipfile.ZipFile:
         return zipfile.ZipFile(file, metadata_encoding="utf-8")
     except UnicodeDecodeError:
         return zipfile.ZipFile(file)
+
+
+def _unopened(file: BinaryIO, error: Exception, name: str) -> BadArchive:
+    """Why a file cannot be opened as an archive. Its list of entries stands at its end."""
+    file.seek(0)
+    head = file.read(4)
+    if not head:
+        return BadArchive("it is empty", hint="copy it again from where it was made", of=name)
+    if head == b"PK\x03\x04":
+        what = "its end is missing: the copy was cut short"
+        return BadArchive(what, hint="copy it again; what is in it is listed at its end", of=name)
+    return BadArchive(f"this is no ZIP archive that can be read: {error}", hint="is it an .alf file?", of=name)
 
 
 def _fault(info: zipfile.ZipInfo) -> str:

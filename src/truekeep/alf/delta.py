@@ -8,6 +8,7 @@ what was found out since about files that did not change (a verdict, a vector) w
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -16,7 +17,19 @@ from typing import NamedTuple
 
 from truekeep.alf.carry import by_scope, scope_of
 from truekeep.alf.container import BadArchive, Writer
-from truekeep.alf.edition import DOCUMENTS, FILES, VERSION, Document, Edition, Line, Other, Spool, Tell, place_in_file
+from truekeep.alf.edition import (
+    DOCUMENTS,
+    FILES,
+    PURGES,
+    VERSION,
+    Document,
+    Edition,
+    Line,
+    Other,
+    Spool,
+    Tell,
+    place_in_file,
+)
 from truekeep.alf.export import Agent, Manner, has_records, head_of, lines_of, people_of, records_of
 from truekeep.alf.files import LONGEST_TEXT, NO_TIME, Item, Tree
 from truekeep.alf.moment import Quarter, parse_moment, quarter_of, shown_moment
@@ -53,10 +66,12 @@ def write_delta(
     tell: Tell = lambda *_: None,
 ) -> tuple[Changed, list[str]]:
     """What changed in a workspace since an archive of it was made, and notes on what could not be told."""
+    old.require_full()
     if old.agent_id != agent.id:
         raise BadArchive(
             f"this archive is of agent {old.agent_id}, not of {agent.id}",
             hint="name an earlier archive of this workspace",
+            of=old.reader.name,
         )
     before = old.files()
     now = {line.path: line for line in lines_of(items)}
@@ -92,7 +107,12 @@ def write_delta(
         writer.add(DOCUMENTS[layer], pretty(document))
     listed = _write_changed(writer, changed, lambda line: tree.pieces(by_path[line.path]))
     created_at = shown_moment(max((line.mtime_ns for line in now.values()), default=0))
+    total = _count(old) + counts[0] - counts[2]
+    digests = {line.path: line.sha256 for line in (*before.values(), *listed)}
+    after = [line._replace(sha256=digests[path]) for path, line in now.items()]
     ours = {
+        "base": state_digest(old),
+        "state": _digest_of(after, documents, total),
         "files": FILES,
         "deleted": removed,
         "documents_removed": [layer for layer in earlier if layer not in documents],
@@ -203,20 +223,51 @@ def _sequence(snapshot: Snapshot) -> int:
     return found if isinstance(found, int) and found >= 0 else 0
 
 
+def state_digest(snapshot: Snapshot) -> str:
+    """Which state of the agent a full archive holds: the same for an export and for what apply makes of a delta.
+
+    Its files, its documents and how many records it has. Not what the records say beside the files: a verdict or a
+    vector that was found since makes no other state.
+    """
+    return _digest_of(snapshot.files().values(), snapshot.documents(), _count(snapshot))
+
+
+def _digest_of(files: Iterable[Line], documents: Mapping[str, Document], records: int) -> str:
+    digest = hashlib.sha256(b"truekeep state 1\n")
+    for line in sorted(files):
+        digest.update(json.dumps([line.path, line.size, line.mtime_ns, line.mode, line.sha256]).encode() + b"\n")
+    digest.update(json.dumps([documents, records], sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _count(snapshot: Snapshot) -> int:
+    """How many records the manifest says that there are."""
+    memory = snapshot.layers.get("memory")
+    found = memory.get("record_count") if isinstance(memory, dict) else None
+    return found if isinstance(found, int) else 0
+
+
 # --- Applied --------------------------------------------------------------------------------------------------------
 
 
 def applied(old: Snapshot, delta: Snapshot, *, spool: Spool) -> tuple[Edition, list[str]]:
     """The old archive with the changes of a delta, and notes on changes that had nothing to change."""
     if not delta.is_delta or old.is_delta:
-        raise BadArchive("a delta is applied to a full archive", hint="give the archive first, then the delta")
+        wrong, what = (old, "is a delta") if old.is_delta else (delta, "is no delta")
+        name = wrong.reader.name or "this"
+        raise BadArchive(
+            f"{name} {what}; a delta is applied to a full archive", hint="give the archive first, then the deltas"
+        )
     if delta.find_agent_id() not in (None, old.agent_id):
         raise BadArchive(
-            "the delta is of another agent than the archive", hint="`truekeep alf show` tells whose they are"
+            "the delta is of another agent than the archive",
+            hint="`truekeep alf show` tells whose they are",
+            of=delta.reader.name,
         )
     notes: list[str] = []
     ours = delta.changes.get(OURS)
     ours = ours if isinstance(ours, dict) else {}
+    _check_order(old, delta, ours, notes)
     before, moved = old.files(), _dated(delta)
     gone = {*_texts(ours.get("deleted")), *_deleted_raw(delta)}
     files = {**{path: line for path, line in before.items() if path not in gone}, **moved}
@@ -238,6 +289,32 @@ def applied(old: Snapshot, delta: Snapshot, *, spool: Spool) -> tuple[Edition, l
     ]
     ordered = [files[path] for path in sorted(files)]
     return Edition(_head(old, delta, ours), documents, spool, ordered, pieces, layers, others, plain=not is_ours), notes
+
+
+def _check_order(old: Snapshot, delta: Snapshot, ours: Document, notes: list[str]) -> None:
+    """Refuse a delta that continues another state than this one. Other tools' deltas say at most a number."""
+    base, state = ours.get("base"), ours.get("state")
+    if isinstance(base, str):
+        here = state_digest(old)
+        is_next, is_applied = base == here, state == here
+    else:
+        sync = delta.manifest.get("sync")
+        numbers = [sync.get("base_sequence"), sync.get("new_sequence")] if isinstance(sync, dict) else []
+        first, last = (number if isinstance(number, int) else 0 for number in (*numbers, 0, 0)[:2])
+        at = _sequence(old)
+        is_next, is_applied = first <= 0 or at <= 0 or first == at, first < last <= at
+    if is_next:
+        return
+    name = delta.reader.name or "this delta"
+    if is_applied:
+        raise BadArchive(f"{name} is applied already", hint="leave it out")
+    if PURGES in old.reader.entries:  # the deltas that were made before know nothing of that
+        notes.append(f"something was purged: whether {name} is the next delta cannot be told")
+        return
+    raise BadArchive(
+        f"{name} continues another state: a delta is missing or out of order",
+        hint="give every delta since the archive, in the order in which they were made",
+    )
 
 
 def _dated(delta: Snapshot) -> Mapping[str, Line]:

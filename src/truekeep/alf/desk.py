@@ -79,7 +79,7 @@ def opened(path: Path, *, identities: Sequence[str] = (), large: bool = False) -
             if not identities:
                 raise BadInput(f"{path} is encrypted", hint="name the private key with --identity FILE")
             file = stack.enter_context(seal.unsealed(file, seal.parse_identities(identities)))
-        yield stack.enter_context(Reader(file, large=large))
+        yield stack.enter_context(Reader(file, large=large, name=str(path)))
 
 
 def _is_sealed(file: BinaryIO) -> bool:
@@ -180,7 +180,9 @@ def export_archive(workspace: Workspace, target: Path, asked: Asked, tell: Tell 
         base = None
         if asked.base is not None:
             with opened(asked.base, identities=asked.identities, large=True) as reader:
-                base = by_scope(record for record, _ in Snapshot(reader).records())
+                earlier = Snapshot(reader)
+                earlier.require_full()
+                base = by_scope(record for record, _ in earlier.records())
         with _spool(target, asked.recipients) as spool:
             edition, notes = edition_of(tree, items, agent, manner, spool=spool, base=base, tell=tell)
             return write_edition(writer, edition, tell), notes
@@ -197,6 +199,7 @@ def delta_archive(workspace: Workspace, target: Path, since: Path, asked: Asked,
     _stay_sealed([since], asked.recipients)
     with opened(since, identities=asked.identities, large=True) as reader:
         old = Snapshot(reader)
+        old.require_full()
         return _from_workspace(workspace, target, asked, make, old.files())
 
 
@@ -418,7 +421,7 @@ def apply_archive(base: Path, deltas: Sequence[Path], target: Path, asked: Asked
             stack.callback(between.close)
             with Writer(cast(BinaryIO, between)) as step:
                 write_edition(step, edition)
-            reader = stack.enter_context(Reader(cast(BinaryIO, between), large=True))
+            reader = stack.enter_context(Reader(cast(BinaryIO, between), large=True, name=f"{base} with {path}"))
     return Made(target, target.stat().st_size, done, tuple(notes), ())
 
 
@@ -443,8 +446,9 @@ def raise_problems(reader: Reader) -> None:
     """Refuse an archive with entries that cannot be used."""
     if reader.problems:
         first = reader.problems[0]
-        more = f", and {len(reader.problems) - 1} more entries" if len(reader.problems) > 1 else ""
-        raise BadArchive(f"{first.entry} {first.message}{more}", entry=first.entry)
+        rest = len(reader.problems) - 1
+        more = f", and {rest} more {'entry' if rest == 1 else 'entries'}" if rest else ""
+        raise BadArchive(f"{first.entry}: {first.message}{more}", entry=first.entry, of=reader.name)
 
 
 # --- In -------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ NEW, SAME, DIFFERENT, BLOCKED = "new", "same", "different", "blocked"
 _SLUG = re.compile(r"[^a-z0-9]+")
 _PROSE = {"soul": "SOUL.md", "operating_instructions": "AGENTS.md", "identity_profile": "IDENTITY.md"}
 _GONE = ("deleted", "superseded")
+_SALVAGE = "nothing was written; --salvage takes what is good, `truekeep alf validate` shows what is not"
 
 
 class Planned(NamedTuple):
@@ -52,10 +53,10 @@ class Plan(NamedTuple):
 def plan_import(snapshot: Snapshot, root: str, *, salvage: Salvage | None = None) -> Plan:
     """Hold an archive against a workspace, which need not be there yet.
 
-    `salvage` hears of files that are damaged, when the others are wanted all the same: each is then read beforehand.
+    Each file is read beforehand, so that a damaged archive is refused before anything is written. `salvage` hears of
+    those that are damaged, when the others are wanted all the same.
     """
-    if snapshot.is_delta:
-        raise BadArchive("this is a delta", hint="`truekeep alf apply` makes a full archive of it and its base")
+    snapshot.require_full()
     notes: list[str] = []
     lines = snapshot.files()
     inside = [line for path, line in lines.items() if line.entry is not None and path not in CONTROL]
@@ -77,6 +78,8 @@ def plan_import(snapshot: Snapshot, root: str, *, salvage: Salvage | None = None
             salvage(error)
             why = "it is damaged"
         state, why = (BLOCKED, why) if why else _state(root, line, pieces)
+        if salvage is None and state in (NEW, DIFFERENT) and (error := _damage(pieces)) is not None:
+            raise BadArchive(error.message, entry=error.problem.entry, hint=_SALVAGE)
         planned.append(Planned(line, state, pieces, why))
     elsewhere = tuple(line for line in lines.values() if line.entry is None)
     return Plan(tuple(planned), is_rebuilt, elsewhere, tuple(plan_services(snapshot)), tuple(notes))
@@ -96,7 +99,8 @@ def _pieces(snapshot: Snapshot, line: Line) -> Iterator[bytes]:
         digest.update(piece)
         yield piece
     if line.sha256 and digest.hexdigest() != line.sha256:
-        raise BadArchive(f"{line.entry} is not what the archive says it is", entry=line.entry)
+        what = f"{line.entry} is not what the archive says it is"
+        raise BadArchive(what, entry=line.entry, of=snapshot.reader.name)
 
 
 def _damage(pieces: Callable[[], Iterable[bytes]]) -> BadArchive | None:

@@ -33,27 +33,51 @@ def _age() -> Any:
 
 
 def parse_recipients(given: Sequence[str]) -> list[Any]:
-    """Public keys: age1…, an SSH public key, or a file that has one in each line."""
+    """Public keys: age1…, an SSH public key, or a file that has one in each line.
+
+    No error quotes what was given as a key or stands in a file: it could be the private one.
+    """
     age = _age()
     found: list[Any] = []
-    for text in given:
-        path = Path(text).expanduser()
-        is_key = text.startswith(("age1", "ssh-"))
-        try:
-            lines = [text] if is_key else path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{text} is no public key and no file with one: {error}", hint="age1…, or a file") from error
-        for line in lines:
-            bare = line.strip()
-            if not bare or bare.startswith("#"):
-                continue
+    for number, text in enumerate(given, start=1):
+        for place, bare in _recipient_lines(text, number):
             try:
                 found.append((age.ssh if bare.startswith("ssh-") else age.x25519).Recipient.from_str(bare))
             except age.RecipientError as error:
-                raise BadInput(f"{bare[:40]} is no public key of age", hint="`age-keygen -y` prints one") from error
+                raise BadInput(f"{place} is no public key of age", hint="`age-keygen -y FILE` prints one") from error
     if not found:
         raise BadInput("there is no public key to encrypt to", hint="--encrypt age1…")
     return found
+
+
+def _recipient_lines(text: str, number: int) -> Iterator[tuple[str, str]]:
+    """What may be public keys, each with where it stands."""
+    place = "the key" if number == 1 else f"key {number}"
+    _refuse_private(text, f"{place} that --encrypt names")
+    if text.startswith(("age1", "ssh-")):
+        yield f"{place} that --encrypt names", text
+        return
+    try:
+        lines = Path(text).expanduser().read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInput(
+            f"{text} is no public key, and no file with one: {error.strerror}", hint="age1…, or a file"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{text} is no file of public keys: it is no text", hint="age1…, or a file of them") from error
+    for at, line in enumerate(lines, start=1):
+        bare = line.strip()
+        if bare and not bare.startswith("#"):
+            _refuse_private(bare, f"{text}:{at}", file=text)
+            yield f"{text}:{at}", bare
+
+
+def _refuse_private(bare: str, place: str, *, file: str = "FILE") -> None:
+    is_ssh = bare.startswith("-----BEGIN") and "PRIVATE KEY" in bare
+    if not (is_ssh or bare.upper().startswith(("AGE-SECRET-KEY-", "AGE-PLUGIN-"))):
+        return
+    tool = f"ssh-keygen -y -f {file}" if is_ssh else f"age-keygen -y {file}"
+    raise BadInput(f"{place} is a private key; one encrypts to the public one", hint=f"`{tool}` prints it")
 
 
 def parse_identities(given: Sequence[str]) -> list[Any]:
@@ -61,6 +85,7 @@ def parse_identities(given: Sequence[str]) -> list[Any]:
     age = _age()
     found: list[Any] = []
     for text in given:
+        before = len(found)
         try:
             data = Path(text).expanduser().read_bytes()
         except OSError as error:
@@ -71,10 +96,10 @@ def parse_identities(given: Sequence[str]) -> list[Any]:
                 continue
             lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
             found += [age.x25519.Identity.from_str(line) for line in lines if line.startswith("AGE-SECRET-KEY-")]
+            if len(found) == before:
+                raise BadInput(f"{text} holds no private key", hint="--identity FILE, as age-keygen writes it")
         except age.IdentityError as error:
             raise BadInput(f"{text} holds no private key that can be used", hint="has it a passphrase?") from error
-    if not found:
-        raise BadInput("there is no private key in it", hint="--identity FILE, as age-keygen writes it")
     return found
 
 

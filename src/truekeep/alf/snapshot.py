@@ -31,7 +31,8 @@ class Snapshot:
         self.is_delta = DELTA in reader.entries  # some write a copy under the other name, too
         name = DELTA if self.is_delta else MANIFEST
         if name not in reader.entries and salvage is None:
-            raise BadArchive("it has no manifest.json, so it is no archive of an agent", hint="is it an .alf file?")
+            what = "it has no manifest.json, so it is no archive of an agent"
+            raise BadArchive(what, hint="is it an .alf file?", of=reader.name)
         self.manifest = self._saved(name)
         about = self.manifest.get("agent")
         self.agent: Document = about if isinstance(about, dict) else {}
@@ -44,7 +45,7 @@ class Snapshot:
     def agent_id(self) -> str:
         found = self.find_agent_id()
         if found is None:
-            raise BadArchive("its manifest does not say which agent it is of", entry=MANIFEST)
+            raise BadArchive("its manifest does not say which agent it is of", entry=MANIFEST, of=self.reader.name)
         return found
 
     def find_agent_id(self) -> str | None:
@@ -54,6 +55,15 @@ class Snapshot:
             return parse_agent_id(found) if isinstance(found, str) else None
         except BadInput:
             return None
+
+    def require_full(self) -> None:
+        """Refuse a delta where all of an agent is needed."""
+        if self.is_delta:
+            raise BadArchive(
+                "this is a delta",
+                hint="`truekeep alf apply` makes a full archive of it and its base",
+                of=self.reader.name,
+            )
 
     @property
     def is_ours(self) -> bool:
@@ -65,7 +75,7 @@ class Snapshot:
         try:
             return parse_line(self.reader.read(name))
         except ValueError as error:
-            raise BadArchive(f"{name} {error}", entry=name) from error
+            raise BadArchive(f"{name} {error}", entry=name, of=self.reader.name) from error
 
     def _saved(self, name: str) -> Document:
         """A document; an empty one for what is damaged, where the rest is wanted all the same."""
@@ -116,14 +126,14 @@ class Snapshot:
                 if marks and not _may_hold(line, marks):
                     continue
                 try:
-                    record = parse_line(line)
+                    record = self._parsed(line)
                     why = _unusable(record)
                 except ValueError as error:
                     why = str(error)
                 if not why:
                     yield record, line
                     continue
-                problem = BadArchive(f"{name}:{number} {why}", entry=name, line=number)
+                problem = BadArchive(f"{name}:{number} {why}", entry=name, line=number, of=self.reader.name)
                 if self._salvage is None:
                     raise problem
                 self._salvage(problem)
@@ -131,6 +141,14 @@ class Snapshot:
             if self._salvage is None or error.problem.line:
                 raise
             self._salvage(error)
+
+    def _parsed(self, line: bytes) -> Record:
+        """A record. Where only the good ones are wanted, it has to be one that `validate` would let pass."""
+        if self._salvage is None or self.is_delta:
+            return parse_line(line)
+        from truekeep.alf.check import sound_record
+
+        return sound_record(line)
 
     def files(self) -> Mapping[str, Line]:
         """The agent's files by path: as truekeep lists them, else as the entries and the artifacts' index show."""
@@ -158,12 +176,24 @@ class Snapshot:
     def _listed(self) -> dict[str, Line]:
         if not self.is_ours:
             return {}
-        lines = (_line(raw) for _, raw in self.reader.lines(FILES))
-        return {
-            line.path: line
-            for line in lines
-            if line is not None and (line.entry is None or line.entry in self.reader.entries)
-        }
+        found: dict[str, Line] = {}
+        told = {problem.entry for problem in self.reader.problems}
+        for number, raw in self.reader.lines(FILES):
+            try:
+                line = _line(raw)
+                if line.path in found:
+                    raise ValueError(f"lists {line.path} a second time")
+                if line.entry is None or line.entry in self.reader.entries:
+                    found[line.path] = line
+                elif line.entry not in told:
+                    raise ValueError(f"lists {line.entry}, which is not in the archive")
+            except ValueError as error:
+                what = f"{FILES}:{number} {error}"
+                problem = BadArchive(what, entry=FILES, line=number, of=self.reader.name)
+                if self._salvage is None:
+                    raise problem from error
+                self._salvage(problem)
+        return found
 
     def _attached(self) -> Iterator[Line]:
         """The artifacts of another tool's archive, under the paths that they come from."""
@@ -210,10 +240,10 @@ def _unusable(record: Record) -> str:
     return ""
 
 
-def _line(raw: bytes) -> Line | None:
-    """A line of the list of files, if it can be believed."""
+def _line(raw: bytes) -> Line:
+    """A line of the list of files. Raises ValueError where it cannot be believed."""
+    given = parse_line(raw)
     try:
-        given = parse_line(raw)
         line = Line(
             path=given["path"],
             entry=given["entry"],
@@ -223,10 +253,13 @@ def _line(raw: bytes) -> Line | None:
             sha256=given["sha256"],
             partitions=tuple(given.get("partitions", ())),
         )
-    except (ValueError, KeyError, TypeError):
-        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError("is no line of a list of files") from error
     whole = isinstance(line.size, int) and isinstance(line.mtime_ns, int) and isinstance(line.mode, int)
-    named = isinstance(line.path, str) and isinstance(line.sha256, str) and not unsafe_name(line.path)
-    if not whole or not named or (line.entry is not None and path_of(str(line.entry)) != line.path):
-        return None
+    if not whole or not isinstance(line.path, str) or not isinstance(line.sha256, str):
+        raise ValueError("is no line of a list of files")
+    if why := unsafe_name(line.path):
+        raise ValueError(f"lists a file whose name {why}")
+    if line.entry is not None and path_of(str(line.entry)) != line.path:
+        raise ValueError(f"says that {line.path} is in an entry of another name")
     return line
