@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +32,11 @@ from tests.alf_places import (
     workspaces,
 )
 from tests.test_alf_delta import a_foreign_archive, built
+from truekeep.alf.compare import first_words
 from truekeep.alf.container import BadArchive
 from truekeep.alf.desk import Asked, purge_archive
-from truekeep.alf.purge import Cut, Purged, cut_lines
+from truekeep.alf.purge import Purged, cut_lines
+from truekeep.alf.spelling import Cuts, said_lines
 from truekeep.errors import BadInput, NotFound
 
 TEXT = "The code of the old safe is 48-15-16."
@@ -186,7 +191,7 @@ def test_everywhere_it_is_quoted(tmp_path: Path) -> None:
     found = entries_of(tmp_path / "b.alf")
     assert found["raw/openclaw/MEMORY.md"] == b"## Quote\nShe said:  And left.\n\n## Alone\n- a\n- b\n"
     assert json.loads(found["raw/openclaw/memory/log.jsonl"]) == {"text": "é "}
-    assert found["artifacts/notes/list.txt"] == b"1. \r\n2. else\r\n"
+    assert found["artifacts/notes/list.txt"] == b"2. else\r\n"
     assert set(done.dropped) == {"memory/notes.md", "memory/blob.bin"}
     assert "raw/openclaw/memory/clean.bin" in found
     kept = find_record(tmp_path / "b.alf", "## Quote")
@@ -222,7 +227,7 @@ def test_records_that_overlap(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_contained_in_another(tmp_path: Path) -> None:
-    """The inner one is cut out of the outer; of the outer, the inner keeps what it says itself."""
+    """The inner one is cut out of the outer; with the outer go its lines, and so the inner."""
     files = {"memory/inner.md": TEXT.encode(), "memory/outer.md": f"Before.\n{TEXT}\nAfter, and more.\n".encode()}
     archive = exported(tmp_path, files)
     inner, outer = (
@@ -231,9 +236,10 @@ def test_a_record_that_is_contained_in_another(tmp_path: Path) -> None:
     purge(archive, tmp_path / "b.alf", inner["id"])
     assert_gone(tmp_path / "b.alf", TEXT)
     assert find_record(tmp_path / "b.alf", "Before")["content"] == "Before.\nAfter, and more.\n"
-    purge(archive, tmp_path / "c.alf", outer["id"])
+    done = purge(archive, tmp_path / "c.alf", outer["id"])
     assert_gone(tmp_path / "c.alf", f"Before.\n{TEXT}\nAfter, and more.")
-    assert find_record(tmp_path / "c.alf", TEXT)["id"] == inner["id"]
+    assert_gone(tmp_path / "c.alf", TEXT)
+    assert done.audit["record_ids"] == sorted((inner["id"], outer["id"]))
 
 
 def test_what_the_format_needs_is_not_cut(tmp_path: Path) -> None:
@@ -286,19 +292,67 @@ def test_a_card_goes_with_its_file(tmp_path: Path, scheme: str) -> None:
     assert_purged(tmp_path / "b.alf", tmp_path, card["content"])
 
 
-def test_a_fact_takes_its_database_along(tmp_path: Path) -> None:
-    root = a_workspace(tmp_path / "ws", {"memory/notes.md": b"unrelated\n"})
+def with_facts(
+    folder: Path, *facts: tuple[str, str, str], files: Files | None = None, more: str = "", mode: str = ""
+) -> Path:
+    root = a_workspace(folder / "ws", files or {"memory/notes.md": b"unrelated\n"})
     database = apsw.Connection(str(root / "memory" / "facts.db"))
-    database.execute("CREATE TABLE facts (entity TEXT, key TEXT, value TEXT)")
-    database.execute("INSERT INTO facts VALUES ('safe', 'code', '48-15-16-23-42'), ('tea', 'sort', 'green')")
+    database.execute(mode).fetchall()
+    database.execute(f"CREATE TABLE facts (entity TEXT, key TEXT, value TEXT); {more}").fetchall()
+    database.executemany("INSERT INTO facts VALUES (?, ?, ?)", facts)
     database.close()
+    return root
+
+
+def facts_in(archive: Path, folder: Path) -> list[tuple[Any, ...]]:
+    import_(archive, folder)
+    database = apsw.Connection(str(folder / "memory" / "facts.db"))
+    try:
+        assert database.execute("PRAGMA integrity_check").get == "ok"
+        return sorted(database.execute("SELECT entity, key, value FROM facts"))
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("mode", ["", "PRAGMA journal_mode = WAL", "PRAGMA encoding = 'UTF-16le'"])
+def test_a_fact_goes_from_its_database(tmp_path: Path, mode: str) -> None:
+    files = {"memory/notes.md": b"x: 48-15-16-23-42-108\n", "SOUL.md": b"# Ada\n"}
+    facts = ("safe", "code", "48-15-16-23-42-108"), ("tea", "sort", "green")
+    root = with_facts(tmp_path, *facts, files=files, mode=mode)
     (root / "memory" / "facts.db-journal").touch()
     export(root, tmp_path / "a.alf")
-    record = find_record(tmp_path / "a.alf", "48-15-16", runtime="truekeep")
+    record = find_record(tmp_path / "a.alf", "safe · code", runtime="truekeep")
     done = purge(tmp_path / "a.alf", tmp_path / "b.alf", record["id"])
-    assert done.dropped == ("memory/facts.db", "memory/facts.db-journal")
-    assert not any(b"48-15-16" in data for data in entries_of(tmp_path / "b.alf").values())
+    assert done.dropped == ("memory/facts.db-journal",)
+    assert done.files == ("memory/facts.db", "memory/notes.md")
+    assert done.audit["record_ids"] == [record["id"]]
+    for form in ("48-15-16-23-42-108".encode(codec) for codec in ("utf-8", "utf-16-le")):
+        assert not any(form in data for data in entries_of(tmp_path / "b.alf").values())
+    assert find_record(tmp_path / "b.alf", "tea · sort", runtime="truekeep")
+    assert facts_in(tmp_path / "b.alf", tmp_path / "back") == [("tea", "sort", "green")]
     assert_sound(tmp_path / "b.alf")
+
+
+@pytest.mark.parametrize("more", ["CREATE VIRTUAL TABLE found USING fts5(value)", "CREATE TABLE log AS SELECT '{}' x"])
+def test_a_database_that_cannot_be_cut_goes_along(tmp_path: Path, more: str) -> None:
+    root = with_facts(tmp_path, ("safe", "code", TEXT), ("tea", "sort", "green"), more=more.format(TEXT))
+    export(root, tmp_path / "a.alf")
+    known = {record["id"] for record in records_in(tmp_path / "a.alf") if record["namespace"] == "facts"}
+    record = find_record(tmp_path / "a.alf", TEXT, runtime="truekeep")
+    done = purge(tmp_path / "a.alf", tmp_path / "b.alf", record["id"])
+    assert done.dropped == ("memory/facts.db",)
+    assert done.audit["record_ids"] == sorted(known)
+    assert any("other facts went along" in note for note in done.notes)
+    assert_purged(tmp_path / "b.alf", tmp_path, TEXT)
+
+
+def test_the_audit_record_has_every_id_that_went(tmp_path: Path) -> None:
+    archive = exported(tmp_path, SAMPLE)
+    section = find_record(archive, "Trigger | Action")
+    done = purge(archive, tmp_path / "b.alf", section["id"])
+    gone = {r["id"] for r in records_in(archive)} - {r["id"] for r in records_in(tmp_path / "b.alf")}
+    assert len(gone) == 3
+    assert done.audit["record_ids"] == sorted(gone)
 
 
 def test_vectors_of_what_was_cut_go(tmp_path: Path) -> None:
@@ -352,6 +406,149 @@ def test_an_archive_of_another_tool(tmp_path: Path) -> None:
     [edited, large] = json.loads(found["attachments.json"])["attachments"]
     assert (edited["size_bytes"], edited["mine"], large["source_path"]) == (7, 1, "film.mp4")
     assert json.loads(found["manifest.json"])["layers"]["strange"] == {"file": "strange/thing.json", "more": True}
+
+
+# --- Line by line, in any spelling ----------------------------------------------------------------------------------
+
+SECRET = "password of the box is hunter2-very-secret-phrase"
+CAFE = 'Zoë keeps the "spare key" at 3/4 Café Road, 日本'
+
+
+def test_lines_go_wherever_they_are_said(tmp_path: Path) -> None:
+    files = {
+        "memory/cards/box.md": f"---\ntopic: The box in the cellar\ncreated: 2026-01-05\n---\n\n{SECRET}\n".encode(),
+        "memory/2026-01-15.md": f"## Day\n- {SECRET}\n- tea\n".encode(),
+        "memory/2026-01-16.md": f"## Day\n- {SECRET}\n- more tea\n".encode(),
+        "memory/cards/tea.md": b"---\ntopic: Tea\ncreated: 2026-01-05\n---\n\nGreen.\n",
+        "MEMORY.md": b"## Cards\n- [The box in the cellar](memory/cards/box.md)\n- [Tea](memory/cards/tea.md)\n",
+    }
+    root = with_facts(tmp_path, ("box", "note", SECRET), ("tea", "sort", "green"), files=files)
+    export(root, tmp_path / "a.alf")
+    [card] = [r for r in records_in(tmp_path / "a.alf") if SECRET in r["content"] and r["namespace"] == "cards"]
+    done = purge(tmp_path / "a.alf", tmp_path / "b.alf", card["id"])
+    assert_purged(tmp_path / "b.alf", tmp_path, SECRET)
+    assert_gone(tmp_path / "b.alf", "The box in the cellar")
+    found = entries_of(tmp_path / "b.alf")
+    assert found["raw/openclaw/memory/2026-01-15.md"] == b"## Day\n- tea\n"
+    assert found["raw/openclaw/MEMORY.md"] == b"## Cards\n- [Tea](memory/cards/tea.md)\n"
+    assert found["raw/openclaw/memory/cards/tea.md"] == files["memory/cards/tea.md"]
+    assert done.files == ("MEMORY.md", "memory/2026-01-15.md", "memory/2026-01-16.md", "memory/facts.db")
+    days = {r["id"] for r in records_in(tmp_path / "a.alf") if "2026-01-1" in r["source"]["origin_file"]}
+    assert days <= set(done.changed)
+    assert facts_in(tmp_path / "b.alf", tmp_path / "facts") == [("tea", "sort", "green")]
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(char):04X}" for char in text)
+
+
+SPELLINGS: dict[str, Callable[[str], bytes]] = {
+    "slash": lambda text: json.dumps({"a": text}, ensure_ascii=False).replace("/", "\\/").encode(),
+    "upper": lambda text: ('{"a": "' + escaped(text) + '"}').encode(),
+    "lower": lambda text: ('{"a": "' + escaped(text).lower() + '"}').encode(),
+    "nested": lambda text: json.dumps([json.dumps({"a": json.dumps({"b": text})})]).encode(),
+    "lines": lambda text: f"{json.dumps({'a': 1})}\n{json.dumps({'a': text})}\n".encode(),
+    "pretty": lambda text: json.dumps({"a": [text, {"b": text}]}, indent=2).encode(),
+    "quoted": lambda text: "".join(f"> {line}\n" for line in text.split("\n")).encode(),
+    "twice": lambda text: "".join(f"> > {line}\n" for line in text.split("\n")).encode(),
+    "quoted in JSON": lambda text: json.dumps("".join(f"> {line}\n" for line in text.split("\n"))).encode(),
+    "indented": lambda text: "".join(f"\t  {line}\n" for line in text.split("\n")).encode(),
+    "blank": lambda text: text.replace("\n\n", "\n \t\n").encode(),
+    "bullets": lambda text: "".join(f"- [ ] {line}\n" for line in text.split("\n")).encode(),
+    "composed": lambda text: unicodedata.normalize("NFC", text).encode(),
+    "decomposed": lambda text: unicodedata.normalize("NFD", f"é {text}").encode(),
+    "decomposed JSON": lambda text: json.dumps(unicodedata.normalize("NFD", text)).encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "utf-16-le": lambda text: text.encode("utf-16-le"),
+    "utf-16-be": lambda text: f"\ufeff{text}".encode("utf-16-be"),
+    "utf-16 JSON": lambda text: json.dumps({"a": text}).encode("utf-16"),
+    "utf-32": lambda text: text.encode("utf-32"),
+    "bytes": lambda text: b"\xff\x00" + text.encode() + b"\xff",
+    "wide bytes": lambda text: b"\xff\x00\xff" + text.encode("utf-16-le") + b"\xff\xff",
+    "escaped bytes": lambda text: b"\xff\x00\xff" + escaped(text).encode() + b"\xff\xff",
+}
+"""How a copy of a text may be spelled."""
+
+
+def read_any_way(data: bytes) -> str:
+    """Everything that bytes could say, letter by letter: decoded in each way, and without escapes of any depth."""
+    texts = [data.decode(codec, "replace") for codec in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le")]
+    texts += [data[1:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be")]
+    for _ in range(3):
+        texts += [
+            re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text).replace("\\", "") for text in texts
+        ]
+    return unicodedata.normalize("NFC", "\n".join(dict.fromkeys(texts)))
+
+
+@pytest.mark.parametrize("how", SPELLINGS)
+@pytest.mark.parametrize("text", [CAFE, f"{SECRET}\n\n{CAFE}\nshort", "one: 1\ntwo: 2/3\n\nthrëe: 3\nfour: 4"])
+def test_copies_in_other_spellings(tmp_path: Path, how: str, text: str) -> None:
+    copy = SPELLINGS[how](text)
+    files = {"memory/notes.md": text.encode(), "memory/copy.md": copy, "copy.txt": b"kept", "memory/x/copy": copy}
+    archive = exported(tmp_path, files)
+    [record] = [r for r in records_in(archive) if r["source"]["origin_file"] == "memory/notes.md"]
+    purge(archive, tmp_path / "b.alf", record["id"])
+    assert_sound(tmp_path / "b.alf")
+    for name, data in entries_of(tmp_path / "b.alf").items():
+        said = read_any_way(data)
+        for line in text.split("\n"):
+            assert len(line) < 16 or line.replace("\\", "") not in said, name
+        if "thrëe" in text and how != "bullets":
+            assert "thrëe: 3" not in said, name
+    assert entries_of(tmp_path / "b.alf")["artifacts/copy.txt"] == b"kept"
+    left = entries_of(tmp_path / "b.alf").get("raw/openclaw/memory/copy.md")
+    if how in ("slash", "upper", "lower", "nested", "pretty") and left is not None:
+        json.loads(left)
+
+
+@given(
+    before=st.text('ab "\\>-\n/é', max_size=12),
+    after=st.text('ab "\\>-\n/é', max_size=12),
+    how=st.sampled_from(sorted(set(SPELLINGS) - {"bytes", "wide bytes", "escaped bytes"})),
+    text=st.sampled_from((SECRET, CAFE, f"{CAFE}\n\n  {SECRET}")),
+)
+@settings(max_examples=300, deadline=None)
+def test_what_is_around_a_spelling_stays(before: str, after: str, how: str, text: str) -> None:
+    codec = how.split()[0] if how.startswith("utf") else "utf-8"
+    whole = SPELLINGS[how](f"{before}\n{text}\n{after}").decode(codec)
+    left = cut_lines(whole, Cuts([text])).data.decode()
+    assert not any(line.strip() in read_any_way(left.encode()) for line in text.split("\n") if line)
+    assert len(left) <= len(whole)
+    assert cut_lines(left, Cuts([text])).data.decode() == left
+    if how in ("slash", "upper", "lower", "nested", "pretty", "decomposed JSON", "quoted in JSON"):
+        json.loads(left)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("---\ntopic: A topic of some length\ntags: [one, two, three]\nrepository: github.com/acme/shop\n---\nx", 1),
+        ("---\ncreated: 2026-01-05T10:00:00Z\nwriter: somebody-with-a-name\n---\n2026-01-05T10:00:00Z", 0),
+        ("| Trigger | Action |\n|---------|--------|\n| a push here | lint first |", 1),
+        ("```python with a long info\n--------------------\n====================", 0),
+        ("4815-1623-4215-1623-4215", 1),
+        ("  > - [x] ## sixteen letters it is", 1),
+    ],
+)
+def test_what_a_text_is_known_by(text: str, lines: int) -> None:
+    assert len(said_lines(text)) == lines
+
+
+def test_names_of_the_format_stay(tmp_path: Path) -> None:
+    names = "- raw_source_format\n- memory/2026-01-15.md\n- application/octet-stream\n- artifact_size_threshold\n"
+    files = {"memory/notes.md": names.encode(), "memory/2026-01-15.md": b"## Day\nQuiet.\n", "x": b"\x01"}
+    archive = exported(tmp_path, files)
+    purge(archive, tmp_path / "b.alf", find_record(archive, "raw_source_format")["id"])
+    assert find_record(tmp_path / "b.alf", "Quiet.") == find_record(archive, "Quiet.")
+    assert_sound(tmp_path / "b.alf")
+
+
+def test_a_card_is_known_by_its_topic() -> None:
+    said = "---\ncategory: setup\ntopic: 'The proxy: where'\n---\n\nBody.\n"
+    assert first_words(a_record(1, content=said)) == "The proxy: where"
+    assert first_words(a_record(1, content="---\ncategory: x\n---\n\nBody.\n")) == "Body."
+    assert first_words(a_record(1, content="\n---\n")) == "---"
 
 
 # --- What cannot be done --------------------------------------------------------------------------------------------
@@ -449,7 +646,7 @@ def test_lines_and_their_numbers(lines: list[str], data: st.DataObject) -> None:
     """What is left are lines of before, in their order, under their own numbers."""
     text = data.draw(st.sampled_from(("\n", "\r\n"))).join(lines)
     gone = data.draw(st.sets(st.integers(1, max(1, len(lines)))))
-    edited = cut_lines(text, [Cut("long enough to know")], gone)
+    edited = cut_lines(text, Cuts(["long enough to know"]), gone)
     before = text.split("\n")
     assert len(edited.after) == len(edited.numbers)
     assert edited.numbers == sorted(set(edited.numbers) - gone)

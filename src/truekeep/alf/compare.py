@@ -50,23 +50,31 @@ def _records(one: Snapshot, other: Snapshot) -> Iterator[Difference]:
         seen.add(key)
         before, now = known.get(key), _digests(record)
         if before is None:
-            yield Difference("record", "added", key, scope_of(record), text=_first(record))
+            yield Difference("record", "added", key, scope_of(record), text=first_words(record))
         elif before != now:
             fields = tuple(name for name in {**before, **now} if before.get(name) != now.get(name))
-            yield Difference("record", "changed", key, scope_of(record), fields, _first(record))
+            yield Difference("record", "changed", key, scope_of(record), fields, first_words(record))
     gone = known.keys() - seen
     if gone:
         for record, _ in one.records():
             if str(record["id"]) in gone:
-                yield Difference("record", "removed", str(record["id"]), scope_of(record), text=_first(record))
+                yield Difference("record", "removed", str(record["id"]), scope_of(record), text=first_words(record))
 
 
 def _digests(record: Record) -> dict[str, int]:
     return {key: hash(json.dumps(value, sort_keys=True)) for key, value in record.items()}
 
 
-def _first(record: Record) -> str:
-    return next((line.strip() for line in str(record["content"]).split("\n") if line.strip()), "")[:120]
+def first_words(record: Record) -> str:
+    """By what a person would know a record: a note's topic or title, else its first line."""
+    lines = [line.strip() for line in str(record["content"]).lstrip("\ufeff").split("\n")]
+    told = [line for line in lines if line]
+    if told[:1] == ["---"] and "---" in told[1:]:
+        end = told.index("---", 1)
+        front = dict(line.partition(":")[::2] for line in told[1:end])
+        topic = next((front[key].strip(" \"'") for key in ("topic", "title", "name") if key in front), "")
+        told = [*filter(None, (topic,)), *told[end + 1 :], *told[1:end]]
+    return told[0][:120] if told else ""
 
 
 def _files(one: Snapshot, other: Snapshot) -> Iterator[Difference]:

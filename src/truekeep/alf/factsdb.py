@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -55,6 +55,15 @@ class UnreadableFacts(Exception):
         super().__init__(what)
         self.what = what
         self.given = given
+
+
+class Fact(NamedTuple):
+    """One row, as `raw_source_format.truekeep` of its record has it."""
+
+    table: str
+    entity: str
+    key: str
+    value: str
 
 
 class Table(NamedTuple):
@@ -151,6 +160,62 @@ def _find_tables(db: apsw.Connection) -> list[Table]:
         if {"entity", "key", "value"} <= columns.keys():
             found.append(Table(name, columns, not has_no_rowid))
     return found
+
+
+# --- Without some ---------------------------------------------------------------------------------------------------
+
+
+def without_facts(
+    data: bytes, gone: Collection[Fact], is_said: Callable[[str], bool]
+) -> tuple[bytes, frozenset[Fact]] | None:
+    """A database without these facts and without rows of which a text must not be said, and which rows these were.
+
+    It is written anew in memory, so that nothing of them is left in free pages. None where that is not safe: a damaged
+    file, tables of an extension (an index for search keeps words of its own), rows that have no number.
+    """
+    if len(data) < 100:
+        return None
+    is_log = data[18:20] == b"\x02\x02"  # WAL mode: nothing in memory can be opened so
+    db = apsw.Connection(":memory:")
+    try:
+        db.deserialize("main", data[:18] + b"\x01\x01" + data[20:] if is_log else data)
+        db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+        for pragma in ("temp_store = MEMORY", "foreign_keys = OFF", "secure_delete = ON"):
+            db.execute(f"PRAGMA {pragma}")
+        virtual: Any = db.execute("SELECT count(*) FROM sqlite_schema WHERE sql LIKE 'CREATE VIRTUAL%'").get
+        checked: Any = db.execute("PRAGMA integrity_check(1)").get
+        if virtual or checked != "ok":
+            return None
+        went = frozenset(_delete_rows(db, gone, is_said))
+        db.execute("VACUUM")
+        made = db.serialize("main")
+    except (apsw.Error, LookupError):
+        return None
+    finally:
+        db.close()
+    return (made[:18] + data[18:20] + made[20:] if is_log else made), went
+
+
+def _delete_rows(db: apsw.Connection, gone: Collection[Fact], is_said: Callable[[str], bool]) -> Iterator[Fact]:
+    encoding: Any = db.execute("PRAGMA encoding").get
+    for table in _find_tables(db):
+        if not table.has_rowid:
+            continue
+        name = _quoted(table.name)
+        found: list[int] = []
+        listed: Any = db.execute("SELECT name FROM pragma_table_info(?)", (table.name,))
+        columns = [column for (column,) in listed.fetchall()]
+        selected = ", ".join(f"CAST({_quoted(column)} AS BLOB)" for column in columns)
+        for number, *values in db.execute(f"SELECT rowid, {selected} FROM {name}"):  # noqa: S608
+            said = dict(zip(columns, (_text(value, encoding) for value in values), strict=True))
+            fact = Fact(table.name, *(said[table.columns[meaning]] for meaning in Fact._fields[1:]))
+            whole = f"{fact.entity} · {fact.key}: {fact.value}"
+            if fact in gone or is_said(whole) or any(map(is_said, said.values())):
+                found.append(number)
+                yield fact
+        db.executemany(f"DELETE FROM {name} WHERE rowid = ?", [(number,) for number in found])  # noqa: S608
 
 
 # --- Facts ----------------------------------------------------------------------------------------------------------

@@ -1,15 +1,16 @@
 """Purge: an archive without some records and without what they said, anywhere in it.
 
-The lines that a record was made of go from its file, and what it said goes from every other file, document and record,
-however lines end there and however JSON escapes it. A file that is no text and holds it is left out as a whole, and so
-is one of which nothing is left. What is too short to be told from other things is cut only where it came from. What
-stays is the record that something was purged: which ids, when, why, and none of what they said.
+The lines that a record was made of go from its file, and what it said, as a whole and line by line, goes from every
+other file, document and record, however it is spelled there (`spelling`). A fact goes from its database; any other file
+that is no text and holds it is left out as a whole, and so is one of which nothing is left. What is too short to be
+told from other things is cut only where it came from. What stays is the record that something was purged: which ids,
+when, why, and none of what they said.
 """
 
 from __future__ import annotations
 
+import codecs
 import hashlib
-import json
 import re
 import uuid
 from bisect import bisect_left
@@ -19,35 +20,74 @@ from typing import Any, NamedTuple
 from truekeep.alf.carry import scope_of
 from truekeep.alf.container import BadArchive
 from truekeep.alf.delta import kept_of, layers_of
-from truekeep.alf.edition import PURGES, Document, Edition, Line, Other, Spool
+from truekeep.alf.edition import DOCUMENTS, PURGES, Document, Edition, Line, Other, Spool
+from truekeep.alf.factsdb import FACTS, Fact, without_facts
 from truekeep.alf.files import LONGEST_TEXT
 from truekeep.alf.ids import WHITESPACE
 from truekeep.alf.own import RUNTIME as OURS
 from truekeep.alf.records import Record, dump_record, find_marks, pretty
 from truekeep.alf.snapshot import Snapshot
+from truekeep.alf.spelling import Cuts
 from truekeep.errors import NotFound
 
 REASONS = ("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")
-LEAST = 16  # characters: what is shorter is not looked for inside of lines
-LEAST_LINE = 8  # characters: what is shorter is no text that a line elsewhere would be known by
+_SQLITE = b"SQLite format 3\0"
+_TAILS = ("-wal", "-shm", "-journal")
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _RETURNS = re.compile(r"\r+(?=\n)")
+_EMPTY = f"{WHITESPACE}\ufeff"
 _STRUCTURE = frozenset(
     (
         *("id", "agent_id", "principal_id", "supersedes", "memory_type", "status", "namespace", "runtime"),
         *("alf_version", "created_at", "updated_at", "observed_at", "valid_from", "valid_until", "last_accessed_at"),
-        *("computed_at", "last_rotated_at", "expires_at"),
+        *("computed_at", "last_rotated_at", "expires_at", "origin_file", "source_path", "archive_path", "file"),
+        *("index_file", "media_type", "extraction_method", "algorithm"),
     )
 )
 """Members that the format cannot do without: what they hold is no memory."""
+_DIGESTS = frozenset(("hash", "checksum"))
+_MEMBER = re.compile(r"[a-z][a-z0-9_]*")  # a name of the format's own, or one like it
 
 
 class Purged(NamedTuple):
     """What was purged."""
 
     audit: Document
-    records: int
+    records: int  # that went
     files: tuple[str, ...]  # that were edited
     dropped: tuple[str, ...]  # that are not in the archive any more
+    changed: tuple[str, ...] = ()  # ids of the records that stay and of which something was cut
+    entries: tuple[str, ...] = ()  # documents and other tools' entries of which something was cut
+    notes: tuple[str, ...] = ()  # what went along that nobody asked for
+
+
+class Gone(NamedTuple):
+    """What became of the records."""
+
+    ids: list[str]
+    changed: list[str]
+    partitions: list[str]  # that the ids were in
+
+
+class Text(NamedTuple):
+    """What a file says, and how it is encoded."""
+
+    text: str
+    codec: str
+
+
+class Files(NamedTuple):
+    """What becomes of the files."""
+
+    kept: dict[str, Line]
+    edited: dict[str, Edited]
+    dropped: list[str]
+    facts: frozenset[Fact]  # that went from their database
 
 
 class Edited(NamedTuple):
@@ -69,16 +109,16 @@ def purged(
     """The archive without these records and what they say."""
     if snapshot.is_delta:
         raise BadArchive("this is a delta", hint="apply it first, purge the full archive, and delete the delta")
-    wanted = {_canonical(text) for text in ids}
-    targets, partitions = _targets(snapshot, wanted)
-    files, edited, dropped, cuts = _files(snapshot, targets)
-    count = _records(snapshot, {str(record["id"]) for record in targets}, cuts, edited, files, spool)
+    targets = _targets(snapshot, {_canonical(text) for text in ids})
+    places, cuts = _sought(snapshot, targets)
+    files = _files(snapshot, targets, places, cuts)
+    gone = _records(snapshot, {str(record["id"]) for record in targets}, cuts, files, spool)
     audit: Document = {
         "purge_id": str(uuid.uuid4()),
         "agent_id": snapshot.agent_id,
         "scope": "record_purge",
-        "record_ids": sorted(wanted),
-        "partitions_affected": partitions,
+        "record_ids": sorted(map(_canonical, gone.ids)),
+        "partitions_affected": gone.partitions,
         "reason": reason,
         "requested_at": at,
         "completed_at": at,
@@ -88,7 +128,7 @@ def purged(
     layers = layers_of(snapshot, is_ours=snapshot.is_ours)
     attachments = None if snapshot.is_ours else snapshot.file_of("attachments")
     others = [
-        _index(snapshot, name, cuts, edited, files) if name == attachments else _other(snapshot, name, cuts)
+        _index(snapshot, name, cuts, files) if name == attachments else _other(snapshot, name, cuts)
         for name in kept_of(snapshot, layers)
         if name != PURGES
     ]
@@ -98,21 +138,40 @@ def purged(
     def pieces(line: Line) -> Iterable[bytes]:
         if line.entry is None:
             return ()
-        found = edited.get(line.path)
+        found = files.edited.get(line.path)
         return (found.data,) if found is not None else snapshot.reader.pieces(line.entry)
 
     head = {key: value for key, value in snapshot.manifest.items() if key not in ("layers", "checksum")}
+    documents = snapshot.documents()
+    left = {layer: cut_values(document, cuts) for layer, document in documents.items()}
     edition = Edition(
         {key: value if key == "agent" else cut_values(value, cuts, key) for key, value in head.items()},
-        {layer: cut_values(document, cuts) for layer, document in snapshot.documents().items()},
+        left,
         spool,
-        [files[path] for path in sorted(files)],
+        [files.kept[path] for path in sorted(files.kept)],
         pieces,
         {layer: cut_values(about, cuts) for layer, about in layers.items()},
         others,
         not snapshot.is_ours,
     )
-    return edition, Purged(audit, count, tuple(sorted(edited)), tuple(sorted(dropped)))
+    cut = [DOCUMENTS[layer] for layer in documents if left[layer] != documents[layer]]
+    cut += [
+        name
+        for name in kept_of(snapshot, layers)
+        if name not in (PURGES, attachments) and _is_cut(snapshot, name, cuts)
+    ]
+    told = Purged(audit, len(gone.ids), tuple(sorted(files.edited)), tuple(sorted(files.dropped)))
+    return edition, told._replace(
+        changed=tuple(gone.changed), entries=tuple(cut), notes=tuple(_notes(targets, files, gone))
+    )
+
+
+def _notes(targets: Sequence[Record], files: Files, gone: Gone) -> Iterator[str]:
+    more = len(gone.ids) - len(targets)
+    if more:
+        yield f"{more} more records went with what they were made of; the audit record has their ids"
+    if FACTS in files.dropped:
+        yield f"{FACTS} could not be written without it and is left out: its other facts went along"
 
 
 def _canonical(text: str) -> str:
@@ -122,67 +181,21 @@ def _canonical(text: str) -> str:
         return text
 
 
-def _targets(snapshot: Snapshot, wanted: set[str]) -> tuple[list[Record], list[str]]:
-    found: list[Record] = []
-    partitions = []
-    for name in snapshot.partitions():
-        here = [record for record, _ in snapshot.records([name]) if _canonical(str(record["id"])) in wanted]
-        found += here
-        partitions += [name] if here else []
+def _targets(snapshot: Snapshot, wanted: set[str]) -> list[Record]:
+    found = [record for record, _ in snapshot.records() if _canonical(str(record["id"])) in wanted]
     missing = wanted - {_canonical(str(record["id"])) for record in found}
     if missing:
         raise NotFound(
             f"the archive has no record {', '.join(sorted(missing)[:5])}",
             hint="`truekeep alf show FILE --records` lists them",
         )
-    return found, partitions
+    return found
 
 
 # --- Texts ----------------------------------------------------------------------------------------------------------
 
 
-class Cut:
-    """One text that must not be found afterwards, however its lines end and however JSON writes it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = _trimmed(text)
-        self.is_long = len(self.text) >= LEAST
-        self.is_line = not self.is_long and len(self.text) >= LEAST_LINE and not self.text.startswith("#")
-        self.forms = tuple(dict.fromkeys((self.text, *self._escaped()))) if self.is_long else (self.text,)
-
-    def _escaped(self) -> Iterator[str]:
-        for text in (self.text, self.text.replace("\n", "\r\n")):
-            yield json.dumps(text, ensure_ascii=False)[1:-1]
-            yield json.dumps(text)[1:-1]
-
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it stands in a text whose lines end in line feeds: whole lines where it is alone in them."""
-        for form in self.forms if self.is_long or self.is_line else ():
-            at = text.find(form)
-            while at >= 0:
-                start, end, is_alone = _lines_around(text, at, at + len(form))
-                if self.is_long or is_alone:
-                    yield start, end
-                at = text.find(form, at + 1)
-
-    def is_in(self, data: bytes) -> bool:
-        """Whether bytes that are no text hold it, or a line of it that is long enough to be known by."""
-        lines = [line.strip(WHITESPACE) for line in self.text.split("\n")]
-        needles = [line for line in lines if len(line) >= LEAST] or ([self.text] if self.is_long else [])
-        return any(needle.encode() in data for needle in needles)
-
-
-def _lines_around(text: str, start: int, end: int) -> tuple[int, int, bool]:
-    """A span of a text, widened to whole lines with their end where nothing else stands in them."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", end)
-    last = last if last >= 0 else len(text)
-    if text[first:start].strip(WHITESPACE) or text[end:last].strip(WHITESPACE):
-        return start, end, False
-    return first, min(last + 1, len(text)), True
-
-
-def cut_lines(text: str, cuts: Sequence[Cut], gone: Iterable[int] = ()) -> Edited:
+def cut_lines(text: str, cuts: Cuts, gone: Iterable[int] = (), *, codec: str = "utf-8") -> Edited:
     """A text without these lines and without what is cut. Its line ends stay as they are."""
     ends = text.split("\n")
     lines = [line.rstrip("\r") for line in ends]
@@ -192,10 +205,10 @@ def cut_lines(text: str, cuts: Sequence[Cut], gone: Iterable[int] = ()) -> Edite
     before, drop = lines, set(gone)
     kept = [at for at, number in enumerate(numbers) if number not in drop]
     lines, numbers, spare = [lines[at] for at in kept], [numbers[at] for at in kept], [spare[at] for at in kept]
-    while spans := _merged(span for cut in cuts for span in cut.spans("\n".join(lines))):
+    while spans := _merged(cuts.spans("\n".join(lines))):
         lines, first, last = _without("\n".join(lines), spans)
         numbers, spare = [numbers[at] for at in first], [spare[at] for at in last]
-    data = "\n".join(line + end for line, end in zip(lines, spare, strict=True)).encode()
+    data = "\n".join(line + end for line, end in zip(lines, spare, strict=True)).encode(codec)
     return Edited(before, lines, numbers, data)
 
 
@@ -230,74 +243,132 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], li
     return parts, first, last
 
 
-def cut_values(value: Any, cuts: Sequence[Cut], name: str = "") -> Any:
+def cut_values(value: Any, cuts: Cuts, name: str = "") -> Any:
     """A JSON value with a text cut out of every string in it, but for what the format cannot do without."""
     if isinstance(value, str):
-        if name in _STRUCTURE or not any(form in _RETURNS.sub("", value) for cut in cuts for form in cut.forms):
-            return value
-        return cut_lines(value, cuts).data.decode()
+        return value if name in _STRUCTURE or not cuts.is_in(_lines_of(value)) else cut_lines(value, cuts).data.decode()
+    if name in _DIGESTS:
+        return value
     if isinstance(value, dict):
-        return {cut_values(key, cuts): cut_values(item, cuts, key) for key, item in value.items()}
+        return {
+            key if _MEMBER.fullmatch(key) else cut_values(key, cuts): cut_values(item, cuts, key)
+            for key, item in value.items()
+        }
     return [cut_values(item, cuts, name) for item in value] if isinstance(value, list) else value
+
+
+def _lines_of(text: str) -> str:
+    return _RETURNS.sub("", text) if "\r" in text else text
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------
 
 
-def _files(
-    snapshot: Snapshot, targets: Sequence[Record]
-) -> tuple[dict[str, Line], dict[str, Edited], list[str], list[Cut]]:
-    """The files that stay, those that were edited, the paths of those that had to go, and what is to be cut."""
+def _sought(snapshot: Snapshot, targets: Sequence[Record]) -> tuple[dict[str, set[int]], Cuts]:
+    """The lines that the records were made of, by file, and what they say."""
     texts = {str(record["content"]) for record in targets}
-    unreadable = {
-        f"{scope_of(record)}{tail}"
-        for record in targets
-        if record.get("namespace") == "facts"
-        for tail in ("", "-wal", "-shm", "-journal")
-    }
+    texts |= {fact.value for fact in map(_fact_of, targets) if fact is not None}
     lines = snapshot.files()
     places: dict[str, set[int]] = {}
-    for path in {scope_of(record) for record in targets} & lines.keys() - unreadable:
-        text = _text_of(snapshot, lines[path])
-        if text is None:
+    for path in {scope_of(record) for record in targets} & lines.keys():
+        read = _text_of(snapshot, lines[path])
+        if read is None:
             continue
         for record in targets:
-            if scope_of(record) == path and (found := _place(record, text, is_trusted=snapshot.is_ours)):
+            if scope_of(record) == path and (found := _place(record, read.text, is_trusted=snapshot.is_ours)):
                 places.setdefault(path, set()).update(found)
-                texts.add("\n".join(text.split("\n")[found.start - 1 : found.stop - 1]))
-    cuts = [cut for cut in map(Cut, sorted(texts, key=len, reverse=True)) if cut.text]
-    files: dict[str, Line] = {}
-    edited: dict[str, Edited] = {}
-    dropped: list[str] = []
+                texts.add("\n".join(read.text.split("\n")[found.start - 1 : found.stop - 1]))
+    return places, Cuts(map(_lines_of, texts))
+
+
+def _files(snapshot: Snapshot, targets: Sequence[Record], places: dict[str, set[int]], cuts: Cuts) -> Files:
+    """The files without what is cut. One that is no text and holds it is dropped, and one of which nothing is left."""
+    found = Files({}, {}, [], frozenset())
+    lines = snapshot.files()
+    asked = {scope_of(record) for record in targets if record.get("namespace") == "facts"}
     for path, line in lines.items():
-        if path in unreadable:
-            dropped.append(path)
+        read = _text_of(snapshot, line)
+        new: Edited | None = None
+        database = _database(snapshot, line, targets, cuts) if path == FACTS or path in asked else None
+        if database is not None:
+            if database[1]:
+                found = found._replace(facts=found.facts | database[1])
+                new = Edited([], [], [], database[0])
+        elif path in asked:
+            found.dropped.append(path)
             continue
-        text = _text_of(snapshot, line)
-        if text is None:
-            is_held = line.entry is not None and _is_held(snapshot.reader.pieces(line.entry), cuts)
+        elif read is None:
+            if line.entry is not None and cuts.are_in(snapshot.reader.pieces(line.entry)):
+                found.dropped.append(path)
+                continue
         else:
-            new = cut_lines(text, cuts, places.get(path, ()))
-            is_held = text.strip(WHITESPACE) != "" and not new.data.strip()
-            if new.data != text.encode():
-                edited[path] = new
-                line = line._replace(size=len(new.data), sha256="")
-        if is_held:
-            dropped.append(path)
-            edited.pop(path, None)
-        else:
-            files[path] = line
-    return files, edited, dropped, cuts
+            new = cut_lines(read.text, cuts, places.get(path, ()), codec=read.codec)
+            if read.text.strip(_EMPTY) and not new.data.decode(read.codec).strip(_EMPTY):
+                found.dropped.append(path)
+                continue
+            new = new if new.data != read.text.encode(read.codec) else None
+        if new is not None:
+            found.edited[path] = new
+            line = line._replace(size=len(new.data), sha256="")
+        found.kept[path] = line
+    for path in [path for path in found.kept if _is_beside(path, {*found.dropped, *found.edited}, asked)]:
+        del found.kept[path]
+        found.edited.pop(path, None)
+        found.dropped.append(path)
+    return found
 
 
-def _text_of(snapshot: Snapshot, line: Line) -> str | None:
+def _is_beside(path: str, touched: set[str], asked: set[str]) -> bool:
+    """Whether a file is the log or journal of a database of facts that is not any more what it was."""
+    return any(path == f"{known}{tail}" for known in touched & {FACTS, *asked} for tail in _TAILS)
+
+
+def _database(
+    snapshot: Snapshot, line: Line, targets: Sequence[Record], cuts: Cuts
+) -> tuple[bytes, frozenset[Fact]] | None:
+    """A database of facts without some of them; None where that cannot be done, or not so that nothing is left."""
+    here = [record for record in targets if scope_of(record) == line.path]
+    wanted = {fact for fact in map(_fact_of, here) if fact is not None}
+    lines = snapshot.files()
+    beside = [lines[path] for tail in _TAILS if (path := line.path + tail) in lines]
+    if line.entry is None or len(wanted) < len(here) or any(other.size for other in beside):
+        return None
+    if snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:
+        return None
+    found = without_facts(b"".join(snapshot.reader.pieces(line.entry)), wanted, cuts.is_in)
+    return None if found is None or not wanted <= found[1] or cuts.are_in([found[0]]) else found
+
+
+def _fact_of(record: Record) -> Fact | None:
+    """The row that a record is of."""
+    place = record.get("raw_source_format")
+    said = place.get(OURS) if isinstance(place, dict) and record.get("namespace") == "facts" else None
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in Fact._fields):
+        return None
+    return Fact(*(said[name] for name in Fact._fields))
+
+
+def _text_of(snapshot: Snapshot, line: Line) -> Text | None:
     """The text of a file; None for one that is only named, is too large, or is no text."""
     if line.entry is None or snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:
         return None
-    try:
-        return b"".join(snapshot.reader.pieces(line.entry)).decode()
-    except UnicodeDecodeError:
+    data = b"".join(snapshot.reader.pieces(line.entry))
+    if data.startswith(_SQLITE):
         return None
+    for codec in (*(codec for mark, codec in _MARKS if data.startswith(mark)), *_by_zeros(data), "utf-8"):
+        try:
+            return Text(data.decode(codec), codec)
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def _by_zeros(data: bytes) -> tuple[str, ...]:
+    """What a text without a mark is encoded in, by its zeros: those of UTF-16 are on one side of each pair."""
+    even, odd = data[::2].count(0), data[1::2].count(0)
+    if len(data) % 2 or 4 * max(even, odd) < len(data) or min(even, odd) > len(data) // 50:
+        return ()
+    return ("utf-16-le",) if odd > even else ("utf-16-be",)
 
 
 def _place(record: Record, text: str, *, is_trusted: bool) -> range | None:
@@ -311,39 +382,31 @@ def _place(record: Record, text: str, *, is_trusted: bool) -> range | None:
     return range(first, last + 1) if is_same or (is_trusted and record["source"].get("runtime") == OURS) else None
 
 
-def _is_held(pieces: Iterable[bytes], cuts: Sequence[Cut]) -> bool:
-    """Whether a file that is no text holds one of the texts; it passes through piece by piece."""
-    overlap = max((len(cut.text.encode()) for cut in cuts), default=0)
-    tail = b""
-    for piece in pieces:
-        data = tail + piece
-        if any(cut.is_in(data) for cut in cuts):
-            return True
-        tail = data[-overlap:] if overlap else b""
-    return False
-
-
 def _held(name: str, data: bytes) -> Other:
     return Other(name, len(data), lambda: (data,))
 
 
-def _other(snapshot: Snapshot, name: str, cuts: Sequence[Cut]) -> Other:
+def _other(snapshot: Snapshot, name: str, cuts: Cuts) -> Other:
     """An entry of another tool, without the texts; empty where it holds one and is no text."""
     size = snapshot.reader.entries[name].file_size
 
     def pieces() -> Iterable[bytes]:
-        text = _text_of(snapshot, Line(name, name, size, 0, 0))
-        if text is None:
-            is_held = _is_held(snapshot.reader.pieces(name), cuts)
+        read = _text_of(snapshot, Line(name, name, size, 0, 0))
+        if read is None:
+            is_held = cuts.are_in(snapshot.reader.pieces(name))
             return () if is_held else snapshot.reader.pieces(name)
-        return (cut_lines(text, cuts).data,)
+        return (cut_lines(read.text, cuts, codec=read.codec).data,)
 
     return Other(name, size, pieces)
 
 
-def _index(
-    snapshot: Snapshot, name: str, cuts: Sequence[Cut], edited: dict[str, Edited], files: dict[str, Line]
-) -> Other:
+def _is_cut(snapshot: Snapshot, name: str, cuts: Cuts) -> bool:
+    """Whether something is cut out of an entry of another tool."""
+    read = _text_of(snapshot, Line(name, name, 0, 0, 0))
+    return cuts.are_in(snapshot.reader.pieces(name)) if read is None else cuts.is_in(_lines_of(read.text))
+
+
+def _index(snapshot: Snapshot, name: str, cuts: Cuts, files: Files) -> Other:
     """Another tool's index of attachments, with the digests of those that were edited."""
     document = cut_values(snapshot.document(name), cuts)
     known = {line.entry: line.path for line in snapshot.files().values()}
@@ -352,10 +415,10 @@ def _index(
         path = known.get(item.get("archive_path")) if isinstance(item, dict) else None
         if path is None:
             continue
-        if path not in files:
+        if path not in files.kept:
             item["archive_path"] = None
-        elif path in edited:
-            data = edited[path].data
+        elif path in files.edited:
+            data = files.edited[path].data
             item |= {
                 "size_bytes": len(data),
                 "hash": {"algorithm": "sha256", "value": hashlib.sha256(data).hexdigest()},
@@ -366,36 +429,37 @@ def _index(
 # --- Records --------------------------------------------------------------------------------------------------------
 
 
-def _records(
-    snapshot: Snapshot,
-    ids: set[str],
-    cuts: Sequence[Cut],
-    edited: dict[str, Edited],
-    files: dict[str, Line],
-    spool: Spool,
-) -> int:
-    """The records that stay, into the spool. Gives the number of those that went."""
-    moved = {path: edit.gone for path, edit in edited.items()}
-    lost = snapshot.files().keys() - files.keys()
-    gone = ids | {str(record["id"]) for record, _ in snapshot.records() if _is_baseless(record, cuts, moved, lost)}
-    count = 0
-    for record, line in snapshot.records():
-        changed = None if str(record["id"]) in gone else _changed(record, cuts, edited.get(scope_of(record)), gone)
-        if str(record["id"]) in gone or (changed and not str(changed["content"]).strip(WHITESPACE)):
-            count += 1
-            continue
-        path = scope_of(record)
-        spool.add(changed or record, path=path if path in files else "", line=None if changed else line + b"\n")
-    return count
+def _records(snapshot: Snapshot, ids: set[str], cuts: Cuts, files: Files, spool: Spool) -> Gone:
+    """The records that stay, into the spool."""
+    moved = {path: edit.gone for path, edit in files.edited.items()}
+    baseless = (record for record, _ in snapshot.records() if _is_baseless(record, cuts, moved, files))
+    gone = ids | {str(record["id"]) for record in baseless}
+    done = Gone([], [], [])
+    for name in snapshot.partitions():
+        before = len(done.ids)
+        for record, line in snapshot.records([name]):
+            path, key = scope_of(record), str(record["id"])
+            changed = None if key in gone else _changed(record, cuts, files.edited.get(path), gone)
+            if key in gone or (changed and not str(changed["content"]).strip(WHITESPACE)):
+                done.ids.append(key)
+                continue
+            if changed and changed["content"] != record["content"]:
+                done.changed.append(key)
+            spool.add(
+                changed or record, path=path if path in files.kept else "", line=None if changed else line + b"\n"
+            )
+        if len(done.ids) > before:
+            done.partitions.append(name)
+    return done
 
 
-def _is_baseless(record: Record, cuts: Sequence[Cut], moved: dict[str, list[int]], lost: set[str]) -> bool:
+def _is_baseless(record: Record, cuts: Cuts, moved: dict[str, list[int]], files: Files) -> bool:
     """Whether what a record was made of is gone: its file, all of its lines, or, for one of truekeep's own, some.
 
     Truekeep makes its own again at the next export.
     """
     path = scope_of(record)
-    if path in lost:
+    if path in files.dropped or _fact_of(record) in files.facts:
         return True
     is_ours = record["source"].get("runtime") == OURS
     if is_ours and cut_values(record["content"], cuts) != record["content"]:
@@ -410,7 +474,7 @@ def _is_baseless(record: Record, cuts: Sequence[Cut], moved: dict[str, list[int]
     return count > 0 and (is_ours or count == last + 1 - first)
 
 
-def _changed(record: Record, cuts: Sequence[Cut], edit: Edited | None, gone: set[str]) -> Record | None:
+def _changed(record: Record, cuts: Cuts, edit: Edited | None, gone: set[str]) -> Record | None:
     """A record as it is after the purge; None when nothing of it changed."""
     new = {key: cut_values(value, cuts, key) for key, value in record.items() if key != "embeddings"}
     place = new.get("raw_source_format")
