@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import CLAUDE, Place, a_card, a_handoff, git_repo, run_cli
-from truekeep import closeout
+from truekeep import closeout, hooks
 from truekeep.hooks import EVENTS, MOST_INPUT
 from truekeep.model import BEGIN_MARK, END_MARK
 
@@ -73,6 +73,19 @@ def test_a_resumed_session_is_not_told_the_same_again(here: Place) -> None:
     assert hook(here, "session-start", source="compact") == first
     (here.workspace / "HANDOVER.md").write_text("# Handover\n\n## Last Action\n\nSomething new.\n")
     assert "Something new." in hook(here, "session-start", source="resume")
+
+
+def test_a_workspace_that_was_never_indexed_gets_an_index_for_the_next_session(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(hooks, "_start_later", lambda call: started.append(call.event))
+    call = hooks.Call("session-start", "claude", {"session_id": "s1", "cwd": str(here.repo)}, str(here.workspace))
+    assert "Split the parser." in EVENTS["session-start"][1](call)
+    assert started == ["session-start"]
+    (here.workspace / ".truekeep" / "index.lock").touch()
+    EVENTS["session-start"][1](call)
+    assert started == ["session-start"]
 
 
 def test_openclaw_gets_the_brief_as_text(here: Place) -> None:
@@ -525,14 +538,15 @@ def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
 HEAVY = {
     "numpy", "click", "rich", "mcp", "asyncio", "subprocess", "re2", "markdown_it", "simsimd", "http", "email",
     "dataclasses", "inspect", "ast", "logging", "threading", "tempfile", "shutil", "difflib", "unicodedata", "sqlite3",
+    "hashlib", "tomllib",
 }  # fmt: skip
-UNNEEDED = {"hashlib", "tomllib", "apsw", "datetime", "zlib"}  # where no memory is read
+UNNEEDED = {"apsw", "datetime", "zlib"}  # where no memory is read
 OURS = {"closeout", "hooks", "host", "model", "repo", "work"}
 OURS_FOR_THE_BRIEF = {
     "ages", "blocks", "brief", "card", "checkouts", "claim", "closeout", "config", "disk", "errors", "frontmatter",
     "hooks", "host", "index", "index.passages", "index.roll", "index.schema", "index.sources", "ledger", "model",
-    "repo", "session", "state", "truth", "vault", "verify", "verify.kept", "verify.store", "verify.verdict", "wake",
-    "workspace",
+    "repo", "session", "state", "toml", "truth", "vault", "verify", "verify.kept", "verify.store", "verify.verdict",
+    "wake", "workspace",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.brief import CAPS
+from truekeep.session import list_cards
 from truekeep.transcript import iter_turns
 from truekeep.wake import compose, log_paths, place_of
 
@@ -97,6 +99,22 @@ def test_what_was_filed_after_the_last_look_at_the_index_is_known(here: Place, i
     assert "memory/cards/second.md" in text
 
 
+def test_without_an_index_the_newest_files_are_told_of_and_all_are_counted(here: Place) -> None:
+    cards = here.workspace / "memory" / "cards"
+    for number in range(1_200):
+        path = cards / f"card-{number}.md"
+        path.write_text(a_card(f"Card {number}", "x", repository="github.com/me/app" if number % 2 else ""))
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+    (cards / ".hidden.md").write_text("x")
+    (cards / "link.md").symlink_to("/etc/passwd")
+    listed, total = list_cards(str(here.workspace), "github.com/me/app", most=10)
+    assert total == 1_201
+    assert [card.path for card in listed[:3]] == [f"memory/cards/card-{number}.md" for number in (1199, 1198, 1197)]
+    assert len(listed) == 20
+    assert "1 of Cards" not in woken(here)
+    assert list_cards(str(here.base / "nowhere"), "", most=10) == ([], 0)
+
+
 def test_what_code_refutes_is_said(here: Place) -> None:
     source = here.repo / "src" / "load.py"
     source.parent.mkdir()
@@ -115,7 +133,6 @@ def test_what_code_refutes_is_said(here: Place) -> None:
 
 
 def commit(repo: Path, at: str) -> None:
-    import os
     import subprocess
 
     identity = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in

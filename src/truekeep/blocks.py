@@ -16,11 +16,9 @@ Kind = Literal["heading", "code", "blank", "text"]
 
 _DEEPEST = 8  # quotations in quotations that are looked into
 _MARKER = re.compile(r"(?:[-*+]|(\d{1,9})[.)])(?: +|\Z)")
-_REFERENCE = re.compile(
-    r"\[[^\[\]\\]+\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))? *\Z"
-)  # where a link goes: no paragraph
+_REFERENCE = r"\[[^\[\]\\]+\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))? *\Z"  # where a link goes
 _RULE = re.compile(r"(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})\Z")
-_LOOKALIKE = re.compile(r"((?:\s|[-*+]\s|\d{1,9}[.)]\s|>)*)(?=#{1,6}(?:\s|\Z))")
+_LOOKALIKE = r"((?:\s|[-*+]\s|\d{1,9}[.)]\s|>)*)(?=#{1,6}(?:\s|\Z))"
 _NAMES = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
     "fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|"
@@ -69,6 +67,10 @@ class _Scan:
         self._is_paragraph = False  # a paragraph that the next line may go on with
 
     def see(self, line: str) -> Line:
+        if line[:2] == "- " and (self._item or not (self.fence or self._html)):
+            first = line[2:3]
+            if first.isalpha() or (first == "[" and "]:" not in line):
+                return self._see_plain_item(line)
         flat = line.expandtabs(4) if "\t" in line else line
         bare = flat.lstrip(" ")
         column = len(flat) - len(bare)
@@ -88,6 +90,14 @@ class _Scan:
                 self._html = None
             return _text(line)
         return self._see_content(line, bare, column) if self._item else self._see_top(line, bare, column)
+
+    def _see_plain_item(self, line: str) -> Line:
+        """An item at the margin that begins with a word or a link. Most lines of an index are, so it is quick."""
+        self.fence, self.floor, self._html, self._quote = "", 0, None, None
+        self._item = self._inner = 2
+        self._is_empty_item = False
+        self._is_paragraph = True
+        return Line(line, "text")
 
     def _see_blank(self, line: str) -> Line:
         if self._is_empty_item:
@@ -131,7 +141,7 @@ class _Scan:
             self._open_html(ending, line)
         else:
             is_more = self._is_paragraph
-            is_words = bool(bare) and not _begins(bare) and (is_more or _REFERENCE.match(bare) is None)
+            is_words = bool(bare) and not _begins(bare) and (is_more or not _is_reference(bare))
             self._is_paragraph = is_more if is_code and bare else is_words
         return _text(line)
 
@@ -145,6 +155,10 @@ class _Scan:
         first = bare[0]
         if first == ">":
             return self._see_quotation(line, bare)
+        if first.isalpha():
+            self._quote = self._quote if self._is_paragraph else None
+            self._is_paragraph = True
+            return Line(line, "text")
         is_quoted = self._quote is not None and self._is_paragraph
         self._quote = self._quote if is_quoted and not _begins(bare) else None
         if first == "#" and (level := _level_of(bare)):
@@ -167,7 +181,7 @@ class _Scan:
             self._item = self._inner = column + _content_at(marker)
             self._is_empty_item = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
             return self._see_content(line, bare[_content_at(marker) :], self._item)
-        self._is_paragraph = self._is_paragraph or _REFERENCE.match(bare) is None
+        self._is_paragraph = self._is_paragraph or not _is_reference(bare)
         return _text(line)
 
     def _see_quotation(self, line: str, bare: str) -> Line:
@@ -201,6 +215,11 @@ def _begins(bare: str) -> bool:
     if bare[0] == "<":
         return _html_ending(bare, is_paragraph=True) is not None
     return bare[0] == ">" or _RULE.match(bare) is not None or _MARKER.match(bare) is not None
+
+
+def _is_reference(bare: str) -> bool:
+    """Whether a line only says where a link goes: it is no paragraph."""
+    return bare[0] == "[" and re.match(_REFERENCE, bare) is not None
 
 
 def _level_of(bare: str) -> int:
@@ -256,6 +275,6 @@ def _html() -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str], re.Pattern[st
 
 def _text(line: str) -> Line:
     """A line that is no heading, and cannot be taken for one."""
-    if "#" in line and (match := _LOOKALIKE.match(line)) is not None:
+    if "#" in line and (match := re.match(_LOOKALIKE, line)) is not None:
         line = f"{match[1]}\\{line[match.end() :]}"
     return Line(line, "text")

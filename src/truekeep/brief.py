@@ -19,7 +19,7 @@ LONGEST_PIECE = 1_200
 _FOOT = 0.35  # at most this part of the room is kept for what the end says
 _FILLER = 0.4  # a piece worth less than this part of one that found no room is not taken in its stead
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
-_RULER = re.compile(r"\s*\|?[\s:|-]*---[\s:|-]*\Z")
+_RULER = r"\s*\|?[\s:|-]*---[\s:|-]*\Z"
 _IMPORTANCE = re.compile(r"\[[\w -]{1,30}\|i=([01](?:\.\d{1,3})?)\]")
 
 
@@ -240,7 +240,7 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[Headin
         if _ITEM.match(line):
             end()
         elif line.lstrip().startswith("|"):
-            if _RULER.match(line) and len(block) == 1:
+            if len(block) == 1 and re.match(_RULER, line):
                 path = [item for item in path if item[0] < 9]
                 headings += 1
                 path += [(9, Heading(f"{block.pop()}\n{line}", headings))]

@@ -16,17 +16,18 @@ OWNED_KEYS = ("created", "updated", "repository", "writer")
 TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority", "priority", "supersedes", "origin")
 
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
-_SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+\.md\Z")
-_JOURNAL = re.compile(
+# Patterns that no brief needs are compiled when they are used: hooks have no time for them.
+_SAFE_NAME = r"[A-Za-z0-9._-]+\.md\Z"
+_JOURNAL = (
     r"memory/(?:(?:daily/)?(?P<day>\d{4}-\d{2}-\d{2})|decisions/(?P<month>\d{4}-\d{2})|ops/(?P<operations>CHANGELOG)"
     r"|projects/(?P<project>[^/]+)|checkpoints/subagent-(?P<subagent>[A-Za-z0-9][A-Za-z0-9._-]{0,63}))\.md\Z"
 )
-_SAFE_RULE = re.compile(r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z")
+_SAFE_RULE = r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z"
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)), *(f"lpt{n}" for n in range(10)), "conin$", "conout$")
 )
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
-_WORD = re.compile(r"\w+")
+_WORD = r"\w+"
 TOPIC_CHARS = 120
 
 
@@ -154,7 +155,7 @@ def index_line(card_name: str, topic: str) -> str:
 
 def check_card_name(name: str) -> str | None:
     """Why this may not name a card; None when it may."""
-    if not _SAFE_NAME.match(name):
+    if not re.match(_SAFE_NAME, name):
         return "a card name is letters, digits, dots, dashes and underscores, and ends in .md"
     if name[0] in ".-":
         return "a card name does not start with a dot or a dash"
@@ -170,7 +171,7 @@ def check_card_name(name: str) -> str | None:
 
 def is_rule_path(path: str) -> bool:
     """Whether this is a rules file that handoffs may append to."""
-    if not _SAFE_RULE.match(path) or len(path.encode()) > MAX_NAME_BYTES:
+    if not re.match(_SAFE_RULE, path) or len(path.encode()) > MAX_NAME_BYTES:
         return False
     stem = path.removeprefix("rules/").removesuffix(".md")
     return not is_reserved(stem) and not stem.endswith(".")
@@ -186,7 +187,7 @@ def parse_journal(path: str) -> tuple[str, str] | None:
 
     Kinds: day, month (of decisions), operations, project, subagent.
     """
-    match = _JOURNAL.match(path)
+    match = re.match(_JOURNAL, path)
     if match is None or match.lastgroup is None or len(path.encode("utf-8", "replace")) > MAX_NAME_BYTES:
         return None
     kind, name = match.lastgroup, match[match.lastgroup]
@@ -222,4 +223,4 @@ def _fold(name: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return re.findall(_WORD, text.casefold())

@@ -7,7 +7,6 @@ again only when its configuration changed.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -41,10 +40,16 @@ def expand_repositories(patterns: Sequence[str]) -> list[Path]:
     roots: dict[str, None] = {}
     for pattern in patterns:
         full = os.path.expanduser(os.path.expandvars(pattern))
-        for path in sorted(glob.glob(full, recursive=True)):
+        for path in _matches(full) if any(sign in full for sign in "*?[") else (full,):
             if os.path.isdir(path):
                 roots.setdefault(os.path.abspath(path))
     return [Path(path) for path in roots]
+
+
+def _matches(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))
 
 
 def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:

@@ -19,13 +19,13 @@ from truekeep.host import own_state
 
 KEPT_DAYS = 120
 ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
-_DATED = re.compile(r"\d{4}-\d\d-\d\d-")
+_DATED = r"\d{4}-\d\d-\d\d-"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 # The evidence in a handoff of `truekeep adopt`: what a harness had remembered, not what a session learned. And in one
 # of `truekeep checkpoint`, which may be a person's or another machine's: a note beside the records says whose it was.
-_NOT_A_SESSIONS = re.compile(
-    rb"^- (?:(?:claude|codex) memory .+, written \d{4}-\d\d-\d\d|truekeep checkpoint,.* \d{4}-\d\d-\d\dT.*)\r?$",
-    re.MULTILINE,
+_NOT_A_SESSIONS = (
+    rb"(?m)^- (?:(?:claude|codex) memory .+, written \d{4}-\d\d-\d\d"
+    rb"|truekeep checkpoint,.* \d{4}-\d\d-\d\dT.*)\r?$"
 )
 # What harnesses tell the commands that their agents run, seen with Claude Code 2.1.325 and Codex 0.166.
 _SESSION_IDS = {"CLAUDE_CODE_SESSION_ID": "claude", "CODEX_SESSION_ID": "codex"}
@@ -191,13 +191,13 @@ def count_handoffs(inboxes: Iterable[str], since: float) -> int:
 
 def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
     name = entry.name
-    if not name.endswith(".md") or (_DATED.match(name) and name[:10] < before):
+    if not name.endswith(".md") or (re.match(_DATED, name) and name[:10] < before):
         return False
     try:
         if entry.stat(follow_symlinks=False).st_mtime < since or not entry.is_file(follow_symlinks=False):
             return False
         with open(entry.path, "rb") as file:  # only those of this session are: few
-            return _NOT_A_SESSIONS.search(file.read(64_000)) is None
+            return re.search(_NOT_A_SESSIONS, file.read(64_000)) is None
     except OSError:
         return False
 

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple, get_args
 
 from truekeep.errors import BadSetup
 from truekeep.model import RULES, WRITERS, Policy
+from truekeep.toml import parse_toml
 
-_INBOX = re.compile(r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z")
+_INBOX = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 _MOST = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
-_WRITER = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
+_WRITER = r"[a-z0-9][a-z0-9_-]{0,31}\Z"
 
 
 class Limits(NamedTuple):
@@ -144,11 +145,9 @@ def render_config(repositories: tuple[str, ...]) -> str:
 
 def parse_config(text: str, *, where: str) -> Config:
     """Read a configuration; one error names everything that is wrong with it."""
-    import tomllib
-
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except ValueError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
     problems: list[str] = []
     _unknown(data, ("repositories", "writers", "policy", "limits", "recall", "verify", "transcripts"), "", problems)
@@ -192,9 +191,9 @@ def _repositories(value: Any, problems: list[str]) -> tuple[str, ...]:
 def _writers(value: Any, problems: list[str]) -> dict[str, str]:
     writers = dict(WRITERS)
     for name, folder in _table(value, "writers", problems).items():
-        if not _WRITER.match(name):
+        if not re.match(_WRITER, name):
             problems.append(f"writers.{name}: a writer's name is lower-case letters, digits and dashes")
-        elif not isinstance(folder, str) or not _INBOX.match(folder) or {".", ".."} & set(folder.split("/")):
+        elif not isinstance(folder, str) or not re.match(_INBOX, folder) or {".", ".."} & set(folder.split("/")):
             problems.append(f"writers.{name} must be a folder inside a repository, such as .{name}/memory-handoffs")
         else:
             writers[name] = folder

@@ -14,14 +14,14 @@ MAX_CHARS = 16_384
 MAX_FIELDS = 200
 
 _FIELD = re.compile(r"(?:([A-Za-z_][\w.-]*)|\"([^\"\\]+)\"|'([^']+)')[ \t]*:(?:[ \t]+(.*)|[ \t]*)\Z")
-_UNSAFE_START = re.compile(r"[&*!]")
-_UNSAFE_FLOW = re.compile(r"(?:^|[\[{,:])[ \t]*[&*!]")
+# Patterns that plain cards do not need are compiled when they are used: hooks have no time for them.
+_UNSAFE_FLOW = r"(?:^|[\[{,:])[ \t]*[&*!]"
 _KEY = r"(?:(?:[\w.-]+|\"[^\"]*\"|'[^']*')[ \t]*:[ \t]+)?"
-_FLOW_ITEM = re.compile(rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[\[{{]")
-_UNSAFE_ITEM = re.compile(rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[&*!]")
-_NEEDS_QUOTES = re.compile(r"^[\s&*!|>%@`'\"#{}\[\],?:-]|: |:$| #|\s$|^$")
+_FLOW_ITEM = rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[\[{{]"
+_UNSAFE_ITEM = rf"[ \t]*(?:[-?:][ \t]+)*{_KEY}[&*!]"
+_NEEDS_QUOTES = r"^[\s&*!|>%@`'\"#{}\[\],?:-]|: |:$| #|\s$|^$"
 # What a YAML reader would turn into something else than the text: numbers, times, dates, truth values.
-_NOT_TEXT = re.compile(r"[-+.]?[0-9][0-9._:+-]*\Z|0[xob][0-9a-f_]+\Z|[-+.0-9]+e[-+0-9]+\Z", re.IGNORECASE)
+_NOT_TEXT = r"(?i)[-+.]?[0-9][0-9._:+-]*\Z|0[xob][0-9a-f_]+\Z|[-+.0-9]+e[-+0-9]+\Z"
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan", ".inf"))
 
 
@@ -109,7 +109,7 @@ def text_field(key: str, value: str) -> Field:
 def quote(value: str) -> str:
     """A text as a YAML scalar that other programs read as the same text."""
     flat = " ".join(value.split())
-    if _NEEDS_QUOTES.search(flat) or flat.casefold() in _WORDS or _NOT_TEXT.match(flat):
+    if re.search(_NEEDS_QUOTES, flat) or flat.casefold() in _WORDS or re.match(_NOT_TEXT, flat):
         return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return flat
 
@@ -163,7 +163,7 @@ def _parse_fields(lines: list[str]) -> tuple[Field, ...]:
             raise InvalidFrontmatter(f"the key {key!r} stands twice", number)
         if len(seen) >= MAX_FIELDS:
             raise InvalidFrontmatter(f"more than {MAX_FIELDS} keys", number)
-        if value and (_UNSAFE_START.match(value) or (value[0] in "[{" and _UNSAFE_FLOW.search(value))):
+        if value and (value[0] in "&*!" or (value[0] in "[{" and re.search(_UNSAFE_FLOW, value))):
             raise InvalidFrontmatter("YAML tags, anchors and aliases are not taken; quote the text", number)
         seen.add(key)
         fields.append([key, value, line + "\n"])
@@ -174,8 +174,8 @@ def _is_unsafe_line(line: str, value: str) -> bool:
     """Whether a line that goes on from a key's value starts something with a tag, an anchor or an alias."""
     if value[:1] in ("|", ">"):
         return False
-    is_flow = value[:1] in ("[", "{") or _FLOW_ITEM.match(line) is not None
-    return _UNSAFE_ITEM.match(line) is not None or (is_flow and _UNSAFE_FLOW.search(line) is not None)
+    is_flow = value[:1] in ("[", "{") or re.match(_FLOW_ITEM, line) is not None
+    return re.match(_UNSAFE_ITEM, line) is not None or (is_flow and re.search(_UNSAFE_FLOW, line) is not None)
 
 
 def _unquote(raw: str) -> str:

@@ -216,6 +216,8 @@ def _brief(call: Call, record: closeout.Record) -> str:
     workspace = _open(call)
     if workspace is None:
         return ""
+    if not any(os.path.exists(workspace.path / ".truekeep" / name) for name in ("index.sqlite", "index.lock")):
+        _start_later(call)  # for the next session; where a run was ever begun, it is not begun from here again
     with workspace:
         root = Path(record.root) if record.root else None
         return workspace.wake(root, harness=call.harness).text

@@ -352,16 +352,17 @@ class Ledger:
         )
         return [str(path) for (path,) in rows]
 
-    def last_repair(self, path: str) -> tuple[int, str] | None:
-        """The newest repair of a file: its entry's number and note."""
+    def last_repairs(self, paths: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """The newest repair of each of these files that ever had one: its entry's number and note."""
+        import json
+
         query = (
-            "SELECT entry.id, entry.note FROM change JOIN splice ON splice.change = change.id"
-            " JOIN entry ON entry.id = splice.entry WHERE change.path = ? AND entry.verb = 'repaired'"
-            " ORDER BY entry.id DESC LIMIT 1"
+            "SELECT change.path, entry.id, entry.note FROM change JOIN splice ON splice.change = change.id"
+            " JOIN entry ON entry.id = splice.entry WHERE change.path IN (SELECT value FROM json_each(?))"
+            " AND entry.verb = 'repaired' ORDER BY entry.id"
         )
-        for number, note in self._db.execute(query, (path,)):
-            return int(number), str(note)
-        return None
+        rows = self._db.execute(query, (json.dumps(list(paths)),))
+        return {str(path): (int(number), str(note)) for path, number, note in rows}
 
     def has_entry(self, verb: str, note: str) -> bool:
         return bool(self._db.execute("SELECT count(*) FROM entry WHERE verb = ? AND note = ?", (verb, note)).get)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from truekeep.verify.verdict import Verdict
 
 _RETRIES = 3
+_LOOKED_AT = 1_000  # files that are asked for their time
+_READ = 3  # times as many cards as are wanted are opened to find those of a repository
 
 
 class Listed(NamedTuple):
@@ -97,29 +99,46 @@ def hint_text(cards: Sequence[CardSeen], today: date) -> str:
     return f"{head}{unmarked(body)}{END_MARK} hint -->\n"
 
 
-def list_cards(root: str, *, newest: int) -> list[Listed]:
-    """The newest cards by their files, for a workspace that was never indexed."""
+def list_cards(root: str, repository: str, *, most: int) -> tuple[list[Listed], int]:
+    """The newest cards of a repository and of none by their files, for a workspace that was never indexed.
+
+    Also how many cards there are. With thousands of them there is no time to look at each: the inodes tell which may be
+    new, as file systems mostly count them up.
+    """
     folder = os.path.join(root, CARDS)
     try:
         with os.scandir(folder) as entries:
-            found = [
-                (entry.stat(follow_symlinks=False).st_mtime_ns, entry.name)
-                for entry in entries
-                if entry.name.endswith(".md") and entry.name[0] != "." and entry.is_file(follow_symlinks=False)
-            ]
+            cards = [entry for entry in entries if entry.name.endswith(".md") and entry.name[0] != "."]
     except OSError:
-        return []
-    listed = []
-    for mtime, name in sorted(found, reverse=True)[:newest]:
-        try:
-            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-                head = file.read(2_000)
-        except OSError:
-            continue
-        card = parse_card(name, head)
-        day = card.updated or card.created or datetime.fromtimestamp(mtime / 1e9, UTC).date()
-        listed.append(Listed(f"{CARDS}/{name}", card.front.text("repository"), day.isoformat()))
-    return listed
+        return [], 0
+    newest = sorted(cards, key=os.DirEntry.inode, reverse=True)[:_LOOKED_AT] if len(cards) > _LOOKED_AT else cards
+    dated = sorted(((_written_at(entry), entry.name) for entry in newest), reverse=True)
+    listed: list[Listed] = []
+    for at, name in dated[: _READ * most]:
+        if at and (card := _list_card(folder, name, at)) is not None:
+            listed.append(card)
+        if all(sum(card.repository == wanted for card in listed) >= most for wanted in (repository, "")):
+            break
+    return listed, len(cards)
+
+
+def _written_at(entry: os.DirEntry[str]) -> int:
+    """When a plain file was written; 0 for anything else."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns if entry.is_file(follow_symlinks=False) else 0
+    except OSError:
+        return 0
+
+
+def _list_card(folder: str, name: str, at: int) -> Listed | None:
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            head = file.read(2_000)
+    except OSError:
+        return None
+    card = parse_card(name, head)
+    day = card.updated or card.created or datetime.fromtimestamp(at / 1e9, UTC).date()
+    return Listed(f"{CARDS}/{name}", card.front.text("repository"), day.isoformat())
 
 
 def in_words(checked: Checked | str) -> tuple[str, bool]:

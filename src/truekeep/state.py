@@ -17,6 +17,7 @@ from truekeep import __version__, disk
 from truekeep.config import Config, parse_config, render_config
 from truekeep.errors import BadSetup, Busy
 from truekeep.host import FIRST, HOSTS, Machine
+from truekeep.toml import parse_toml
 
 if TYPE_CHECKING:
     from truekeep.tenure import Standing, Tenure
@@ -93,8 +94,6 @@ class State:
             )
 
     def _host_values(self) -> dict[str, object]:
-        import tomllib
-
         path = self.path / FIRST
         try:
             top = disk.open_root(str(self.path))
@@ -102,7 +101,7 @@ class State:
                 raw, _ = disk.read_file(top, FIRST, limit=_HOST_BYTES, shown=str(path))
             finally:
                 os.close(top)
-            return tomllib.loads(raw.decode())
+            return parse_toml(raw.decode())
         except FileNotFoundError as error:
             if self._has_tenures():
                 return {}

@@ -6,7 +6,6 @@ ledger entry for each file. Nothing here decides what is true: code does, then g
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -40,8 +39,9 @@ if TYPE_CHECKING:
 _LARGEST = 8_000_000
 _REFUTED_SHARE = 0.4  # of its score, for a hit that code refutes: below what holds, not below what is about nothing
 _ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
+_AT_ONCE = 200  # memories that the ledger is asked about
 _RECENT = 7  # days: what "the last days" are
-_REPAIRED = re.compile(r"\(of (\d{4}-\d{2}-\d{2}|no day), brought up to (\d{4}-\d{2}-\d{2})\)\Z")
+_REPAIRED = r"\(of (\d{4}-\d{2}-\d{2}|no day), brought up to (\d{4}-\d{2}-\d{2})\)\Z"  # rarely needed
 _CHANGELOGS = ("changelog", "history", "release-notes", "changes")
 
 
@@ -73,7 +73,7 @@ class Truth:
         now: datetime,
         options: Options | None = None,
         origins: Callable[[str], tuple[Origin, ...]] | None = None,
-        since_when: Callable[[Memory], Memory] | None = None,
+        since_when: Callable[[Sequence[Memory]], list[Memory]] | None = None,
     ) -> None:
         self.root, self.store, self.now = root, store, now
         self._folders = folders
@@ -96,17 +96,27 @@ class Truth:
 
     def memories(self) -> Iterator[Memory]:
         """Every card and document. Logs and transcripts tell what happened, and that stays true."""
+        read: list[Memory] = []
         for source in sweep(self.root):
             if source.store in ("cards", "documents") and source.path != INDEX:
-                memory = self.read(source.location, source.path)
-                if memory is not None:
-                    yield memory
+                memory = self._read(source.location, source.path)
+                read += [memory] if memory is not None else []
+            if len(read) == _AT_ONCE:
+                yield from self._since(read)
+                read = []
+        yield from self._since(read)
 
     def read(self, location: str, shown: str) -> Memory | None:
         """A memory file with what is known of its origin; None when it is no readable text."""
+        memory = self._read(location, shown)
+        return self._since([memory])[0] if memory is not None else None
+
+    def _since(self, memories: list[Memory]) -> list[Memory]:
+        """The memories as they are, cards that were repaired with the days of before."""
+        return self._since_when(memories) if self._since_when is not None else memories
+
+    def _read(self, location: str, shown: str) -> Memory | None:
         memory = read_memory(location, shown)
-        if memory is not None and self._since_when is not None and shown.startswith(CARDS + "/"):
-            return self._since_when(memory)
         is_document = store_of(shown) == "documents" and not shown.startswith(("/", ".."))
         if memory is None or self._origins is None or memory.origin.repository or not is_document:
             return memory
@@ -169,16 +179,16 @@ class Truth:
         found: dict[str, Checked | str] = {}
         missing = []
         look = cache(quick_stamp)
-        for path in dict.fromkeys(paths):
-            memory = self.read(path if os.path.isabs(path) else os.path.join(self.root, path), path)
-            if memory is None or not self._has_checkout(memory):
+        named = [self._read(path if os.path.isabs(path) else os.path.join(self.root, path), path) for path in paths]
+        for memory in self._since([memory for memory in dict.fromkeys(named) if memory is not None]):
+            if not self._has_checkout(memory):
                 continue
             known = recall(self.store, memory, look=look)
             if known is not None:
-                found[path] = known
+                found[memory.path] = known
             else:
                 missing.append(memory)
-                found[path] = "not checked yet"
+                found[memory.path] = "not checked yet"
         if missing and budget > 0:
             from truekeep.verify.options import Options
 
@@ -231,6 +241,8 @@ class Truth:
         self, memory: Memory, repaired: str, repaired_bytes: bytes, checked: Checked, edits: Sequence[Edit]
     ) -> Draft:
         """A draft that proposes the card without what is gone."""
+        import hashlib
+
         from truekeep.draft import Draft, card_mark, draft_id
         from truekeep.handoff import compose_handoff
         from truekeep.hidden import printable
@@ -502,7 +514,7 @@ def text_memory(shown: str, text: str) -> Memory:
 
 def parse_repair(note: str) -> tuple[date | None, date | None] | None:
     """The days in a repair's note: which one the card was of before, and which one it was brought up to."""
-    match = _REPAIRED.search(note)
+    match = re.search(_REPAIRED, note)
     return (parse_day(match[1]), parse_day(match[2])) if match else None
 
 

@@ -8,7 +8,6 @@ never overwritten.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -47,11 +46,11 @@ class Change:
 
     @property
     def before_digest(self) -> bytes | None:
-        return hashlib.sha256(self.before.data).digest() if self.before else None
+        return _digest(self.before.data) if self.before else None
 
     @property
     def after_digest(self) -> bytes | None:
-        return hashlib.sha256(self.data).digest() if self.data is not None else None
+        return _digest(self.data) if self.data is not None else None
 
 
 class Incoming(NamedTuple):
@@ -349,6 +348,12 @@ class Staging:
             stored = self._stored(path)
             change = self._changes[path] = Change(path, stored, stored.data if stored else None)
         return change
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # here, and not above: start-up time
+
+    return hashlib.sha256(data).digest()
 
 
 def _splices(path: str, old: bytes, new: bytes) -> list[Splice]:

@@ -140,16 +140,16 @@ def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
     """The text with as many pointers to cards as may fit, and how many went: there may be thousands."""
     if len(text) <= room:
         return text, 0
+    lines = text.split("\n")
     kept: list[str] = []
-    dropped = 0
-    for line in text.split("\n"):
-        if line.startswith(("- ", "* ")) and ("cards/" in line or "[[" in line):
-            room -= len(line)
-            if room < 0:
-                dropped += 1
-                continue
+    for line in lines:
+        room -= len(line) if line[:2] in ("- ", "* ") and ("cards/" in line or "[[" in line) else 0
+        if room < 0:
+            break
         kept.append(line)
-    return "\n".join(kept), dropped
+    rest = lines[len(kept) :]
+    others = [line for line in rest if not (line[:2] in ("- ", "* ") and ("cards/" in line or "[[" in line))]
+    return "\n".join([*kept, *others]), len(rest) - len(others)
 
 
 def _logs(read: Read, place: Place, today: date) -> Iterator[_Named]:

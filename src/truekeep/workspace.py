@@ -212,6 +212,11 @@ class Workspace:
                 except UnsafePath as error:
                     raise StorageFailed(str(error), hint="put the folder back and run it again") from error
                 self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            if (self.path / STATE / "importing").exists():
+                from truekeep.arriving import clear_arriving
+
+                clear_arriving(self.path, self._the_vault())
+                self.notices.append("cleared what a stopped import had left")
             if not self._tenure.wrote_at:
                 self._note_take(self._tenure)
             yield
@@ -863,20 +868,26 @@ class Workspace:
             self._facts = Store(str(self.path / STATE / "facts.sqlite"))
         return self._facts
 
-    def _since_when(self, memory: Memory) -> Memory:
+    def _since_when(self, memories: Sequence[Memory]) -> list[Memory]:
         """A card that was repaired says what it says since before; only the repaired lines are of the repair's day.
 
         Somebody who writes it anew gives it another day, and then that one counts.
         """
+        from truekeep.model import CARDS
+
+        paths = [memory.path for memory in memories if memory.path.startswith(f"{CARDS}/")]
+        repairs = self._the_ledger().last_repairs(paths) if paths else {}
+        return [self._before_repair(item, *repairs[item.path]) if item.path in repairs else item for item in memories]
+
+    def _before_repair(self, memory: Memory, number: int, note: str) -> Memory:
         from truekeep.truth import end_of_day, parse_repair
         from truekeep.verify.kept import Origin, digest_text
 
-        repair = self._the_ledger().last_repair(memory.path)
-        days = parse_repair(repair[1]) if repair is not None else None
-        if repair is None or days is None or end_of_day(days[1]) != memory.origin.written_at:
+        days = parse_repair(note)
+        if days is None or end_of_day(days[1]) != memory.origin.written_at:
             return memory
         facts = self._the_facts()
-        key = f"repaired {memory.path} {repair[0]} {digest_text(memory.text)}"
+        key = f"repaired {memory.path} {number} {digest_text(memory.text)}"
         marks = facts.answer(key)
         if marks is None:
             lines = self._history().lines(memory.path)
@@ -958,8 +969,7 @@ class Workspace:
         written = self._cards_since(path)
         roll = read_roll(path, repositories={repository, ""}, most=most + len(written))
         if roll is None:
-            found = list_cards(str(self.path), newest=_NEWEST)
-            return found, len(found)
+            return list_cards(str(self.path), repository, most=most)
         listed = {card: Listed(card, name, day) for card, name, day in roll.cards if card not in written}
         fresh = [known for card in written if (known := self._listed(card)) is not None]
         return [*listed.values(), *fresh], max(roll.total, len(listed) + len(fresh))

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import apsw
 
 from truekeep.index.schema import DAMAGE, Unusable, open_index
-from truekeep.model import CARDS
+from truekeep.model import INDEX
 
-_CARDS = "FROM files WHERE store = 'cards' AND +path GLOB ?"  # the plus: not by the index of all paths
+_CARDS = "FROM files WHERE store = 'cards' AND +path != ?"  # the plus: not by the index of all paths
+_COUNT = "SELECT count(*) - EXISTS (SELECT 1 FROM files WHERE path = ?) FROM files WHERE store = 'cards'"
 
 
 class Roll(NamedTuple):
@@ -25,12 +26,11 @@ def read_roll(path: str, *, repositories: set[str], most: int) -> Roll | None:
     """At most so many cards of each repository, the latest first; None when there is no index that can be used."""
     if not os.path.exists(path):
         return None
-    inside = f"{CARDS}/*"
     latest = f"SELECT path, repository, day {_CARDS} AND repository = ? ORDER BY day DESC, path LIMIT ?"
     try:
         with closing(open_index(path, read_only=True)) as db:
-            rows = [row for name in sorted(repositories) for row in db.execute(latest, (inside, name, most))]
-            total = db.execute(f"SELECT count(*) {_CARDS}", (inside,)).get
+            rows = [row for name in sorted(repositories) for row in db.execute(latest, (INDEX, name, most))]
+            total = db.execute(_COUNT, (INDEX,)).get
             return Roll([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
     except (Unusable, OSError, apsw.Error, *DAMAGE):
         return None

@@ -10,12 +10,22 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.claim import VERSION, Claim
 from truekeep.verify.store import Store, begun_anew
 from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:  # as Python's own `random` does: hashlib loads OpenSSL, and that takes longer than all a hook has to hash
+        from _sha2 import sha256
+    except ImportError:
+        try:
+            from _sha256 import sha256  # before Python 3.12
+        except ImportError:
+            from hashlib import sha256
 
 LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
 _LIVE = ("port", "unit", "container")

@@ -1,0 +1,42 @@
+"""TOML that is read without a parser says what the parser says."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truekeep.config import render_config
+from truekeep.toml import _parse_plain, parse_toml
+
+LINES = [
+    "", "# c", "a = 1", "b = 0", "c = 007", "d = -1", "e = 1_000", "f = 1.5", 'g = "x"', 'h = ""', 'i = "\\n"',
+    'j = "a"b"', "k = 'x'", "l = true", "m = False", 'n = ["a", "b"]', "o = []", 'p = ["a",]', 'q = ["a,b"]',
+    'r = ["a" "b"]', "s = [,]", 't = [["a"]]', "u = [1]", "[v]", "[w.x]", "[[y]]", "[ z ]", "a.b = 1", '"q" = 1',
+    "a = 2", "[a]", "[v]", "x =", "= 1", "junk", 'g = "x" # c', 'é = "x"', '_-1 = "é 日"', "\tt = 1", "ä = 1\r",
+    "d = 2026-11-15", '""', "[]", "z = ]", "z = [",
+]  # fmt: skip
+
+
+def outcome(read: object, text: str) -> object:
+    try:
+        return read(text)  # type: ignore[operator]
+    except ValueError as error:
+        return str(error)
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=6).map("\n".join))
+def test_it_says_what_the_parser_says(text: str) -> None:
+    assert outcome(parse_toml, text) == outcome(tomllib.loads, text)
+
+
+@given(st.text(alphabet='ab=[]",# \n\\1-_.\x85\ufeff', max_size=30))
+def test_whatever_it_is_given(text: str) -> None:
+    assert outcome(parse_toml, text) == outcome(tomllib.loads, text)
+
+
+@pytest.mark.parametrize("text", ["", 'format = 1\nhost = "me"\n', render_config(()), render_config(("~/a", "/b c"))])
+def test_what_truekeep_writes_needs_no_parser(text: str) -> None:
+    assert _parse_plain(text) == tomllib.loads(text)
