@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import NOW, Place, a_document_handoff, git_repo, run_cli
+from tests.helpers import CLAUDE, NOW, Place, a_document_handoff, git_repo, run_cli
 from tests.test_checkpoint import WHOLE, read
 from truekeep.checkpoint import from_values
 from truekeep.model import WRITERS
@@ -259,3 +259,11 @@ def test_too_much_for_a_handoff_is_said_at_once(place: Place) -> None:
     assert done.returncode == 3
     assert "too long" in done.stderr
     assert place.waiting() == []
+
+
+def test_a_producer_may_update_a_card_that_it_cannot_see(own_home: Path, tmp_path: Path) -> None:
+    repo = git_repo(tmp_path / "shop")
+    given = ("--update", "--card", "queue.md", "--title", "Queue", "--summary", "It moved.", "--fact", "Port 7 now")
+    done = run_cli("handoff", "new", *given, cwd=repo)
+    assert done.returncode == 0, done
+    assert "update-card" in next((repo / CLAUDE).glob("*.md")).read_text()

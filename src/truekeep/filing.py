@@ -55,6 +55,10 @@ INSTRUCTED = 0.8  # of a handoff's lines in the instruction file, to say that it
 class Shelf(Protocol):
     """What the judge may ask of the store."""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether what is not found is not there; else nobody here can tell."""
+
     def read(self, path: str) -> bytes | None: ...
     def check_index(self) -> None: ...
     def day_of(self, path: str) -> date | None: ...
@@ -69,7 +73,9 @@ class Shelf(Protocol):
 
 
 class EmptyShelf:
-    """The store as seen from a machine that has none: nothing is there, so nothing can clash."""
+    """The store as seen from a machine that has none: nothing is known of it, so nothing can clash."""
+
+    is_known = False
 
     def read(self, path: str) -> bytes | None:  # noqa: ARG002
         return None
@@ -364,7 +370,7 @@ class _Plan:
         """What the card that is there says to the one that is suggested."""
         update = self.handoff.action == "update-card"
         if existing is None:
-            if update:
+            if update and self.shelf.is_known:
                 self._find("no-such-card", f"there is no {suggested.path}; create-card would make it", "Target card")
             return
         if not update:

@@ -33,6 +33,8 @@ _NO_PROJECTS = frozenset(
 class StoreShelf:
     """A Shelf over a real workspace."""
 
+    is_known = True
+
     def __init__(
         self, vault: Vault, ledger: Ledger, catalog: Catalog, staging: Staging, *, hold: Hold | None = None
     ) -> None:

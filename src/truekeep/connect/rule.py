@@ -25,9 +25,9 @@ handoff, without waiting to be asked, one for each topic:
 
 It is checked and put into this repository's inbox:
 {inboxes}.
-`truekeep handoff new --help` lists the types and options. Look first with `truekeep search '...'`: updating a card that
-exists (`--update --card NAME.md`) is better than a second one on the same topic. Leave out task state, what code and
-git say anyway, and anything secret.
+`truekeep handoff new --help` lists the types and options. Updating a card that exists (`--update --card NAME.md`) is
+better than a second one on the same topic: on a machine with the memory, `truekeep search '...'` finds it. Leave out
+task state, what code and git say anyway, and anything secret.
 """
 
 _FENCE = re.compile(rb" {0,3}(`{3,}|~{3,})(.*)")
