@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from truekeep.alf.ids import WHITESPACE
@@ -58,12 +58,12 @@ class Spelling:
         """Where this part stands in the text that was read first."""
         return self._under.root_span(*self.span(start, end)) if self._under is not None else (start, end)
 
-    def unescaped(self) -> Spelling | None:
-        """As JSON reads it; None where there are no escapes."""
+    def unescaped(self) -> Spelling:
+        """As JSON reads it."""
         found = Spelling("", self)
         parts: list[str] = []
         at = length = 0
-        for match in _ESCAPE.finditer(self.text) if "\\" in self.text else ():
+        for match in _ESCAPE.finditer(self.text):
             for part, origin in ((self.text[at : match.start()], (at, -1)), (_meant(match), match.span())):
                 if part:
                     found._starts.append(length)
@@ -71,8 +71,6 @@ class Spelling:
                     parts.append(part)
                     length += len(part)
             at = match.end()
-        if not parts:
-            return None
         found._starts.append(length)
         found._origins.append((at, -1))
         found.text = "".join((*parts, self.text[at:]))
@@ -131,14 +129,30 @@ def fold(text: str) -> str:
     return "\n".join(map(_bare, unicodedata.normalize("NFC", text).split("\n")))
 
 
-def spellings(text: str) -> Iterator[Spelling]:
+def spellings(text: str, meant: Callable[[re.Match[str]], str] = _meant) -> Iterator[str]:
     """A text as it stands, and as JSON reads it, down to JSON in JSON."""
-    shown: Spelling | None = Spelling(text)
     for _ in range(_DEPTH):
-        if shown is None:
+        yield text
+        read = _ESCAPE.sub(meant, text) if "\\" in text else text
+        if read == text:
             return
-        yield shown
+        text = read
+
+
+def _spelling(text: str, depth: int) -> Spelling:
+    shown = Spelling(text)
+    for _ in range(depth):
         shown = shown.unescaped()
+    return shown
+
+
+def _as_bytes(text: str) -> str:
+    """A text with a character for each of its bytes in UTF-8."""
+    return text.encode("utf-8", "surrogatepass").decode("latin-1")
+
+
+def _bytes_meant(match: re.Match[str]) -> str:
+    return _as_bytes(_meant(match))
 
 
 # --- What is looked for ---------------------------------------------------------------------------------------------
@@ -161,17 +175,20 @@ class Cuts:
         self.least = min(map(len, (*long, *alone)), default=0)
         # In bytes a line tells as much as the whole that it is of.
         single = [text for text in self.long if "\n" not in text]
-        self._telling = single + [text for text in self.long if not any(line in text for line in single)]
-        self._bytes = list(dict.fromkeys(form for text in self._telling for form in _encoded(text)))
+        telling = single + [text for text in self.long if not any(line in text for line in single)]
+        forms = dict.fromkeys(form for text in telling for form in (text, unicodedata.normalize("NFD", text)))
+        self._narrow = ["\n".join(map(_bare, _as_bytes(form).split("\n"))) for form in forms]
+        self._wide = list(dict.fromkeys(code for form in forms for code in _encoded(form)))
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Where it stands in a text whose lines end in line feeds: whole lines where they say nothing else."""
-        for shown in spellings(text) if self.least and len(text) >= self.least else ():
-            plain = fold(shown.text)
+        for depth, said in enumerate(spellings(text) if self.least and len(text) >= self.least else ()):
+            plain = fold(said)
             known = [(needle, False) for needle in self.long if needle in plain]
             known += [(needle, True) for needle in self.alone if needle in plain]
             if not known:
                 continue
+            shown = _spelling(text, depth)
             folded = shown.folded()
             for needle, has_to_be_alone in known:
                 at = folded.text.find(needle)
@@ -186,29 +203,30 @@ class Cuts:
 
     def are_in(self, pieces: Iterable[bytes]) -> bool:
         """Whether bytes that are no text hold one of the texts or lines; they pass through piece by piece."""
-        if not self._telling:
+        if not self._narrow:
             return False
-        overlap = min(_WINDOW, 8 * max(map(len, self._telling)))
+        overlap = min(_WINDOW, 8 * max(map(len, self._narrow)))
+        has_lines = any("\n" in form for form in self._narrow)
         tail = b""
         for piece in pieces:
             data = tail + piece
-            if any(form in data for form in self._bytes):
+            if any(form in data for form in self._wide):
                 return True
-            for shown in spellings(data.decode(errors="surrogateescape")):
-                plain = fold(shown.text)
-                if any(needle in plain for needle in self._telling):
+            for said in spellings(data.decode("latin-1"), _bytes_meant):
+                plain = "\n".join(map(_bare, said.split("\n"))) if has_lines else said
+                if any(form in plain for form in self._narrow):
                     return True
             tail = data[-overlap:]
         return False
 
 
 def _encoded(text: str) -> Iterator[bytes]:
-    for form in (text, unicodedata.normalize("NFD", text)):
-        for codec in ("utf-8", "utf-16-le", "utf-16-be", "cp1252"):
-            try:
-                yield form.encode(codec)
-            except UnicodeEncodeError:
-                continue
+    """A text in encodings other than UTF-8."""
+    for codec in ("utf-16-le", "utf-16-be", "cp1252"):
+        try:
+            yield text.encode(codec)
+        except UnicodeEncodeError:
+            continue
 
 
 def _lines_around(text: str, start: int, end: int) -> tuple[int, int, bool]:
