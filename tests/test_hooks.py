@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -590,7 +591,28 @@ def test_the_rate_is_told_with_the_session_to_look_at(here: Place) -> None:
     (item,) = json.loads(done.stdout)["closeout"]
     assert (item["sessions"], item["worked"], item["closed"], item["rate"]) == (3, 2, 1, 0.5)
     assert [missed["id"] for missed in item["missed"]] == ["b"]
+    started_at = datetime.fromisoformat(item["missed"][0]["started_at"])
+    assert 55 < time.time() - started_at.timestamp() < 120
     shown = run_cli("status").stdout
     assert "50%" in shown
     assert "/transcripts/b.jsonl" in shown
     assert "drafts to review" in shown
+
+
+def test_a_status_without_a_run_of_ingest_says_so(here: Place) -> None:
+    told = json.loads(run_cli("status", "--json").stdout)
+    assert told["memory"]["last_ingest"] is None
+    assert told["waiting_here"] is None
+    assert "last ingest        never" in run_cli("status").stdout
+
+
+def test_a_machine_without_a_workspace_tells_what_waits_in_this_repository(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRUEKEEP_WORKSPACE")
+    here.leave(a_handoff())
+    (here.inbox / "notes.txt").touch()
+    told = json.loads(run_cli("status", "--json", cwd=here.repo).stdout)
+    assert (told["memory"], told["waiting_here"]) == (None, 1)
+    assert "1 handoff waits in this repository's inboxes" in run_cli("status", cwd=here.repo).stdout
+    assert json.loads(run_cli("status", "--json", cwd=here.base).stdout)["waiting_here"] is None

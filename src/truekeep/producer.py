@@ -57,6 +57,18 @@ def leave(checkpoint: Checkpoint, root: Path, writer: str) -> Left:
     return Left((), tuple(left), tuple(notes))
 
 
+def count_waiting(folder: Path) -> int | None:
+    """How many handoffs wait in the inboxes of the repository that a folder is in; None outside of any."""
+    from truekeep.inbox import find_inboxes, is_letter_name
+    from truekeep.repo import find_top
+
+    root = find_top(folder)
+    if root is None:
+        return None
+    inboxes = [inbox.path for inbox in find_inboxes([root], WRITERS) if inbox.path.is_dir()]
+    return sum(is_letter_name(path.name) and path.is_file() for inbox in inboxes for path in inbox.iterdir())
+
+
 def adopt(
     harness: str, *, given: Path | None, repository: Path | None, dry_run: bool
 ) -> tuple[list[Adopted], list[Skipped]]:

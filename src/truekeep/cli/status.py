@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.closeout import Closeout
-    from truekeep.pipeline import Pipeline
+    from truekeep.pipeline import Pipeline, Reach
     from truekeep.state import Host
     from truekeep.workspace import Workspace
 
@@ -32,6 +33,7 @@ def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) 
 
     Example: truekeep status --days 7
     """
+    from truekeep import producer
     from truekeep.cli.handoff import workspace_if_any
     from truekeep.closeout import closeouts, iter_records
 
@@ -40,13 +42,18 @@ def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) 
     opened = workspace_if_any(ctx, workspace)
     memory = _memory(opened) if opened is not None else None
     found = closeouts(iter_records(), since=time.time() - days * 86_400)
+    waiting = producer.count_waiting(Path.cwd()) if opened is None else None
     if as_json:
-        print_json("status", {"memory": memory, "days": days, "closeout": [_shown(item) for item in found]})
+        told = {"memory": memory, "waiting_here": waiting, "days": days, "closeout": [_shown(item) for item in found]}
+        print_json("status", told)
         return
     if memory is not None:
         for name, value in memory.items():
-            click.echo(f"{name.replace('_', ' '):18} {value}")
+            click.echo(f"{name.replace('_', ' '):18} {'never' if value is None else value}")
         click.echo()
+    elif waiting is not None:
+        wait = "handoff waits" if waiting == 1 else "handoffs wait"
+        click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
     _show_closeouts(found, days)
 
 
@@ -58,7 +65,7 @@ def _memory(opened: Workspace) -> dict[str, Any]:
         "cards": opened.count_cards(),
         "handoffs_waiting": opened.count_waiting(),
         "drafts_to_review": len(opened.drafts()),
-        "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or "never",
+        "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or None,
     }
 
 
@@ -103,10 +110,14 @@ def _shown(item: Closeout) -> dict[str, Any]:
         "closed": item.closed,
         "rate": item.rate,
         "missed": [
-            {"id": record.id, "started_at": record.started_at, "transcript": record.transcript}
+            {"id": record.id, "started_at": _moment(record.started_at), "transcript": record.transcript}
             for record in item.missed
         ],
     }
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 @status.command()
@@ -152,31 +163,35 @@ def _show_pipeline(seen: Pipeline) -> None:
                 item.writer,
                 item.repository or "-",
                 _minute(item.last_at) or "never",
+                _minute(item.last_sync) or "-",
                 str(item.filed),
+                str(item.held),
                 str(item.waiting),
                 shown_wait(item.oldest) if item.waiting else "-",
             ]
             for item in seen.sources
         ]
-        print_table(["machine", "writer", "repository", "last handoff", "7 days", "waiting", "oldest"], rows)
+        headers = ["machine", "writer", "repository", "last handoff", "last sync"]
+        print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], rows)
     else:
         click.echo("no handoff was ever received here")
     if seen.routes:
         click.echo()
-        rows = [
-            [item.name, item.via, _minute(item.last_ok_at) or "never", item.problem or f"{item.waiting} not whole yet"]
-            for item in seen.routes
-        ]
-        print_table(
-            ["route", "via", "last reached", "trouble"],
-            [[*row[:3], row[3].removeprefix("0 not whole yet")] for row in rows],
-        )
-    click.echo(f"\nlast ingest {_minute(seen.last_ingest) or 'never'} UTC; {seen.drafts} to review")
+        rows = [[item.name, item.via, _minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
+        tints = ["red" if item.problem else "yellow" for item in seen.routes]
+        print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
+    last = f"{_minute(seen.last_ingest)} UTC" if seen.last_ingest else "never"
+    click.echo(f"\nlast ingest {last}; {seen.drafts} to review")
     for alarm in seen.alarms:
-        click.echo(click.style(f"{alarm.code}: ", fg="red") + alarm.message)
-        click.echo(f"  {alarm.hint}")
+        click.echo(click.style(f"{alarm.code}: ", fg="red") + printable(alarm.message))
+        click.echo(f"  {printable(alarm.hint)}")
     if not seen.alarms:
         click.echo(click.style("nothing needs a person", fg="green"))
+
+
+def _trouble(route: Reach) -> str:
+    parts = [route.problem, f"{route.waiting} not whole yet" if route.waiting else "", *route.notes[:1]]
+    return "; ".join(part for part in parts if part)
 
 
 def _minute(at: str) -> str:
