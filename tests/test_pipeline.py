@@ -7,11 +7,12 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.helpers import CLAUDE, CODEX, NOW, Place, a_handoff, git_repo, run_cli
+from tests.helpers import CLAUDE, CODEX, NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.pipeline import Pipeline, find_unscanned, see_pipeline
 from truekeep.sync.contact import Contact, write_contact
 from truekeep.sync.mirror import Mirror
 from truekeep.sync.route import Route, add_route
+from truekeep.tenure import Tenure
 
 
 def see(place: Place, *, now: datetime = NOW, roots: tuple[str, ...] = ()) -> Pipeline:
@@ -96,12 +97,99 @@ def test_a_machine_that_is_not_reached(place: Place, own_home: Path) -> None:
 
 
 def test_what_waits_for_days(place: Place, own_home: Path) -> None:
-    path = place.leave(a_handoff())
-    old = NOW.timestamp() - 5 * 86_400
-    os.utime(path, (old, old))
+    place.leave(a_handoff(), age=30 * 86_400)
+    today = datetime.now(UTC)
+    assert "waiting" not in codes(see(place, now=today)), "it came just now, whatever its mtime says"
+    assert "waiting" in codes(see(place, now=today + timedelta(days=5)))
+
+
+def test_what_is_held_is_not_filed(place: Place, own_home: Path) -> None:
+    later = NOW + timedelta(days=9)
+    place.leave(a_handoff(card="bad/name.md"))
+    place.ingest(now=later)
+    seen = see(place, now=later)
+    assert [(item.filed, item.held) for item in seen.sources] == [(0, 1)]
+    (alarm,) = seen.alarms
+    assert (alarm.code, "1 handoff is before a person" in alarm.message) == ("silent", True)
+    with place.open(now=later) as workspace:
+        workspace.reject(workspace.drafts()[0].id, reason="no")
+    seen = see(place, now=later)
+    assert (seen.drafts, [(item.filed, item.held) for item in seen.sources]) == (0, [(0, 1)])
+    place.leave(a_handoff(), name="2026-11-14-1300-y.md")
+    place.ingest(now=later)
+    seen = see(place, now=later)
+    assert ([(item.filed, item.held) for item in seen.sources], codes(seen)) == ([(1, 1)], set())
+
+
+def test_nothing_to_review_does_not_grow(place: Place, own_home: Path) -> None:
+    for number in range(25):
+        place.leave(a_handoff(card="bad/name.md", title=f"No {number}"), name=f"2026-11-14-12{number:02}-x.md")
+    place.ingest()
     with place.open() as workspace:
-        workspace.state.log("ingest.log", NOW.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") + " processed=0")
-    assert "waiting" in codes(see(place))
+        for draft in workspace.drafts():
+            workspace.reject(draft.id, reason="no")
+    assert "growing" not in codes(see(place))
+
+
+def test_a_machine_of_which_nothing_comes_any_more(place: Place, own_home: Path) -> None:
+    bring(place, "laptop", a_handoff(card="other.md", title="Another thing"))
+    place.ingest()
+    for days, is_silent in ((13, False), (20, True), (95, False)):
+        later = NOW + timedelta(days=days)
+        text = a_handoff(card=f"n-{days}.md", title=f"Day {days}", content=a_card(f"Day {days}", f"It is {days}."))
+        place.leave(text, name=f"2026-11-14-12{days}-x.md")
+        place.ingest(now=later)
+        told = [alarm.message for alarm in see(place, now=later).alarms if alarm.code == "silent"]
+        assert told == ["nothing came from laptop since 2026-11-15, while others went on"] * is_silent
+    bring(place, "laptop", a_handoff(card="more.md", title="More"), name="2026-11-14-1300-y.md")
+    assert "silent" not in codes(see(place, now=NOW + timedelta(days=96)))
+
+
+def test_the_last_sync_of_a_machine(place: Place, own_home: Path) -> None:
+    state = place.workspace / ".truekeep"
+    add_route(state, Route("lap", "rsync", {"host": "laptop", "repos": ("~/x",)}))
+    bring(place, "laptop", a_handoff())
+    note = "laptop: nothing that this route looks for has an inbox"
+    write_contact(state, Contact("lap", "2026-11-14T00:00:00Z", True, machines=("laptop",), notes=(note,)))
+    seen = see(place)
+    assert [item.last_sync for item in seen.sources] == ["2026-11-14T00:00:00Z"]
+    assert seen.routes[0].notes == (note,)
+    shown = run_cli("status", "pipeline", TRUEKEEP_WORKSPACE=str(place.workspace)).stdout
+    assert note in shown
+    assert "last ingest never;" in shown
+    write_contact(state, Contact("lap", "2026-11-15T00:00:00Z", False, problem="asleep"))
+    assert [item.last_sync for item in see(place).sources] == ["2026-11-14T00:00:00Z"]
+
+
+def test_a_clock_that_was_once_ahead(place: Place, own_home: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest(now=NOW + timedelta(days=400))
+    assert "not-running" in codes(see(place))
+    assert "not-running" not in codes(see(place, now=NOW + timedelta(days=399, hours=12)))
+
+
+def test_whether_anybody_files(place: Place, own_home: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    assert not codes(see(place))
+    other = Tenure(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
+    with place.open() as workspace:
+        workspace.state.write_tenure(other)
+    (alarm,) = see(place).alarms
+    assert alarm.code == "not-canonical"
+    assert "the canonical host is box" in alarm.message
+    assert "is a copy" in alarm.message
+    with place.open() as workspace:
+        workspace.state.write_tenure(other._replace(id="1" * 32, name="den"))
+    assert codes(see(place)) == {"split-host"}
+    done = run_cli("status", "pipeline", "--exit-code", TRUEKEEP_WORKSPACE=str(place.workspace))
+    assert (done.returncode, "split-host: nobody files" in done.stdout) == (1, True), done
+    (place.workspace / ".truekeep" / "hosts" / f"{'1' * 32}.toml").write_text("<<<<")
+    assert codes(see(place)) == {"split-host"}
+    (place.workspace / ".truekeep" / "hosts" / f"{'1' * 32}.toml").unlink()
+    with place.open() as workspace:
+        workspace.state.write_tenure(other._replace(released_at="2026-11-15T00:00:00Z"))
+    assert codes(see(place)) == {"no-host"}
 
 
 def test_inboxes_that_nobody_scans(place: Place, own_home: Path) -> None:

@@ -103,7 +103,7 @@ class Received(NamedTuple):
     repository: str
     last_at: str
     filed: int
-    reviewed: int
+    held: int  # before a person, or turned away
 
 
 class Version(NamedTuple):
@@ -302,9 +302,10 @@ class Ledger:
         """What came from each machine, writer and repository: when last, and how much since a moment."""
         rows: Any = self._db.execute(
             "SELECT machine, writer, repository, max(received_at),"
-            " sum(received_at >= ?1 AND outcome NOT IN ('already', 'undone')),"
+            " sum(received_at >= ?1 AND outcome IN ('promoted', 'routed', 'approved')),"
             " sum(received_at >= ?1 AND outcome IN ('review', 'refused', 'rejected', 'expired'))"
-            " FROM handoff WHERE outcome != 'seen' GROUP BY 1, 2, 3",
+            " FROM handoff WHERE outcome != 'seen' AND NOT (outcome = 'already' AND title = '' AND target = '')"
+            " GROUP BY 1, 2, 3",  # what is already there and goes nowhere is a test letter
             (since,),
         )
         return [Received(str(m), str(w), str(r), str(at), int(filed), int(held)) for m, w, r, at, filed, held in rows]

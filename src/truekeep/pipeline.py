@@ -17,14 +17,17 @@ from truekeep.hidden import printable
 from truekeep.inbox import Inbox, Inboxes, is_letter_name
 
 if TYPE_CHECKING:
+    from truekeep.host import Machine
     from truekeep.ledger import Received
     from truekeep.sync.contact import History
     from truekeep.sync.route import Route
+    from truekeep.tenure import Standing
     from truekeep.workspace import Workspace
 
 WEEK = 7
 MANY, OLD = 20, 14  # drafts, and days: from here on a review that nobody does is an inbox without bound
 STALE = 3  # days without a contact, or that a handoff waited
+MUTE, KNOWN = 14, 90  # days: a machine that sent something in the longer time and nothing in the shorter is silent
 _LOOKED_INTO = 4_000  # folders, at most, when looking for inboxes that nobody scans
 _DEEP = 3
 
@@ -37,9 +40,10 @@ class Source(NamedTuple):
     repository: str
     last_at: str = ""  # of its last handoff that was dealt with; empty: never
     filed: int = 0  # in the last week
-    reviewed: int = 0  # of them put before a person
+    held: int = 0  # in the last week: put before a person, or turned away
     waiting: int = 0
     oldest: float = 0.0  # seconds that the oldest of those has waited
+    last_sync: str = ""  # the last contact with the machine, where a route has it for itself
 
 
 class Reach(NamedTuple):
@@ -52,12 +56,13 @@ class Reach(NamedTuple):
     failures: int
     problem: str
     waiting: int
+    notes: tuple[str, ...] = ()  # of the last contact
 
 
 class Alarm(NamedTuple):
     """Something that a person should look at."""
 
-    code: str  # growing, silent, unreached, waiting, unscanned, not-running
+    code: str  # split-host, no-host, not-canonical, growing, silent, unreached, waiting, unscanned, not-running
     message: str
     hint: str
 
@@ -72,6 +77,7 @@ class Pipeline(NamedTuple):
     oldest_draft: str
     unscanned: tuple[str, ...]
     alarms: tuple[Alarm, ...]
+    began_at: str = ""  # the workspace
 
 
 def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = ()) -> Pipeline:
@@ -79,14 +85,19 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     inboxes = workspace.inboxes()
     since = now - timedelta(days=WEEK)
     received = workspace.received(since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    sources = _sources(workspace, inboxes, received, now)
     routes = tuple(_reach(route, history) for route, history in workspace.routes())
+    sources = _synced(_sources(workspace, inboxes, received, now), routes)
     drafts = workspace.drafts()
     oldest = min((draft.received_at for draft in drafts), default="")
     last_ingest = workspace.last_line("ingest.log").partition(" ")[0]
     unscanned = tuple(find_unscanned(inboxes, _near(workspace, roots), workspace.config.writers))
-    seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, ())
-    return seen._replace(alarms=tuple(_alarms(seen, now)))
+    standing = workspace.standing()
+    began = min((tenure.taken_at for tenure in standing.tenures if tenure.taken_at), default="")
+    seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began)
+    amiss = _judge_host(standing, workspace.machine)
+    if amiss is not None and amiss.code == "not-canonical":
+        return seen._replace(alarms=(amiss, *_stuck(seen, "`truekeep sync run` sends what waits here")))
+    return seen._replace(alarms=(*([amiss] if amiss else ()), *_alarms(seen, now)))
 
 
 def _sources(
@@ -95,7 +106,7 @@ def _sources(
     found: dict[tuple[str, str, str], Source] = {}
     for row in received:
         key = (row.machine, row.writer, row.repository)
-        found[key] = Source(*key, row.last_at, row.filed, row.reviewed)
+        found[key] = Source(*key, row.last_at, row.filed, row.held)
     names: dict[Path, str] = {}
     looked = Inboxes(inboxes, limit=0, settle=0)
     try:
@@ -103,13 +114,23 @@ def _sources(
             key = (inbox.machine or workspace.machine.name, inbox.writer, _repository(inbox, names))
             source = found.get(key) or Source(*key)
             try:
-                age = max(0.0, now.timestamp() - os.lstat(inbox.path / name).st_mtime)
+                info = os.lstat(inbox.path / name)
+                age = max(0.0, now.timestamp() - max(info.st_mtime, info.st_ctime))  # a copy may keep an old mtime
             except OSError:
                 continue
             found[key] = source._replace(waiting=source.waiting + 1, oldest=max(source.oldest, age))
     finally:
         looked.close()
     return tuple(found[key] for key in sorted(found))
+
+
+def _synced(sources: Iterable[Source], routes: Iterable[Reach]) -> tuple[Source, ...]:
+    """With the last contact of each machine. What all of them share, rclone or git, does not tell who is behind it."""
+    last: dict[str, str] = {}
+    for route in routes:
+        if route.via == "rsync":
+            last |= {name: max(route.last_ok_at, last.get(name, "")) for name in route.machines}
+    return tuple(source._replace(last_sync=last.get(source.machine, "")) for source in sources)
 
 
 def _repository(inbox: Inbox, names: dict[Path, str]) -> str:
@@ -127,7 +148,8 @@ def _reach(route: Route, history: History) -> Reach:
     problem = last.problem if last is not None and not last.ok else ""
     machines = last.machines if last is not None else ()
     waiting = last.waiting if last is not None else 0
-    return Reach(route.name, route.via, machines, history.last_ok_at, history.failures, problem, waiting)
+    notes = last.notes if last is not None else ()
+    return Reach(route.name, route.via, machines, history.last_ok_at, history.failures, problem, waiting, notes)
 
 
 # --- Inboxes that nobody scans --------------------------------------------------------------------------------------
@@ -188,26 +210,37 @@ def _folders(path: str) -> list[Path]:
 # --- What a person should look at -----------------------------------------------------------------------------------
 
 
+def _judge_host(standing: Standing, machine: Machine) -> Alarm | None:
+    """Whether anybody files at all, and whether it is this machine."""
+    found = standing.canonical
+    if found is not None and found.id == machine.id:
+        return None
+    from truekeep.tenure import refusal
+
+    why = refusal(standing, machine, "file")
+    if found is not None:
+        return Alarm("not-canonical", f"{why.message}; what is shown here is a copy", f"look on {found.name}")
+    return Alarm("split-host" if standing.is_split else "no-host", f"nobody files: {why.message}", why.hint)
+
+
 def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
     if not _is_since(seen.last_ingest, now, 1):
         told = f"ingest last ran {seen.last_ingest}" if seen.last_ingest else "ingest has never run"
         yield Alarm("not-running", told, "`truekeep schedule install` runs it by a timer")
     filed = sum(source.filed for source in seen.sources)
-    reviewed = sum(source.reviewed for source in seen.sources)
+    held = sum(source.held for source in seen.sources)
+    came = filed + held
     is_old = bool(seen.oldest_draft) and not _is_since(seen.oldest_draft, now, OLD)
-    if (seen.drafts >= MANY and is_old) or (filed >= MANY and reviewed > 0.5 * filed):
+    if (seen.drafts >= MANY and is_old) or (seen.drafts and came >= MANY and held > 0.5 * came):
         yield Alarm(
             "growing",
             f"{seen.drafts} drafts wait for review, the oldest since {seen.oldest_draft[:10]}: the inbox grows without "
             "bound, the rules are too strict for what is written",
             "`truekeep review list` shows the reasons; policies are in config.toml",
         )
-    if not filed and seen.sources:
-        yield Alarm(
-            "silent",
-            "nothing was filed in a week: the closeout rule does not fire",
-            "`truekeep status` shows which sessions left nothing, `truekeep connect --check` whether the rule is in",
-        )
+    if not filed and not _is_since(seen.began_at, now, WEEK):
+        yield _silence(held)
+    yield from _mute(seen, now)
     for route in seen.routes:
         if route.failures and not _is_since(route.last_ok_at, now, STALE):
             since = f"since {route.last_ok_at[:10]}" if route.last_ok_at else "ever"
@@ -216,22 +249,57 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
                 f"{route.name} was not reached {since}: {route.problem}",
                 f"`truekeep sync run {route.name}`",
             )
-    for source in seen.sources:
-        if source.oldest > STALE * 86_400:
-            told = f"{source.waiting} of {source.writer} in {source.repository or '?'} on {source.machine}"
-            yield Alarm(
-                "waiting", f"{told} wait, the oldest for {source.oldest / 86_400:.0f} days", "`truekeep ingest`"
-            )
+    yield from _stuck(seen, "`truekeep ingest`")
     for path in seen.unscanned:
         yield Alarm("unscanned", f"nobody looks into {path}", "add its repository to `repositories` in config.toml")
 
 
+def _silence(held: int) -> Alarm:
+    if held:
+        what = "handoff is" if held == 1 else "handoffs are"
+        return Alarm(
+            "silent",
+            f"nothing was filed in a week; {held} {what} before a person, or turned away",
+            "`truekeep review list` shows the reasons; policies are in config.toml",
+        )
+    return Alarm(
+        "silent",
+        "nothing was filed in a week: the closeout rule does not fire",
+        "`truekeep status` shows which sessions left nothing, `truekeep connect --check` whether the rule is in",
+    )
+
+
+def _mute(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
+    """Machines of which nothing comes any more, while others go on."""
+    last: dict[str, str] = {}
+    waiting: set[str] = set()
+    for source in seen.sources:
+        last[source.machine] = max(source.last_at, last.get(source.machine, ""))
+        waiting |= {source.machine} if source.waiting else set()
+    alive = {name for name, at in last.items() if name in waiting or _is_since(at, now, MUTE)}
+    for name, at in last.items() if alive else ():
+        if name not in alive and _is_since(at, now, KNOWN):
+            yield Alarm(
+                "silent",
+                f"nothing came from {name} since {at[:10]}, while others went on",
+                f"on {name}: `truekeep sync run` and `truekeep schedule status`; is it still in use?",
+            )
+
+
+def _stuck(seen: Pipeline, hint: str) -> Iterator[Alarm]:
+    for source in seen.sources:
+        if source.oldest > STALE * 86_400:
+            told = f"{source.waiting} of {source.writer} in {source.repository or '?'} on {source.machine}"
+            yield Alarm("waiting", f"{told} wait, the oldest for {source.oldest / 86_400:.0f} days", hint)
+
+
 def _is_since(at: str, now: datetime, days: float) -> bool:
+    """Whether a moment is so recent. A clock that was once ahead does not make it so for ever."""
     try:
         moment = datetime.strptime(at[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return now - moment <= timedelta(days=days)
+    return timedelta(days=-1) <= now - moment <= timedelta(days=days)
 
 
 def shown_wait(seconds: float) -> str:

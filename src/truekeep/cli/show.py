@@ -76,8 +76,14 @@ def shown_age(days: int | None) -> str:
     return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, colour: int | None = None) -> None:
-    """Aligned columns; on a terminal the last one is cut to the window's width."""
+def print_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    colour: int | None = None,
+    tints: Sequence[str | None] = (),
+) -> None:
+    """Aligned columns; on a terminal the last one is cut to the window's width, and each row's has its tint."""
     clean = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
     room = None
@@ -86,8 +92,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, colour
 
         room = shutil.get_terminal_size((100, 24)).columns
     click.echo(click.style(_row(headers, widths, room), bold=True))
-    for row in clean:
+    for number, row in enumerate(clean):
         line = _row(row, widths, room)
+        if number < len(tints) and tints[number]:
+            start = sum(widths[:-1]) + 2 * (len(widths) - 1)
+            line = line[:start] + click.style(line[start:], fg=tints[number])
         if colour is not None:
             start = sum(widths[:colour]) + 2 * colour
             end = start + len(row[colour])

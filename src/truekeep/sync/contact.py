@@ -52,6 +52,8 @@ def read_history(state: Path, route: str) -> History:
 def write_contact(state: Path, contact: Contact) -> None:
     """Remember how it went. A disk that says no costs the note only."""
     before = read_history(state, contact.route)
+    if not contact.ok and not contact.machines and before.last is not None:
+        contact = contact._replace(machines=before.last.machines)  # those that are not reached now
     told = {
         "last": contact._asdict(),
         "last_ok_at": contact.at if contact.ok else before.last_ok_at,
