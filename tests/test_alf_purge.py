@@ -628,6 +628,10 @@ def test_purge_leaves_no_trace(
         assert known[at]["id"] not in ids
         if len(known[at]["content"].strip()) >= 16:
             assert_gone(base / "b.alf", known[at]["content"])
+            for line in (line.strip().lstrip("#- ") for line in known[at]["content"].split("\n")):
+                if len(line) >= 16 and "|" not in line and ": " not in line:  # no table, no frontmatter
+                    assert_gone(base / "b.alf", line)
+    assert len(done.audit["record_ids"]) == done.records
     assert len(left) == len(known) - done.records
     import_(base / "b.alf", base / "back")
     untouched = {path: file for path, file in look(base / "ws").items() if path not in (*done.files, *done.dropped)}
