@@ -659,6 +659,23 @@ def test_other_bytes_than_were_packed_are_told() -> None:
     assert told(problems_of(damaged_lines))[0].startswith(f"unreadable {PARTITION}: is damaged")
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (".git/config", "belongs to another program"),
+        (".truekeep/host", "belongs to another program"),
+        ("C:/x.md", "the name names a drive"),
+        ("memory", "it is a file and a folder at once"),
+    ],
+)
+def test_what_import_would_refuse_is_told(path: str, why: str) -> None:
+    archive = Archive()
+    archive.entries |= {"raw/openclaw/memory/x.md": b"x", f"raw/openclaw/{path}": b"y"}
+    found = told(problems_of(archive.packed()))
+    assert f"warning raw/openclaw/{path}: would not be imported: {why}" in found
+    assert not any("memory/x.md: would" in line for line in found)
+
+
 @pytest.mark.parametrize("data", [b"", b"PK", b"%PDF-1.7", PACKED[:-1], PACKED[:-30], PACKED[: len(PACKED) // 2]])
 def test_what_is_no_zip_or_only_half_of_one_is_refused(data: bytes) -> None:
     why = "its end is missing" if len(data) > 10 else "no ZIP archive" if data else "it is empty"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.alf_builder import Archive, a_record
-from tests.alf_places import AGENT, SAMPLE, a_workspace, assert_sound, entries_of, look, records_in
+from tests.alf_places import AGENT, SAMPLE, a_workspace, assert_sound, entries_of, left_over, look, records_in
 from tests.helpers import run_cli
 from tests.test_alf_export import a_key
 from truekeep.alf import container
@@ -146,6 +147,72 @@ def test_no_error_quotes_a_key(shell: Shell) -> None:
     assert not Path("b.alf").exists()
 
 
+@pytest.mark.parametrize("output", ["-", "/dev/stdout", "/dev/fd/1", "pipe"])
+def test_an_archive_is_no_stream(shell: Shell, output: str) -> None:
+    os.mkfifo("pipe")
+    code, found = shell.error("alf", "export", "-w", "ws", "-o", output, "--replace")
+    assert code == 3
+    assert f"it cannot go to {output}" in found["message"]
+
+
+def test_the_numbers_agree(shell: Shell, archive: str) -> None:
+    _, wrote, _ = shell("alf", "export", "-w", "ws", "-o", "b.alf")
+    edit_memory(shell.folder)
+    shell("alf", "delta", "-w", "ws", "--since", archive, "-o", "d")
+    shell("alf", "export", "-w", "ws", "-o", "new.alf", "--base", archive)
+    said = [
+        shell("alf", "export", "-w", "ws", "-o", "c.alf", "--base", archive)[1],
+        shell("alf", "apply", archive, "d", "-o", "e.alf")[1],
+    ]
+    first, second = (text.partition("): ")[2] for text in said)
+    assert first == second
+    assert "1 of them only named" in wrote
+    files = first.partition("records, ")[2].partition(",")[0]
+    assert files in shell("alf", "show", "e.alf")[1]
+    assert f"delta of agent {AGENT}, state of" in shell("alf", "show", "d")[1]
+
+
+def test_a_delta_is_not_compared_with_an_archive(shell: Shell, archive: str) -> None:
+    edit_memory(shell.folder)
+    shell("alf", "delta", "-w", "ws", "--since", archive, "-o", "d")
+    for pair in ((archive, "d"), ("d", archive)):
+        assert shell.error("alf", "diff", *pair)[1]["message"] == "d: this is a delta"
+    assert shell("alf", "diff", "d", "d")[0] == 0
+
+
+def test_errors_say_which_archive(shell: Shell, archive: str) -> None:
+    Path("cut.alf").write_bytes(Path(archive).read_bytes()[:-9])
+    for command in (("diff", archive, "cut.alf"), ("apply", archive, "cut.alf", "-o", "x.alf")):
+        assert shell.error("alf", *command)[1]["message"] == "cut.alf: its end is missing: the copy was cut short"
+
+
+@pytest.mark.parametrize("command", ["import", "export", "show"])
+@pytest.mark.parametrize("is_asked_to_end", [True, False])
+def test_stopped(
+    shell: Shell, archive: str, monkeypatch: pytest.MonkeyPatch, command: str, is_asked_to_end: bool
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        if not is_asked_to_end:
+            raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    from truekeep.alf import desk
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(desk, "opened" if command == "show" else "_put_agent_id", stop)
+    monkeypatch.setattr(desk, "write_edition", stop)
+    given = {"import": (archive, "back"), "export": ("-w", "ws", "-o", "b.alf"), "show": (archive,)}[command]
+    code, _, err = shell("alf", command, *given)
+    told = {
+        "import": "stopped; every file is whole, and running it again brings what is missing\n",
+        "export": "stopped; no half archive is left\n",
+        "show": "stopped\n",
+    }
+    assert (code, err) == (130, told[command])
+    assert left_over(shell.folder) == []
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
 def test_export_options(shell: Shell) -> None:
     assert shell("alf", "export", "-w", "ws", "-o", "p.alf", "--plain", "--ids", "positional")[0] == 0
     assert {record["source"]["runtime"] for record in records_in(Path("p.alf"))} == {"openclaw"}
@@ -218,6 +285,42 @@ def test_import_can_be_undone(shell: Shell, archive: str) -> None:
     [entry] = [entry for entry in history["entries"] if entry["verb"] == "imported"]
     assert shell("undo", str(entry["entry"]), "-w", "ws")[0] == 0
     assert (shell.folder / "ws" / "MEMORY.md").read_text() == "mine\n"
+
+
+def test_new_files_are_told_of(shell: Shell, archive: str) -> None:
+    assert shell("alf", "import", archive, "back")[0] == 0
+    entry = shell.json("history", "-w", "back")["entries"][0]
+    assert (entry["verb"], entry["note"]) == ("imported", f"a.alf: {len(SAMPLE) - 1} new files")
+    code, found = shell.error("undo", str(entry["entry"]), "-w", "back")
+    assert code == 3
+    assert "it brought new ones" in found["message"]
+    assert "there before truekeep first changed the file" in shell("why", "MEMORY.md", "-w", "back")[1]
+
+
+def test_what_a_killed_import_left_goes_with_the_next_write(shell: Shell, archive: str) -> None:
+    assert shell("alf", "import", archive, "back")[0] == 0
+    left = Path("back/memory/.gone.md.truekeep-tmp")
+    other = Path("back/memory/.other.md.truekeep-tmp")
+    for path in (left, other):
+        path.write_text("half")
+    Path("back/.truekeep/importing").write_text('["memory/gone.md", "../../x", "no/such.md", 5]')
+    assert shell("log", "-w", "back", "hello")[0] == 0
+    assert not left.exists()
+    assert other.exists()  # nobody said that it was an import's
+    assert not Path("back/.truekeep/importing").exists()
+
+
+def test_an_import_names_one_workspace(shell: Shell, archive: str) -> None:
+    code, _, err = shell("alf", "import", archive, "back", "-w", "other")
+    assert code == 2
+    assert "Two workspaces are named: back and other." in err
+    assert not Path("back").exists()
+    assert shell("alf", "import", archive, "back", "-w", "./back")[0] == 0
+
+
+def test_what_is_kept_is_called_so(shell: Shell, archive: str) -> None:
+    edit_memory(shell.folder)
+    assert "1 kept" in shell("alf", "import", archive, "ws", "--keep")[1]
 
 
 def test_import_errors(shell: Shell, archive: str) -> None:
@@ -414,6 +517,13 @@ def test_map(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({source["id"] for source in document["memory_sources"]}) == len(document["memory_sources"])
     told = shell.json("alf", "map", "-w", "ws", "--write")
     assert json.loads(Path("ws/.alf-map.json").read_bytes()) == told["map"] == document
+    assert shell("alf", "map", "-w", "ws", "--write")[0] == 0  # the same
+    Path("ws/.alf-map.json").write_text('{"version": 1, "mine": true}')
+    code, found = shell.error("alf", "map", "-w", "ws", "--write")
+    assert (code, found["hint"]) == (3, "--replace overwrites it")
+    assert "mine" in Path("ws/.alf-map.json").read_text()
+    assert shell("alf", "map", "-w", "ws", "--write", "--replace")[0] == 0
+    assert json.loads(Path("ws/.alf-map.json").read_bytes()) == document
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another-machine")
     assert shell.error("alf", "map", "-w", "ws", "--write")[0] == 4
 

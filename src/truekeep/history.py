@@ -32,7 +32,7 @@ class Line:
     number: int
     text: str
     entry: Entry | None  # None: by hand, or there before
-    is_older: bool = False  # there before truekeep first wrote the file
+    is_older: bool = False  # there before truekeep first changed the file: by hand, or from an archive
     record: Record | None = None
     source: Record | None = None  # the handoff that a repaired line goes back to; else the record
 
@@ -83,6 +83,11 @@ class History:
             raise BadInput(
                 f"entry {number} was undone by entry {entry.undone_by}",
                 hint=f"`truekeep undo {entry.undone_by}` brings it back",
+            )
+        if not entry.paths and entry.verb == "imported":
+            raise BadInput(
+                f"entry {number} changed no file: it brought new ones ({entry.note})",
+                hint="they are in the archive; remove what you do not want by hand",
             )
         if not entry.paths:
             raise BadInput(f"entry {number} changed no file", hint="there is nothing to put back")

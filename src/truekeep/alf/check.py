@@ -15,8 +15,10 @@ from typing import Any
 
 from truekeep.alf import rules
 from truekeep.alf.container import BadArchive, Problem, Reader, unsafe_name
+from truekeep.alf.files import CONTROL, refusal
 from truekeep.alf.kinds import ERROR, LEVELS, UNREADABLE, WARNING, Kind, is_whole, look, parse_uuid, shown
 from truekeep.alf.records import Record, parse_line
+from truekeep.alf.snapshot import path_of
 
 MANIFEST, DELTA_MANIFEST, FILES = "manifest.json", "delta-manifest.json", "truekeep/files.jsonl"
 _CHANGES = "memory/delta.jsonl"  # where every writer puts them
@@ -97,6 +99,7 @@ class _Inspection:
         if FILES in self._entries:
             yield from self._own_files()
         yield from self._rest()
+        yield from self._unwelcome()
 
     # --- what the manifest names
 
@@ -321,6 +324,15 @@ class _Inspection:
                 yield from self._digest(name)
             if name not in self._named and not name.startswith(("raw/", "truekeep/")):
                 yield Problem(WARNING, name, 0, "is named nowhere in the archive")
+
+    def _unwelcome(self) -> Problems:
+        """Files that an import would not put anywhere."""
+        paths = {path: name for name in self._entries if (path := path_of(name)) and path not in CONTROL}
+        folders = {path[:at] for path in paths for at, char in enumerate(path) if char == "/"}
+        for path, name in paths.items():
+            why = refusal(path) or ("it is a file and a folder at once" if path in folders else "")
+            if why:
+                yield Problem(WARNING, name, 0, f"would not be imported: {why}")
 
 
 def _parsed(raw: bytes) -> Record:

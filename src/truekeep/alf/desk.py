@@ -24,6 +24,7 @@ from truekeep.alf.ids import AGENT_FILE, agent_id_for, parse_agent_id
 from truekeep.alf.purge import Purged, purged
 from truekeep.alf.restore import BLOCKED, DIFFERENT, NEW, SAME, Plan, Planned, plan_import
 from truekeep.alf.snapshot import Snapshot
+from truekeep.arriving import arriving
 from truekeep.disk import ChangedSince
 from truekeep.errors import BadInput, EditedSince, StorageFailed
 from truekeep.ledger import Entry
@@ -78,7 +79,7 @@ def opened(path: Path, *, identities: Sequence[str] = (), large: bool = False) -
         if _is_sealed(file):
             if not identities:
                 raise BadInput(f"{path} is encrypted", hint="name the private key with --identity FILE")
-            file = stack.enter_context(seal.unsealed(file, seal.parse_identities(identities)))
+            file = stack.enter_context(seal.unsealed(file, seal.parse_identities(identities), str(path)))
         yield stack.enter_context(Reader(file, large=large, name=str(path)))
 
 
@@ -103,6 +104,7 @@ def _stay_sealed(sources: Sequence[Path], recipients: Sequence[str]) -> None:
 def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False) -> Iterator[Writer]:
     """An archive in the making: it gets its name when it is whole."""
     keys = seal.parse_recipients(recipients) if recipients else []
+    _refuse_stream(path)
     if path.is_dir():
         raise BadInput(f"{path} is a folder", hint="name a file with -o")
     if not replace and os.path.lexists(path):
@@ -132,21 +134,46 @@ def written(path: Path, *, recipients: Sequence[str] = (), replace: bool = False
             os.unlink(beside)
 
 
+def _refuse_stream(path: Path) -> None:
+    is_stream = str(path) == "-" or str(path.parent) in ("/dev", "/dev/fd") or path.parts[:2] == ("/", "proc")
+    if is_stream or (path.exists() and not (path.is_file() or path.is_dir())):
+        raise BadInput(
+            f"an archive gets its name when it is whole, so it cannot go to {path}",
+            hint="name a file with -o, and send that on",
+        )
+
+
 def _writing(file: IO[bytes]) -> Iterator[Writer]:
     with Writer(cast(BinaryIO, file)) as writer:
         yield writer
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed runs left of an archive of this name. Who lives holds a lock on his."""
+    """Remove what killed runs left, of this archive and of others in its folder. Who lives holds a lock on his."""
     start = disk.temporary_name(path.name, ".").removesuffix(disk.TEMPORARY)
     for name in os.listdir(path.absolute().parent):
-        if not (name.startswith(start) and name.endswith(disk.TEMPORARY)):
+        whose, _, by = name.removesuffix(disk.TEMPORARY).rpartition(".")
+        is_archive = whose.startswith(".") and whose.endswith(ARCHIVES) and by.isdigit() and not _is_alive(int(by))
+        if not name.endswith(disk.TEMPORARY) or not (name.startswith(start) or is_archive):
             continue
         left = path.with_name(name)
-        with suppress(OSError), open(left, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(left)
+        with suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(left)
+            finally:
+                os.close(descriptor)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _put(path: Path, by: str, *, replace: bool) -> None:
@@ -509,7 +536,11 @@ def import_archive(
             _check_replaceable(root, different)
         Workspace.init(root, is_bare=True, now=now)
         with Workspace.open(root, now=now) as workspace, workspace.writing("import") as books:
-            count = _take_in(books, plan.of(NEW), tell)
+            new = plan.of(NEW)
+            with arriving(workspace.path, [file.line.path for file in new]):
+                count = _take_in(books, new, tell)
+            if new:
+                _note_new(books, len(new), source.name, workspace.stamp())
             if replace:
                 _replace(books, different, source.name, workspace.stamp(), tell)
                 _set_times(books, plan.of(SAME))
@@ -559,6 +590,14 @@ def _take_in(books: Books, files: Sequence[Planned], tell: Tell) -> int:
         raise EditedSince(f"{error} came to be meanwhile", hint="look at it and run it again") from error
     tell("files", len(files), len(files))
     return count
+
+
+def _note_new(books: Books, count: int, name: str, at: str) -> None:
+    """New files are told of, not kept: the ledger would have each of them a second time."""
+    from truekeep.hidden import printable
+
+    note = f"{printable(name)[:200]}: {count:,} new file{'' if count == 1 else 's'}"
+    books.act(Staging(books.vault), Entry(at=at, verb="imported", actor=person(), note=note))
 
 
 def _replace(books: Books, files: Sequence[Planned], name: str, at: str, tell: Tell) -> None:

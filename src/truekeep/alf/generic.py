@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truekeep import __version__, disk
 from truekeep.alf.records import pretty
+from truekeep.errors import BadInput
 
 if TYPE_CHECKING:
     from truekeep.workspace import Workspace
@@ -49,9 +51,11 @@ def generic_map() -> dict[str, Any]:
     }
 
 
-def write_map(workspace: Workspace, document: dict[str, Any]) -> Path:
-    """Put the map into a workspace, whole; one that is there is replaced."""
+def write_map(workspace: Workspace, document: dict[str, Any], *, replace: bool = False) -> Path:
+    """Put the map into a workspace, whole; another one that is there only if that is asked for."""
     with workspace.writing("write its map"):
+        if not replace and not _is_like(workspace.path / MAP_FILE, document):
+            raise BadInput(f"{MAP_FILE} is there already and says something else", hint="--replace overwrites it")
         folder = disk.open_root(str(workspace.path))
         try:
             disk.write_beside(folder, MAP_FILE, pretty(document) + b"\n")
@@ -61,3 +65,14 @@ def write_map(workspace: Workspace, document: dict[str, Any]) -> Path:
             disk.discard(folder, MAP_FILE)
             os.close(folder)
     return workspace.path / MAP_FILE
+
+
+def _is_like(path: Path, document: dict[str, Any]) -> bool:
+    """Whether there is no other map: none at all, or this one, of whichever version of truekeep."""
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and {**found, "framework_version": __version__} == document

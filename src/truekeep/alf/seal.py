@@ -138,15 +138,15 @@ def sealing(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
         raise failures[0] if isinstance(failures[0], OSError) else OSError(f"age could not write it: {failures[0]}")
 
 
-def unsealed(source: BinaryIO, identities: Sequence[Any]) -> BinaryIO:
-    """What was encrypted, in memory."""
+def unsealed(source: BinaryIO, identities: Sequence[Any], name: str) -> BinaryIO:
+    """What was encrypted, in memory. `name`: of the archive, for errors."""
     age = _age()
     plain = io.BytesIO()
     try:
         age.decrypt_io(source, plain, list(identities))
     except (age.DecryptError, OSError) as error:  # what is cut off is an OSError
         raise BadInput(
-            "this key does not open it, or it is damaged", hint="name the right key with --identity"
+            f"this key does not open {name}, or it is damaged", hint="name the right key with --identity"
         ) from error
     plain.seek(0)
     return plain

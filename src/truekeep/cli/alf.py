@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.cli import EXIT_INTERRUPTED
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
@@ -17,7 +19,7 @@ from truekeep.hidden import clip, printable
 if TYPE_CHECKING:
     from truekeep.alf.container import Problem
     from truekeep.alf.desk import Asked, Imported, Made
-    from truekeep.alf.edition import Tell
+    from truekeep.alf.edition import Tell, Written
     from truekeep.alf.snapshot import Snapshot
 
 EXIT_PROBLEMS = 1
@@ -46,7 +48,45 @@ _transcripts = click.option("--transcripts", is_flag=True, help="Take the archiv
 _embeddings = click.option("--embeddings/--no-embeddings", default=True, help="Take vectors along.  [default: yes]")
 
 
-@click.group()
+_STOPPED = {
+    "import": "stopped; every file is whole, and running it again brings what is missing",
+    **dict.fromkeys(("export", "delta", "apply", "purge"), "stopped; no half archive is left"),
+}
+
+
+class _Stoppable(click.Group):
+    """Commands that may take long: a request to end clears up as Ctrl-C does, and what is then true is said."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _ended_like_ctrl_c():
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                click.echo(_STOPPED.get(ctx.invoked_subcommand or "", "stopped"), err=True)
+                raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing up is not to be cut short
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@click.group(cls=_Stoppable)
 def alf() -> None:
     """Carry the whole memory: archives in the Agent Life Format.
 
@@ -105,6 +145,11 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def _held(done: Written) -> str:
+    named = f", {done.referenced:,} of them only named" if done.referenced else ""
+    return f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}{named}"
+
+
 def _show_made(made: Made, kind: str, said: str, as_json: bool, **more: Any) -> None:
     if as_json:
         print_json(
@@ -157,9 +202,7 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
         made = export_archive(opened, _target(output, opened.path.name, ".alf", given), _asked(given), _tell(as_json))
     done = made.written
     assert isinstance(done, Written)
-    told = f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}"
-    told += f", {done.referenced} of them only named" if done.referenced else ""
-    _show_made(made, "alf-export", told, as_json, agent=done.manifest["agent"])
+    _show_made(made, "alf-export", _held(done), as_json, agent=done.manifest["agent"])
 
 
 @alf.command()
@@ -191,7 +234,7 @@ def delta(
         made = delta_archive(opened, target, Path(since), _asked(given), _tell(as_json))
     done = made.written
     assert isinstance(done, Changed)
-    told = f"{done.created} records created, {done.updated} updated, {done.deleted} deleted; "
+    told = f"{_many(done.created, 'record')} created, {done.updated} updated, {done.deleted} deleted; "
     told += f"{_many(done.files, 'file')} changed, {done.removed} removed"
     _show_made(made, "alf-delta", told if not done.is_nothing else "nothing changed", as_json)
 
@@ -216,8 +259,7 @@ def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bo
     made = apply_archive(Path(archive), [Path(path) for path in deltas], target, _asked(given), _tell(as_json))
     done = made.written
     assert isinstance(done, Written)
-    told = f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}"
-    _show_made(made, "alf-apply", told, as_json)
+    _show_made(made, "alf-apply", _held(done), as_json)
 
 
 @alf.command("import")
@@ -250,13 +292,16 @@ def import_(
 
     if given["replace"] and given["keep"]:
         raise BadInput("--replace and --keep are opposites", hint="say one of them")
-    named = folder or workspace or (ctx.obj or {}).get("workspace")
+    other = workspace or (ctx.obj or {}).get("workspace")
+    if folder and other and os.path.abspath(Path(folder).expanduser()) != os.path.abspath(Path(other).expanduser()):
+        raise click.UsageError(f"Two workspaces are named: {folder} and {other}.", ctx=ctx)
+    named = folder or other
     root = Path(os.path.abspath(Path(named).expanduser() if named else default_path()))
     done = import_archive(Path(archive), root, tell=_tell(as_json), **given)
     if as_json:
         print_json("alf-import", _import_json(done, given["dry_run"]))
     else:
-        _show_import(done, given["dry_run"])
+        _show_import(done, given["dry_run"], kept=given["keep"])
 
 
 def _import_json(done: Imported, dry_run: bool) -> dict[str, Any]:
@@ -282,7 +327,7 @@ def _import_json(done: Imported, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _show_import(done: Imported, dry_run: bool) -> None:
+def _show_import(done: Imported, dry_run: bool, *, kept: bool) -> None:
     from truekeep.alf.restore import count_states
 
     plan = done.plan
@@ -293,6 +338,8 @@ def _show_import(done: Imported, dry_run: bool) -> None:
     counts = count_states(plan.files)
     if done.replaced:
         counts = {"new": counts["new"], "same": counts["same"], "replaced": done.replaced, "blocked": counts["blocked"]}
+    if kept:
+        counts = {"kept" if state == "different" else state: count for state, count in counts.items()}
     told = ", ".join(f"{count:,} {state}" for state, count in counts.items() if count) or "no files"
     verb = "would import" if dry_run else "imported"
     click.echo(f"{click.style(verb, fg='green')} into {done.root}: {told}")
@@ -368,6 +415,7 @@ def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, 
 
 def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
     from truekeep.alf.carry import scope_of
+    from truekeep.alf.compare import first_words
     from truekeep.alf.restore import plan_services
 
     counts: Counter[tuple[str, str]] = Counter()
@@ -375,10 +423,10 @@ def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
     for record, _ in snapshot.records():
         counts[str(record.get("namespace")), str(record.get("memory_type"))] += 1
         if with_records:
-            first = next((line.strip() for line in record["content"].split("\n") if line.strip()), "")
             row = {"id": record["id"], "namespace": record.get("namespace"), "file": scope_of(record)}
-            listed.append({**row, "operation": record.get("operation"), "text": clip(first, 80)})
+            listed.append({**row, "operation": record.get("operation"), "text": clip(first_words(record), 80)})
     files = snapshot.files().values()
+    size = sum(line.size for line in files if line.entry is not None)  # as export counts
     tiers = Counter(line.tier for line in files)
     told: dict[str, Any] = {
         "kind": "delta" if snapshot.is_delta else "archive",
@@ -391,7 +439,7 @@ def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
             {"namespace": namespace, "memory_type": kind, "count": count}
             for (namespace, kind), count in sorted(counts.items())
         ],
-        "files": {"count": len(files), "bytes": sum(line.size for line in files), "tiers": dict(sorted(tiers.items()))},
+        "files": {"count": len(files), "bytes": size, "tiers": dict(sorted(tiers.items()))},
         "credentials": list(plan_services(snapshot)),
         "problems": [problem._asdict() for problem in snapshot.reader.problems],
     }
@@ -400,7 +448,9 @@ def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
 
 def _show_told(told: dict[str, Any]) -> None:
     agent = told["agent"]
-    name = printable(f"{agent.get('name', '?')} ({agent.get('source_runtime', '?')}, {agent.get('id', '?')})")
+    about = ", ".join(str(agent[key]) for key in ("source_runtime", "id") if agent.get(key))
+    name = f"{agent['name']} ({about})" if agent.get("name") else f"agent {agent.get('id') or '?'}"
+    name = printable(name)
     click.echo(f"{click.style(told['kind'], bold=True)} of {name}, state of {printable(str(told['created_at']))}")
     click.echo(f"  {_size(told['size'])}; layers: {printable(', '.join(told['layers']) or 'none')}")
     files = told["files"]
@@ -409,7 +459,7 @@ def _show_told(told: dict[str, Any]) -> None:
     for service in told["credentials"]:
         click.echo(f"  needs a login: {printable(service)}")
     for problem in told["problems"]:
-        click.echo(click.style(f"  {printable(problem['entry'])} {problem['message']}", fg="red"))
+        click.echo(click.style(f"  {printable(problem['entry'])}: {problem['message']}", fg="red"))
     if told["records"]:
         click.echo()
         rows = [
@@ -445,8 +495,10 @@ def _show_told(told: dict[str, Any]) -> None:
 def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Write an archive anew without some records and without what they said, in the files too.
 
-    With --replace and no -o, in place of the old one. The audit record says which ids went, when and why. Earlier
-    archives and deltas still hold them, and so does the workspace.
+    Each line of 16 characters or more that they said is cut wherever it stands in the archive, in other records too,
+    however it is quoted, escaped or encoded; a file that is no text and holds one is left out. Packed files are not
+    looked into. With --replace and no -o, in place of the old one. The audit record says which ids went, when and why.
+    Earlier archives and deltas still hold them, and so does the workspace.
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
     """
@@ -457,16 +509,27 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
     target = Path(output or archive)
     made, purged = purge_archive(Path(archive), target, records, reason, _asked(given), _tell(as_json))
     if as_json:
-        told = {"files_edited": list(purged.files), "files_dropped": list(purged.dropped), "audit": purged.audit}
+        told = {
+            "files_edited": list(purged.files),
+            "files_dropped": list(purged.dropped),
+            "records_edited": list(purged.changed),
+            "entries_edited": list(purged.entries),
+            "notes": list(purged.notes),
+            "audit": purged.audit,
+        }
         print_json("alf-purge", {"path": str(target), "size": made.size, "records_gone": purged.records, **told})
         return
     click.echo(
         f"{click.style('wrote', fg='green')} {target} ({_size(made.size)}) without {_many(purged.records, 'record')}"
     )
-    for path in purged.files:
+    for path in (*purged.files, *purged.entries):
         click.echo(f"  cut out of {printable(path)}")
+    for record in purged.changed:
+        click.echo(f"  cut out of record {printable(record)}")
     for path in purged.dropped:
         click.echo(click.style("  left out: ", fg="yellow") + printable(path))
+    for note in purged.notes:
+        click.echo(click.style(f"  {printable(note)}", fg="yellow"))
     click.echo(f"  audit record {purged.audit['purge_id']}; it still stands in the workspace and in older archives")
 
 
@@ -488,7 +551,10 @@ def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_co
 
     asked: dict[str, Any] = {"identities": identities, "large": large}
     with opened(Path(one), **asked) as left, opened(Path(other), **asked) as right:
-        found = list(compare(Snapshot(left), Snapshot(right)))
+        pair = Snapshot(left), Snapshot(right)
+        for snapshot in () if all(snapshot.is_delta for snapshot in pair) else pair:
+            snapshot.require_full()
+        found = list(compare(*pair))
     if as_json:
         print_json("alf-diff", {"same": not found, "differences": [item._asdict() for item in found]})
     else:
@@ -502,10 +568,11 @@ def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_co
 
 @alf.command("map")
 @click.option("--write", is_flag=True, help="Write it to .alf-map.json in the workspace.")
+@click.option("--replace", is_flag=True, help="Overwrite a map that is there and says something else.")
 @json_option
 @workspace_option
 @click.pass_context
-def map_(ctx: click.Context, write: bool, as_json: bool, workspace: str | None) -> None:
+def map_(ctx: click.Context, write: bool, replace: bool, as_json: bool, workspace: str | None) -> None:
     """Print the map by which the format's own tool can sync this workspace.
 
     Stock `alf` from 1.1 on, with its `generic` runtime, reads it from .alf-map.json.
@@ -516,7 +583,7 @@ def map_(ctx: click.Context, write: bool, as_json: bool, workspace: str | None) 
 
     with open_workspace(ctx, workspace) as opened:
         document = generic_map()
-        path = write_map(opened, document) if write else None
+        path = write_map(opened, document, replace=replace) if write else None
     if as_json:
         print_json("alf-map", {"path": str(path) if path else None, "map": document})
     elif path is not None:

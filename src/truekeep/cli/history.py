@@ -136,7 +136,7 @@ def _key(line: Line) -> tuple[int, bool]:
 def _who(line: Line) -> str:
     entry, record = line.entry, line.record
     if entry is None:
-        return "there before truekeep first wrote the file" if line.is_older else click.style("by hand", fg="cyan")
+        return "there before truekeep first changed the file" if line.is_older else click.style("by hand", fg="cyan")
     origin = ""
     if record is not None:
         where = f" in {record.origin.repository}" if record.origin.repository else ""
