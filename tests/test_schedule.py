@@ -18,6 +18,7 @@ import pytest
 from tests.helpers import NOW, Place, a_handoff, run_cli
 from truekeep import disk
 from truekeep.errors import BadInput, BadSetup, Busy, StorageFailed, TruekeepError
+from truekeep.host import own_state
 from truekeep.machines import side_of
 from truekeep.schedule import cron, launchd, systemd
 from truekeep.schedule.backend import choose
@@ -706,6 +707,38 @@ def test_copy_of_a_memory_is_not_written(place: Place, own_home: Path) -> None:
     told = json.loads(run_cli("schedule", "status", "--json", *at, TRUEKEEP_MACHINE_ID="another").stdout)
     assert told["canonical_host"] is False
     assert told["last"]["ending"] == "NO_UPDATES"
+    assert told["last"]["why"].startswith("nothing is filed here, the canonical host is ")
+
+
+def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) -> None:
+    at = ("schedule", "run", "--json", "--workspace", str(place.workspace))
+    with place.open() as workspace:
+        released = workspace.release_host()
+    done = run_cli(*at)
+    assert (done.returncode, "nobody is the canonical host" in json.loads(done.stdout)["why"]) == (1, True), done
+    with place.open() as workspace:
+        workspace.state.write_tenure(Tenure(id="0" * 32, name="box", generation=2, taken_at=AT))
+    done = run_cli(*at)
+    assert (done.returncode, json.loads(done.stdout)["ending"]) == (0, "NO_UPDATES"), "given up, then taken elsewhere"
+    with place.open() as workspace:
+        workspace.state.write_tenure(released._replace(released_at=""))
+    done = run_cli(*at)
+    assert (done.returncode, "the canonical host is box" in json.loads(done.stdout)["why"]) == (1, True), done
+    add_route(Path(own_state()), Route("host", "git", {"remote": str(place.base / "none"), "repos": ("~/x",)}))
+    assert "ingest" not in run_cli(*at).stdout, "a producer now"
+
+
+def test_a_typo_is_no_run(place: Place, own_home: Path) -> None:
+    done = run_cli("schedule", "run", "--quiet-hours", "lunch", "--workspace", str(place.workspace))
+    assert done.returncode == 3
+    assert not (place.workspace / ".truekeep" / "logs" / "schedule.log").exists()
+    assert not (own_home / ".local" / "state" / "truekeep" / "logs" / "schedule.log").exists()
+
+
+def test_a_run_of_a_clock_that_was_ahead_hides_nothing() -> None:
+    runs = [Run(NOW - timedelta(hours=5), 1, {}, "FILED"), Run(NOW + timedelta(days=9), 1, {}, "FILED")]
+    health = judge_runs(runs, every=30, installed_at="", now=NOW)
+    assert (health.is_overdue, health.last) == (True, runs[0])
 
 
 def test_two_hosts_are_a_failure_and_no_quiet_day(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truekeep.host import own_state, this_machine
+from truekeep.host import has_routes, own_state, this_machine
 from truekeep.model import WRITERS
 from truekeep.sync.run import Here
 
@@ -21,3 +21,27 @@ def side_of(workspace: Workspace | None) -> Here:
         return Here(workspace.state.path, True, machine.name, config.writers, settle, id=machine.id)
     machine = this_machine()
     return Here(Path(own_state()), False, machine.name, WRITERS, 1.0, id=machine.id)
+
+
+def check_side(workspace: Workspace | None) -> None:
+    """Raise where somebody expects the routes of a host that this machine is not, or no longer.
+
+    A machine with routes of its own has found its place, whatever it was before.
+    """
+    from truekeep.sync.route import FILE
+    from truekeep.tenure import refusal
+
+    if workspace is None or workspace.is_canonical or has_routes():
+        return
+    standing = workspace.standing()
+    if standing.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
+        raise refusal(standing, workspace.machine, "sync by the routes of this workspace")
+
+
+def is_astray(workspace: Workspace) -> bool:
+    """Whether nobody can tell who files, or this machine was to file, never gave it up and has no other way."""
+    standing = workspace.standing()
+    own = standing.find(workspace.machine.id)
+    if standing.is_split or (own is not None and standing.canonical is None):
+        return True
+    return own is not None and own != standing.canonical and not own.released_at and not has_routes()

@@ -14,6 +14,7 @@ from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.schedule.backend import Installed
+    from truekeep.schedule.hours import QuietHours
     from truekeep.schedule.job import Settings
     from truekeep.schedule.run import Step
     from truekeep.schedule.runs import Health, Run
@@ -216,10 +217,11 @@ def run(
     Example: truekeep schedule run --now
     """
     from truekeep.machines import side_of
+    from truekeep.schedule.hours import parse_quiet_hours
     from truekeep.schedule.run import run_job
 
+    given = parse_quiet_hours(quiet_hours) if quiet_hours is not None else None  # a typo is no run
     started = datetime.now().astimezone()
-    hours = None
     try:
         opened = _opened(ctx, workspace)
         side = side_of(opened)
@@ -227,7 +229,7 @@ def run(
         _log_failure(started, error)
         raise
     try:
-        hours = None if at_once else _hours(opened, quiet_hours)
+        hours = None if at_once else given if quiet_hours is not None else _hours(opened)
     except TruekeepError as error:
         _log_failure(started, error, side.state)
         raise
@@ -255,12 +257,9 @@ def run(
     return EXIT_FAILED if failed else 0
 
 
-def _hours(opened: Workspace | None, given: str | None) -> Any:
-    from truekeep.schedule.hours import parse_quiet_hours
+def _hours(opened: Workspace | None) -> QuietHours | None:
     from truekeep.schedule.job import job_name, read_settings
 
-    if given is not None:
-        return parse_quiet_hours(given)
     known = read_settings(job_name(_path(opened)))
     return known.quiet_hours if known is not None else None
 

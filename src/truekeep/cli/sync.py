@@ -29,12 +29,15 @@ def sync() -> None:
     """
 
 
-def _side(ctx: click.Context, workspace: str | None) -> Any:
+def _side(ctx: click.Context, workspace: str | None, *, is_checked: bool = False) -> Any:
     """This machine's side: the workspace's on its canonical host, else the machine's own."""
     from truekeep.cli.handoff import workspace_if_any
-    from truekeep.machines import side_of
+    from truekeep.machines import check_side, side_of
 
-    return side_of(workspace_if_any(ctx, workspace))
+    opened = workspace_if_any(ctx, workspace)
+    if is_checked:
+        check_side(opened)
+    return side_of(opened)
 
 
 @sync.command()
@@ -117,26 +120,30 @@ def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: st
     from truekeep.sync.route import read_routes
     from truekeep.sync.run import run_routes
 
-    side = _side(ctx, workspace)
+    side = _side(ctx, workspace, is_checked=True)
     routes = read_routes(side.state)
     if unknown := [name for name in names if name not in routes]:
         raise NotFound(f"there is no route {unknown[0]!r}", hint=f"known: {', '.join(routes) or 'none'}")
     chosen = [route for name, route in routes.items() if not names or name in names]
     is_live = not as_json and sys.stderr.isatty()
-    done = run_routes(chosen, side, tell=_say if is_live else lambda _: None)
+
+    def say(contact: Contact) -> None:
+        _say(contact, is_host=side.is_host)
+
+    done = run_routes(chosen, side, tell=say if is_live else lambda _: None)
     if as_json:
         print_json("sync-run", {"contacts": [item._asdict() for item in done]})
     elif not chosen:
         click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
     elif not is_live:
         for item in done:
-            _say(item)
+            say(item)
     return EXIT_UNREACHED if any(not item.ok for item in done) else 0
 
 
-def _say(contact: Contact) -> None:
+def _say(contact: Contact, *, is_host: bool) -> None:
     if contact.ok:
-        told = f"{contact.brought} brought, {contact.receipts} receipts"
+        told = _moved(contact, is_host=is_host)
         told += f", {contact.waiting} not whole yet" if contact.waiting else ""
         click.echo(f"{click.style('reached', fg='green')} {contact.route}: {told} ({contact.seconds:.1f} s)")
     else:
@@ -145,6 +152,11 @@ def _say(contact: Contact) -> None:
             click.echo(f"         {printable(contact.hint)}")
     for note in contact.notes:
         click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+
+
+def _moved(contact: Contact, *, is_host: bool) -> str:
+    word = "brought" if is_host else "sent"
+    return f"{contact.brought} {word}, {contact.receipts} receipt{'' if contact.receipts == 1 else 's'}"
 
 
 @sync.command()
@@ -159,7 +171,7 @@ def status(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     from truekeep.sync.contact import read_history
     from truekeep.sync.route import read_routes
 
-    side = _side(ctx, workspace)
+    side = _side(ctx, workspace, is_checked=True)
     found = [(route, read_history(side.state, name)) for name, route in read_routes(side.state).items()]
     if as_json:
         print_json(
@@ -183,17 +195,25 @@ def status(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if not found:
         click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
         return
-    print_table(["route", "via", "with", "last reached", "last contact"], [_row(*item) for item in found])
+    rows = [_row(*item, is_host=side.is_host) for item in found]
+    tints = [_tint(history) for _, history in found]
+    print_table(["route", "via", "with", "last reached", "last contact"], rows, tints=tints)
 
 
-def _row(route: Route, history: History) -> list[str]:
+def _tint(history: History) -> str | None:
+    last = history.last
+    return None if last is None else "red" if not last.ok else "yellow" if last.notes else None
+
+
+def _row(route: Route, history: History, *, is_host: bool) -> list[str]:
     last = history.last
     if last is None:
         how = "never tried"
     elif last.ok:
-        how = f"{last.brought} brought, {last.receipts} receipts"
+        how = "; ".join((_moved(last, is_host=is_host), *last.notes[:1]))
     else:
-        how = f"failed {history.failures} times: {last.problem}"
+        times = "once" if history.failures == 1 else f"{history.failures} times"
+        how = f"failed {times}: {last.problem}"
     there = route.text("host") or route.text("remote")
     reached = history.last_ok_at.replace("T", " ").removesuffix(":00Z").removesuffix("Z") or "never"
     return [route.name, route.via, there, reached, how]

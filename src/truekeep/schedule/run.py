@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import disk
 from truekeep.errors import Busy, TruekeepError
+from truekeep.machines import is_astray
 from truekeep.schedule.hours import QuietHours
 from truekeep.schedule.runs import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run
 
@@ -64,7 +65,10 @@ def run_job(
             step = _do(name, work, patience)
             steps.append(step)
             tell(step)
-        run = Run(started, round(time.monotonic() - clock, 1), _counts(steps), *_ending(steps, is_quiet))
+        ending, why = _ending(steps, is_quiet)
+        if ending != FAILED and workspace is not None and not side.is_host:
+            why = "; ".join(filter(None, (_elsewhere(workspace), why)))
+        run = Run(started, round(time.monotonic() - clock, 1), _counts(steps), ending, why)
         append_run(side.state, run)
         return run
 
@@ -75,8 +79,8 @@ def plan_steps(
     """The steps of this machine, in their order. Transcripts come before the index, which takes them in."""
     steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
     if workspace is None or not side.is_host:
-        if workspace is not None and workspace.standing().is_split:
-            steps.append(("ingest", lambda: _ingest(workspace)))  # it refuses, and tells the story
+        if workspace is not None and is_astray(workspace):
+            steps.append(("ingest", lambda: _ingest(workspace)))  # it refuses, and says who files
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
     if not is_quiet:
         steps.append(("ingest", lambda: _ingest(workspace)))
@@ -126,6 +130,11 @@ def _ending(steps: list[Step], is_quiet: bool) -> tuple[str, str]:
     return (FILED if moved else NO_UPDATES), why
 
 
+def _elsewhere(workspace: Workspace) -> str:
+    host = workspace.state.host()
+    return f"nothing is filed here, the canonical host is {host.name}"
+
+
 # --- The steps ------------------------------------------------------------------------------------------------------
 
 
@@ -156,7 +165,7 @@ def _told(contact: Contact, last: str) -> str:
 
 def _is_recent(last: str, now: datetime) -> bool:
     try:
-        return bool(last) and now - datetime.fromisoformat(last) <= SILENCE
+        return bool(last) and -SILENCE <= now - datetime.fromisoformat(last) <= SILENCE  # a clock may have been ahead
     except ValueError:
         return False
 

@@ -23,6 +23,7 @@ LOG = "schedule.log"
 FILED, NO_UPDATES, QUIET_HOURS, BUSY, FAILED = "FILED", "NO_UPDATES", "QUIET_HOURS", "BUSY", "FAILED"
 _LINE = re.compile(r"(\S+) (\d+(?:\.\d+)?)s((?: [a-z_]+=\S+)*) (FILED|NO_UPDATES|QUIET_HOURS|BUSY|FAILED)(?: (.*))?\Z")
 _TAIL = 65_536
+_AHEAD = timedelta(days=1)  # a run from later than that is of a clock that was wrong
 
 
 class Run(NamedTuple):
@@ -82,7 +83,7 @@ class Health(NamedTuple):
 
 def judge_runs(runs: list[Run], *, every: int, installed_at: str, now: datetime) -> Health:
     """A schedule is overdue when nothing ran for two of its intervals."""
-    done = [run for run in runs if run.ending != BUSY]
+    done = [run for run in runs if run.ending != BUSY and run.at <= now + _AHEAD]
     last = done[-1] if done else None
     busy = sum(run.ending == BUSY and (last is None or run.at >= last.at) for run in runs)
     since = last.at if last is not None else None
