@@ -252,7 +252,8 @@ def said_lines(text: str) -> set[str]:
     front = _front_end(lines)
     body = [_value(line) for line in _memory_of(lines[:front])]
     rest = lines[front:]
-    headers = {at for at, (_, below) in enumerate(pairwise(rest)) if "|" in below and _RULE.fullmatch(below)}
+    pairs = enumerate(pairwise(rest))
+    headers = {at for at, (line, below) in pairs if "|" in line and "|" in below and _RULE.fullmatch(below)}
     body += [_unmarked(line) for at, line in enumerate(rest) if at not in headers]
     return {line for line in body if len(line) >= LEAST and not _is_order(line)}
 
