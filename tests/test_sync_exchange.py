@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.helpers import CLAUDE, CODEX
+from tests.helpers import CLAUDE, CODEX, git_repo
 from truekeep.inbox import Inboxes, find_inboxes
 from truekeep.model import WRITERS
 from truekeep.sync import exchange
@@ -469,3 +469,15 @@ def test_each_copy_is_read_once_a_run(ends: Ends, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Folder, "read", read)
     assert ends.offer().new == 0
     assert len([path for path in reads if path.endswith(".md")]) == 50
+
+
+def test_a_repository_without_a_remote_is_never_like_one_of_ours(ends: Ends) -> None:
+    """As rsync names it: by machine and folder."""
+    ends.leave("one")
+    ends.offer()
+    (told,) = exchange.read_offers(exchange.Folder(ends.here))
+    assert told.repository == "laptop:app"
+    git_repo(ends.repo)
+    ends.offer()
+    (told,) = exchange.read_offers(exchange.Folder(ends.here))
+    assert told.repository == "github.com/me/app"

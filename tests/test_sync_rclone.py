@@ -222,6 +222,7 @@ def test_a_remote_that_lost_things(trio: Trio, how: str) -> None:
     def lose() -> None:
         if how == "deleted":
             shutil.rmtree(remote(trio))
+            remote(trio).mkdir()
             return
         for path in sorted(remote(trio).rglob("*")):
             if path.is_file():
@@ -252,6 +253,23 @@ def test_a_remote_that_lost_things(trio: Trio, how: str) -> None:
     left = {path.name for producer in (trio.one, trio.two) for path in trio.offered(producer)}
     assert all("path" in name or "conflict" in name for name in left), left  # rclone kept both
     assert not left or how == "halved"
+
+
+def test_a_folder_that_vanished_is_not_made_anew(trio: Trio) -> None:
+    """It may be on a disk that is not mounted, and then everything would go into the mount point."""
+    trio.leave_some()
+    trio.send(trio.one)
+    trio.receive()
+    away = remote(trio).rename(remote(trio).with_name("unmounted"))
+    for act in (partial(trio.send, trio.one), trio.receive):
+        with pytest.raises(Unreachable) as raised:
+            act()
+        assert "was there and is gone" in raised.value.problem
+        assert "mounted?" in raised.value.hint
+    assert not remote(trio).exists()
+    away.rename(remote(trio))
+    trio.settle()
+    trio.check()
 
 
 def test_both_ends_changed(trio: Trio) -> None:

@@ -383,7 +383,8 @@ def test_refused_keys(setting: Setting) -> None:
     (keys / "known_hosts").write_text(f"[127.0.0.1]:{setting.laptop.port} {other}")
     problem, hint = why(setting)
     assert "has changed" in problem
-    assert "ssh-keygen -R" in hint
+    assert "ssh-keygen -R '[" in hint
+    assert "`ssh -p " in hint
 
     setting.laptop.trust()
     assert setting.contact().brought == 1

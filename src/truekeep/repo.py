@@ -44,11 +44,16 @@ def find_top(folder: Path) -> Path | None:
 
 def repository_name(root: Path) -> str:
     """How a repository is called in provenance: host/owner/name of its origin, else the folder's own name."""
+    return remote_name(root) or root.name
+
+
+def remote_name(root: Path) -> str:
+    """host/owner/name of a repository's origin; empty without one."""
     top = find_top(root) or root
     remote = _plain_origin(top)
     if remote is None:
         remote = _git(top, "config", "--local", "--get", "remote.origin.url")
-    return (parse_remote(remote) if remote else "") or root.name
+    return parse_remote(remote) if remote else ""
 
 
 def _plain_origin(top: Path) -> str | None:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from truekeep import disk
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.hidden import printable
-from truekeep.sync.mirror import LARGEST, ORIGIN, Arrivals, Mirror, place_name, unwanted
+from truekeep.sync.mirror import LARGEST, ORIGIN, Arrivals, Mirror, name_repository, place_name, unwanted
 from truekeep.sync.outbox import Outgoing
 
 RECEIPTS = "receipts"
@@ -135,7 +135,7 @@ def offer(base: Path, outgoing: Iterable[Outgoing], *, machine: str) -> Offered:
         if name not in places:
             places[name] = _Place(base, name)
         place = places[name]
-        place.introduce(machine, item.repository, root)
+        place.introduce(machine, name_repository(machine, item.remote, root), root)
         why = "is too large" if item.letter.raw is None else unwanted(item.letter.name, item.letter.size)
         if why:
             notes.append(f"{printable(str(item.letter.inbox.path / item.letter.name))} {why}; it is not sent")

@@ -182,6 +182,11 @@ def all_places(state: Path) -> list[tuple[str, Place]]:
     return found
 
 
+def name_repository(machine: str, remote: str, root: str) -> str:
+    """How a repository of another machine is called: by its origin; without one, never like one of ours."""
+    return remote or f"{machine}:{os.path.basename(root) or '/'}"
+
+
 def place_name(machine: str, root: str) -> str:
     """How the folder of a repository on a machine is called."""
     key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.checkouts import expand_repositories
 from truekeep.inbox import Inboxes, Letter, find_inboxes
-from truekeep.repo import repository_name
+from truekeep.repo import remote_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Outgoing(NamedTuple):
     """A handoff that is to be sent."""
 
     letter: Letter
-    repository: str
+    remote: str  # the name of the repository's origin; empty without one
 
     @property
     def digest(self) -> str:
@@ -50,7 +50,7 @@ class Outbox:
             found = self._inboxes.read(name, inbox)
             if isinstance(found, Letter) and found.raw is not None:
                 if inbox.root not in self._names:
-                    self._names[inbox.root] = repository_name(inbox.root)
+                    self._names[inbox.root] = remote_name(inbox.root)
                 yield Outgoing(found, self._names[inbox.root])
             elif found is not None:
                 why = "is too large" if isinstance(found, Letter) else found.why

@@ -98,6 +98,7 @@ class Bisync:
             remote = os.path.expanduser(remote)
             if not os.path.isabs(remote):
                 raise Unreachable(f"{remote} is no remote of rclone's", hint="as drive:handoffs, or a full path")
+        self._path = remote.removeprefix(":local:") if ":" not in remote.removeprefix(":local:") else ""
         if here.is_host:
             # When bisync starts anew, its first path wins. Of a handoff only the remote can have the whole, here; and
             # on the machine that wrote it, only that machine.
@@ -113,6 +114,12 @@ class Bisync:
         self._prepare()
         was_interrupted = self._unlock()
         is_first = not any(self._work.glob("*.path2.lst"))
+        if not is_first and self._path and not os.path.isdir(self._path):
+            # Made anew, it would be in the mount point of a disk that is not there.
+            raise Unreachable(
+                f"{self._path} was there and is gone",
+                hint="is its disk mounted? If it was removed for good, make the folder; nothing is lost",
+            )
         anew = is_first or (was_interrupted and self._version < _RECOVERS)
         ran = self._start(anew=anew)
         if not ran.ok and not anew and _needs_new_start(ran):

@@ -27,7 +27,7 @@ from truekeep.hidden import printable
 from truekeep.inbox import PROCESSED, is_letter_name
 from truekeep.repo import parse_remote
 from truekeep.sync.contact import Contact
-from truekeep.sync.mirror import LARGEST, Mirror, Place, unwanted
+from truekeep.sync.mirror import LARGEST, Mirror, Place, name_repository, unwanted
 from truekeep.sync.route import Route
 from truekeep.sync.run import Here, Unreachable
 from truekeep.sync.ssh import FAILED, host_of, ssh_command, unreachable
@@ -134,7 +134,7 @@ def _ask(route: Route, here: Here, host: str, receipts: Iterable[Receipt]) -> tu
     command = [*ssh_command(route), "--", host, "sh -s"]
     ran = _run_limited(command, most=MOST_ANSWER, seconds=here.seconds, given=script)
     if ran.code in (FAILED, -1):
-        raise unreachable(host, ran)
+        raise unreachable(host, ran, port=route.number("port", 0))
     if ran.code == -signal.SIGXFSZ:
         raise Unreachable(f"{host} answers without end", "look at what its login prints, and at its inboxes")
     try:
@@ -218,8 +218,7 @@ def _fetch(
                     waiting += 1
                     continue
                 if found.root not in places:
-                    name = parse_remote(survey.origins.get(found.root, ""))
-                    name = name or f"{machine}:{os.path.basename(found.root) or '/'}"
+                    name = name_repository(machine, parse_remote(survey.origins.get(found.root, "")), found.root)
                     places[found.root] = mirror.place(machine, found.root, name)
                 place = places[found.root]
                 try:
@@ -238,7 +237,7 @@ def _fetch(
                     kept or found.name,
                 )
         if not ran.ok:
-            _judge(host, machine, ran, notes)
+            _judge(host, machine, ran, notes, port=route.number("port", 0))
     if is_cut:
         notes.append(f"{machine} has more than one run brings; the rest comes with the next ones")
     return brought, waiting
@@ -331,7 +330,7 @@ def _open_below(base: Path, path: str) -> int | None:
     return descriptor
 
 
-def _judge(host: str, machine: str, ran: Ran, notes: list[str]) -> None:
+def _judge(host: str, machine: str, ran: Ran, notes: list[str], *, port: int) -> None:
     """What it means that rsync did not end well: a note for some files that would not come, else raised."""
     said = ran.err.lower()
     words = next((line for line in ran.err.splitlines() if line.startswith("rsync:")), ran.last_words)[:200]
@@ -339,11 +338,11 @@ def _judge(host: str, machine: str, ran: Ran, notes: list[str]) -> None:
         where = host if "[sender]" in words else "this host"
         raise Unreachable(f"no space left on {where}", "make room; nothing is lost and the next run goes on")
     if ran.code not in _PARTIAL:
-        raise _broken(host, ran, said, words)
+        raise _broken(host, ran, said, words, port)
     notes.append(f"{machine}: {words}")
 
 
-def _broken(host: str, ran: Ran, said: str, words: str) -> Unreachable:
+def _broken(host: str, ran: Ran, said: str, words: str, port: int) -> Unreachable:
     if "command not found" in said or ran.code == 127:
         return Unreachable(f"rsync is not installed on {host}", "install rsync there")
     if "is your shell clean" in said or "protocol version mismatch" in said:
@@ -352,7 +351,7 @@ def _broken(host: str, ran: Ran, said: str, words: str) -> Unreachable:
             f"`ssh {host} true` must print nothing: look at .bashrc and the like there",
         )
     if ran.code in (FAILED, -1):
-        return unreachable(host, ran)
+        return unreachable(host, ran, port=port)
     if ran.code == 30 or "timeout" in said:
         return Unreachable(f"{host} took too long", "nothing is lost; the next run goes on")
     told = f": {words}" if words else f" (exit {ran.code})"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from truekeep.sync.route import Route
     from truekeep.sync.tool import Ran
 
+_PORT = 22
 FAILED = 255  # ssh's own exit code, as opposed to that of what it ran
 _HOST = re.compile(r"[^\s\x00-\x1f\x7f/'\"-][^\s\x00-\x1f\x7f/'\"]*\Z")
 _FIRST = ("BatchMode=yes", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no")
@@ -42,10 +43,10 @@ def ssh_command(route: Route) -> list[str]:
 
 _MEANINGS = (
     ("host identification has changed", "the host key of {host} has changed",
-     "if it was set up anew: `ssh-keygen -R`, then `ssh {host}` by hand; if not, somebody answers in its place"),
+     "if it was set up anew: `ssh-keygen -R {key}`, then `{ssh}` by hand; if not, somebody answers in its place"),
     ("host key verification failed", "the host key of {host} is not known here",
-     "`ssh {host}` once by hand, and compare the key before you accept it"),
-    ("permission denied", "{host} refuses the login", "`ssh-copy-id {host}`, or name the key in --ssh-option"),
+     "`{ssh}` once by hand, and compare the key before you accept it"),
+    ("permission denied", "{host} refuses the login", "`{copy}`, or name the key in --ssh-option"),
     ("too many authentication failures", "{host} refuses the login",
      "--ssh-option IdentitiesOnly=yes, and IdentityFile with the one key that it knows"),
     ("could not resolve hostname", "{host} is unknown: no such name", "look at the name; is the network there?"),
@@ -62,11 +63,19 @@ _MEANINGS = (
 )  # fmt: skip
 
 
-def unreachable(host: str, ran: Ran) -> Unreachable:
+def unreachable(host: str, ran: Ran, *, port: int = 0) -> Unreachable:
     """Why a machine was not reached, for a person."""
     said = ran.err.lower()
+    given = f"-p {port} " if port else ""
+    name = host.rpartition("@")[2]
+    words_of = {
+        "host": host,
+        "ssh": f"ssh {given}{host}",
+        "copy": f"ssh-copy-id {given}{host}",
+        "key": f"'[{name}]:{port}'" if port and port != _PORT else name,  # as known_hosts has it
+    }
     for words, problem, hint in _MEANINGS:
         if words in said:
-            return Unreachable(problem.format(host=host), hint.format(host=host))
+            return Unreachable(problem.format(**words_of), hint.format(**words_of))
     told = f": {ran.last_words}" if ran.last_words else f" (exit {ran.code})"
-    return Unreachable(f"{host} was not reached{told}", f"`ssh {host}` by hand shows more")
+    return Unreachable(f"{host} was not reached{told}", f"`{words_of['ssh']}` by hand shows more")
