@@ -52,6 +52,40 @@ def test_a_test_letter_goes_to_the_host_and_back_by_git(
     assert "silent" not in {alarm["code"] for alarm in pipeline["alarms"]}
 
 
+def test_a_route_that_does_not_work_is_no_success(own_home: Path, tmp_path: Path, remote: Path) -> None:
+    home = tmp_path / "laptop"
+    repo = git_repo(home / "repos" / "shop")
+    named = ("connect", "machine", "--repo", str(home / "repos" / "*"), "--via", "git", "--yes", "--remote")
+    for _ in range(2):
+        done = producer(home, *named, str(tmp_path / "nowhere.git"), cwd=home)
+        assert (done.returncode, "not sent: " in done.stdout) == (1, True), done
+        assert "on its way" not in done.stdout
+    assert "there is no route yet" in producer(home, "sync", "status", cwd=home).stdout
+    done = producer(home, *named, str(remote), cwd=home)
+    assert (done.returncode, "sent the test letter by git" in done.stdout) == (0, True), done
+    again = producer(home, *named, str(remote), cwd=home)
+    assert (again.returncode, "sent the test letter by git" in again.stdout) == (0, True), "it is there already"
+    assert len(list((repo / CLAUDE).glob("*.md"))) == 1
+    other = producer(home, *named, str(tmp_path / "nowhere.git"), cwd=home)
+    assert (other.returncode, "another route" in other.stderr) == (3, True), "that one works"
+    remote.rename(tmp_path / "away.git")
+    assert producer(home, *named, str(remote), cwd=home).returncode == 1
+    assert "failed once" in producer(home, "sync", "status", cwd=home).stdout, "and it is kept"
+    checked = producer(home, "connect", "machine", "--check", cwd=home)
+    assert (checked.returncode, "next, on the host: `truekeep sync run`" in checked.stdout) == (1, True), checked
+
+
+def test_the_plan_alone(own_home: Path, tmp_path: Path, remote: Path) -> None:
+    home = tmp_path / "laptop"
+    repo = git_repo(home / "repos" / "shop")
+    named = ("connect", "machine", "--repo", str(home / "repos" / "*"), "--via", "git", "--remote", str(remote))
+    for more in ((), ("--json",)):
+        done = producer(home, *named, "--dry-run", *more, cwd=home)
+        assert done.returncode == 0, done
+    assert sorted(path.name for path in repo.iterdir()) == [".git"]
+    assert "there is no route yet" in producer(home, "sync", "status", cwd=home).stdout
+
+
 def test_what_is_missing_is_said(place: Place, own_home: Path, tmp_path: Path) -> None:
     home = tmp_path / "laptop"
     git_repo(home / "repos" / "shop")

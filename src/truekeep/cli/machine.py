@@ -15,6 +15,7 @@ from truekeep.hidden import printable
 if TYPE_CHECKING:
     from truekeep.connect.machine import Test
     from truekeep.sync.contact import Contact
+    from truekeep.sync.route import Route
 
 EXIT_PROBLEMS = 1
 _PAUSE = 5.0  # seconds between two looks for the receipt
@@ -27,6 +28,7 @@ _PAUSE = 5.0  # seconds between two looks for the receipt
 @click.option("--name", default="host", show_default=True, metavar="NAME", help="What the route is called here.")
 @click.option("--check", "is_check", is_flag=True, help="Only say whether the test letter has come back.")
 @click.option("--wait", type=click.IntRange(0, 86_400), default=0, metavar="SECONDS", help="Wait for it to come back.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @workspace_option
@@ -38,8 +40,8 @@ def machine(
 
     Makes the inboxes of the repositories, puts the closeout rule into their instruction files (as `truekeep connect
     --project` does, shown first), adds the route, and leaves a marked test letter that goes to the host and comes back
-    as a receipt; nothing of it is filed. With rsync there is no route here: the host pulls. Exit 1 when the letter is
-    not back, with --check or --wait.
+    as a receipt; nothing of it is filed. With rsync there is no route here: the host pulls. Exit 1 when the letter
+    could not be sent (a route that never worked is not kept), or is not back, with --check or --wait.
 
     Example: truekeep connect machine --repo '~/repos/*' --via git --remote git@git.example:me/handoffs.git
     """
@@ -50,7 +52,7 @@ def machine(
 
     side = side_of(workspace_if_any(ctx, workspace))
     if is_check:
-        return _report(room.last_test(), None, as_json, must_be_back=True)
+        return _report(room.last_test(), None, as_json, is_sent=True, must_be_back=True)
     if side.is_host:
         raise BadSetup(
             f"this machine ({side.machine}) is the canonical host",
@@ -65,31 +67,34 @@ def machine(
         )
     if given["via"] != "rsync" and not given["remote"]:
         raise BadInput(f"a route by {given['via']} needs --remote", hint="the same as on the host")
+    route = _plan_route(side, repos, **given) if given["via"] != "rsync" else None
     for root in roots:
-        _connect_project(ctx, root, yes=given["yes"], as_json=as_json)
+        _connect_project(ctx, root, yes=given["yes"], dry_run=given["dry_run"], as_json=as_json)
+    if given["dry_run"]:
+        return _show_wish(roots, route, given["via"], side.machine, repos, as_json=as_json)
     made = room.make_inboxes(roots, side.writers)
-    contact = _wire(side, repos, **given) if given["via"] != "rsync" else None
     test = room.send_test(roots[0], side.writers)
-    if contact is not None:
-        time.sleep(side.settle + 0.2)  # a file that was just written waits
-        contact = _sync(side, given["name"])
+    contact = _try_route(side, route) if route is not None else None
+    is_sent = route is None or (contact is not None and contact.ok and _is_sent(side, route, test))
     if not as_json:
         for path in made:
             click.echo(f"made {printable(path)}")
-        _say_route(contact, given["via"], side.machine, repos)
-    deadline = time.monotonic() + given["wait"]
+        _say_route(contact, given["via"], side.machine, repos, is_sent=is_sent)
+    deadline = time.monotonic() + (given["wait"] if is_sent else 0)
     while not test.has_returned and time.monotonic() < deadline:
         time.sleep(min(_PAUSE, max(0.1, deadline - time.monotonic())))
-        contact = _sync(side, given["name"]) if contact is not None else None
-    return _report(test, contact, as_json, must_be_back=bool(given["wait"]))
+        contact = _sync(side, route) if route is not None else None
+    return _report(test, contact, as_json, is_sent=is_sent, must_be_back=bool(given["wait"]))
 
 
-def _connect_project(ctx: click.Context, root: Path, *, yes: bool, as_json: bool) -> None:
+def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """The closeout rule and the inboxes of one repository, as connect puts them in."""
     from truekeep.cli.connect import connect
 
     if not as_json:
-        ctx.invoke(connect, repo=str(root), is_project=True, yes=yes)
+        ctx.invoke(connect, repo=str(root), is_project=True, yes=yes, dry_run=dry_run)
+        return
+    if dry_run:
         return
     from truekeep.connect.apply import apply_plan
     from truekeep.connect.homes import find_homes
@@ -102,43 +107,90 @@ def _connect_project(ctx: click.Context, root: Path, *, yes: bool, as_json: bool
     plan = plan_connect(wish, homes, Keep(homes.keep).read())
     if not plan.is_empty and plan.owners:
         if not yes:
-            raise BadInput("nobody is there to ask", hint="--yes goes on without asking")
+            raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
         apply_plan(plan, homes, tell=lambda *_: None)
 
 
-def _wire(side: Any, repos: tuple[str, ...], **given: Any) -> Contact | None:
-    from truekeep.sync.route import Route, add_route, read_routes
+def _show_wish(
+    roots: list[Path], route: Route | None, via: str, name: str, repos: tuple[str, ...], *, as_json: bool
+) -> int:
+    if as_json:
+        told = {"name": route.name, "via": route.via, "options": dict(route.options)} if route else None
+        print_json("connect-machine", {"dry_run": True, "repositories": [str(root) for root in roots], "route": told})
+    elif route is None:
+        _say_route(None, via, name, repos, is_sent=False)
+    else:
+        there = printable(route.text("remote"))
+        click.echo(f"would add the route {route.name} by {via} to {there}, and send a test letter; nothing was done")
+    return 0
 
-    name = given["name"]
+
+def _plan_route(side: Any, repos: tuple[str, ...], **given: Any) -> Route:
+    """The route that is asked for. One of the same name that ever worked is not replaced."""
+    from truekeep.sync.contact import read_history
+    from truekeep.sync.route import Route, check_name, read_routes
+
+    name = check_name(given["name"])
     wanted = Route(name, given["via"], {"remote": given["remote"], "repos": repos})
     known = read_routes(side.state).get(name)
-    if known is None:
-        add_route(side.state, wanted)
-    elif known != wanted:
+    if known is not None and known != wanted and read_history(side.state, name).last_ok_at:
         raise BadInput(f"there is another route {name!r} here", hint=f"--name, or `truekeep sync remove {name}` first")
-    return _sync(side, name)
+    return wanted
 
 
-def _sync(side: Any, name: str) -> Contact:
-    from truekeep.sync.route import read_routes
-    from truekeep.sync.run import run_routes
+def _try_route(side: Any, route: Route) -> Contact:
+    """One contact; a route that is new is kept when it works."""
+    from truekeep.sync.contact import forget_route
+    from truekeep.sync.route import read_routes, write_routes
 
-    (contact,) = run_routes([read_routes(side.state)[name]], side)
+    time.sleep(side.settle + 0.2)  # a file that was just written waits
+    contact = _sync(side, route)
+    routes = read_routes(side.state)
+    if contact.ok:
+        write_routes(side.state, {**routes, route.name: route})
+    elif route.name not in routes:
+        forget_route(side.state, route.name)
     return contact
 
 
-def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...]) -> None:
+def _sync(side: Any, route: Route) -> Contact:
+    from truekeep.sync.run import run_routes
+
+    (contact,) = run_routes([route], side)
+    return contact
+
+
+def _is_sent(side: Any, route: Route, test: Test) -> bool:
+    """Whether the test letter is in what the route carries, or has come back already."""
+    import hashlib
+
+    from truekeep.sync.exchange import Folder, read_offers
+
+    if test.has_returned:
+        return True
+    try:
+        digest = hashlib.sha256(Path(test.path).read_bytes()).hexdigest()
+    except OSError:
+        return False
+    return any(digest in told.files.values() for told in read_offers(Folder(side.exchange(route))))
+
+
+def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...], *, is_sent: bool) -> None:
     if via == "rsync":
         shown = " ".join(f"--repos '{printable(repo)}'" for repo in repos)
         click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host USER@{name} {shown}")
-    elif contact is not None and contact.ok:
-        click.echo(f"{click.style('sent', fg='green')} {contact.brought} by {via}")
-    elif contact is not None:
+    elif contact is not None and not contact.ok:
         click.echo(f"{click.style('failed', fg='red')} {printable(contact.problem)}\n  {printable(contact.hint)}")
+    elif is_sent:
+        click.echo(f"{click.style('sent', fg='green')} the test letter by {via}")
+    for note in contact.notes if contact is not None else ():
+        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
 
 
-def _report(test: Test | None, contact: Contact | None, as_json: bool, *, must_be_back: bool) -> int:
+def _report(test: Test | None, contact: Contact | None, as_json: bool, *, is_sent: bool, must_be_back: bool) -> int:
     state = "none" if test is None else "back" if test.has_returned else "lost" if test.is_lost else "on its way"
+    if state == "on its way" and not is_sent:
+        state = "not sent"
     seconds = None
     if test is not None and test.returned_at is not None:
         seconds = round(max(0.0, test.returned_at - test.sent_at), 1)
@@ -162,7 +214,14 @@ def _report(test: Test | None, contact: Contact | None, as_json: bool, *, must_b
         click.echo(
             click.style("lost: ", fg="red") + f"{printable(test.path if test else '')} is gone without a receipt"
         )
+    elif state == "not sent":
+        click.echo(
+            click.style("not sent: ", fg="red") + f"the test letter waits in {printable(test.path if test else '')}"
+        )
+        click.echo("  mend it and run this again")
     else:
         click.echo(f"the test letter is on its way: {printable(test.path if test else '')}")
-        click.echo("  `truekeep connect machine --check` says when the host has dealt with it")
-    return EXIT_PROBLEMS if must_be_back and state != "back" else 0
+        click.echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`; then here:")
+        click.echo("  `truekeep sync run` (not with rsync), and `truekeep connect machine --check`")
+    is_bad = state in ("not sent", "lost") or (must_be_back and state != "back")
+    return EXIT_PROBLEMS if is_bad else 0
