@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.helpers import Place, run_cli
 from truekeep.host import own_state
 from truekeep.sync.contact import Contact, write_contact
-from truekeep.sync.route import Route, add_route
+from truekeep.sync.route import Route, add_route, remove_route
 from truekeep.tenure import Tenure
 
 OTHER = Tenure(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
@@ -33,6 +33,8 @@ def test_routes_of_a_host_that_is_one_no_longer(place: Place, own_home: Path) ->
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "split-host")
     add_route(Path(own_state()), Route("host", "git", {"remote": "/nowhere", "repos": ("~/x",)}))
     assert "never tried" in run_cli("-w", str(place.workspace), "sync", "status").stdout, "a producer now"
+    remove_route(Path(own_state()), "host")
+    assert run_cli("-w", str(place.workspace), "sync", "status").returncode == 4
 
 
 def test_a_copy_without_routes_is_no_error(place: Place, own_home: Path) -> None:

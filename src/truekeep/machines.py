@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truekeep.host import has_routes, own_state, this_machine
+from truekeep.errors import BadSetup
+from truekeep.host import own_state, this_machine
 from truekeep.model import WRITERS
+from truekeep.sync.route import FILE, read_routes
 from truekeep.sync.run import Here
 
 if TYPE_CHECKING:
@@ -28,14 +30,21 @@ def check_side(workspace: Workspace | None) -> None:
 
     A machine with routes of its own has found its place, whatever it was before.
     """
-    from truekeep.sync.route import FILE
     from truekeep.tenure import refusal
 
-    if workspace is None or workspace.is_canonical or has_routes():
+    if workspace is None or workspace.is_canonical or _is_producer():
         return
     standing = workspace.standing()
     if standing.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
         raise refusal(standing, workspace.machine, "sync by the routes of this workspace")
+
+
+def _is_producer() -> bool:
+    """Whether this machine has routes of its own. A file that cannot be read is told by whoever uses it."""
+    try:
+        return bool(read_routes(Path(own_state())))
+    except BadSetup:
+        return True
 
 
 def is_astray(workspace: Workspace) -> bool:
@@ -44,4 +53,4 @@ def is_astray(workspace: Workspace) -> bool:
     own = standing.find(workspace.machine.id)
     if standing.is_split or (own is not None and standing.canonical is None):
         return True
-    return own is not None and own != standing.canonical and not own.released_at and not has_routes()
+    return own is not None and own != standing.canonical and not own.released_at and not _is_producer()
