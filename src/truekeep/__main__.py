@@ -8,6 +8,10 @@ import sys
 
 def main() -> None:
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
+        import gc
+
+        if "later" not in sys.argv:
+            gc.disable()  # gone before there is anything to collect
         from truekeep.hooks import main as hook
 
         status = hook(sys.argv[2:])

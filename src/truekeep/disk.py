@@ -92,7 +92,7 @@ def decode_text(raw: bytes) -> str | None:
     if b"\0" in raw:
         return None
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError:
         return None
     if "\r" in text:

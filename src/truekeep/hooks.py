@@ -7,7 +7,6 @@ none of it is trusted further than a path or a name has to be.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
@@ -66,8 +65,6 @@ def main(arguments: Sequence[str]) -> int:
     started = time.monotonic()
     event, workspace, harness = _parse(arguments)
     seconds, answer = EVENTS.get(event, (0.0, None))
-    if event != "later":
-        gc.disable()  # gone before there is anything to collect
     try:
         if answer is None:
             _note(workspace, f"{event or 'nothing'}: there is no such hook")

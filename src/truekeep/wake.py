@@ -259,7 +259,8 @@ def _plain(text: str | None) -> str:
     """A memory file without its frontmatter."""
     if not text:
         return ""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _FRONT.sub("", text, count=1).strip("\n") if text.startswith("---") else text.strip("\n")
 
 
