@@ -264,7 +264,7 @@ class Ingest:
     def _tell(self, item: _Judged, cleared: str | None) -> None:
         filing = item.filing
         outcome = "failed" if item.failure else filing.outcome if filing else "already"
-        why = item.failure
+        why = item.failure or (filing.known_as if filing else "")
         if item.known is not None:
             why = f"known since {item.known.received_at[:10]} ({item.known.outcome})"
         if not item.failure and cleared is None and not self.dry_run:
