@@ -1,7 +1,7 @@
 """Ids across edits: a record of today takes the id of the record that it was in an earlier archive.
 
-Compared file by file: first what says the same, then what stands under the same heading, then what has the same id by
-birth. Nobody else gets an id that was carried away. What has not changed keeps its times, so that it is no change.
+Compared file by file: first what says the same, in order, then what stands under the same heading, then what has the
+same id by birth. Nobody else gets an id that was carried away. What has not changed keeps its times.
 """
 
 from __future__ import annotations
@@ -65,9 +65,6 @@ def carry(fresh: list[Record], known: Iterable[Known], *, agent: str, scope: str
         return
     open_ = list(range(len(fresh)))
     digests = {at: digest_of(str(fresh[at]["content"])) for at in open_}
-    open_, old = _pair(
-        open_, old, lambda at: (fresh[at]["id"], digests[at]), lambda item: (item.id, item.digest), fresh, True
-    )
     open_, old = _pair(open_, old, digests.get, lambda item: item.digest, fresh, True)
     open_, old = _pair(open_, old, lambda at: _heading(fresh[at]), lambda item: item.heading, fresh, False)
     open_, old = _pair(open_, old, lambda at: fresh[at]["id"], lambda item: item.id, fresh, False)
