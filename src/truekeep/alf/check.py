@@ -15,10 +15,9 @@ from typing import Any
 
 from truekeep.alf import rules
 from truekeep.alf.container import BadArchive, Problem, Reader, unsafe_name
-from truekeep.alf.files import CONTROL, refusal
+from truekeep.alf.files import CONTROL, path_of, refusal
 from truekeep.alf.kinds import ERROR, LEVELS, UNREADABLE, WARNING, Kind, is_whole, look, parse_uuid, shown
 from truekeep.alf.records import Record, parse_line
-from truekeep.alf.snapshot import path_of
 
 MANIFEST, DELTA_MANIFEST, FILES = "manifest.json", "delta-manifest.json", "truekeep/files.jsonl"
 _CHANGES = "memory/delta.jsonl"  # where every writer puts them

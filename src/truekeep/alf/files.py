@@ -53,6 +53,15 @@ class Omitted(NamedTuple):
     why: str
 
 
+def path_of(entry: str) -> str:
+    """The file in the workspace that an entry is; empty for entries of other kinds."""
+    for prefix in ("raw/openclaw/", "artifacts/"):
+        path = entry.removeprefix(prefix)
+        if path != entry and path:
+            return path
+    return ""
+
+
 def entry_for(path: str, tier: str) -> str | None:
     return {RAW: f"raw/openclaw/{path}", INCLUDED: f"artifacts/{path}"}.get(tier)
 

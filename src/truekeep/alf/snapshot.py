@@ -8,13 +8,12 @@ from typing import Any
 
 from truekeep.alf.container import BadArchive, Reader, unsafe_name
 from truekeep.alf.edition import ATTACHMENTS, DOCUMENTS, FILES, INDEX, MANIFEST, Document, Line
-from truekeep.alf.files import NO_TIME, sane_mode, sane_time
+from truekeep.alf.files import NO_TIME, path_of, sane_mode, sane_time
 from truekeep.alf.ids import parse_agent_id
-from truekeep.alf.records import RUNTIME, Record, parse_line
+from truekeep.alf.records import Record, parse_line
 from truekeep.errors import BadInput
 
 DELTA, CHANGES = "delta-manifest.json", "memory/delta.jsonl"
-_RAW = f"raw/{RUNTIME}/"
 _PLACEHOLDER = ".keep"  # what some tools put into a folder of the archive that would have nothing in it
 
 Salvage = Callable[[BadArchive], None]
@@ -216,15 +215,6 @@ class Snapshot:
         known = {*named, *self.partitions(), MANIFEST, DELTA, INDEX, FILES, ATTACHMENTS}
         known |= {line.entry for line in self.files().values()}
         return [name for name in self.reader.entries if name not in known]
-
-
-def path_of(entry: str) -> str:
-    """The file in the workspace that an entry is; empty for entries of other kinds."""
-    for prefix in (_RAW, "artifacts/"):
-        path = entry.removeprefix(prefix)
-        if path != entry and path:
-            return path
-    return ""
 
 
 def _may_hold(line: bytes, marks: Sequence[bytes]) -> bool:

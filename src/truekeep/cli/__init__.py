@@ -24,7 +24,7 @@ EXIT_INTERRUPTED = 130
 # name: (module, short help). The help stands here so that listing the commands loads none of them.
 COMMANDS = {
     "init": ("setup", "Make a workspace, or adopt an existing one."),
-    "connect": ("connect", "Connect Claude Code, Codex and OpenClaw to this memory."),
+    "connect": ("machine", "Connect Claude Code, Codex and OpenClaw to this memory."),
     "disconnect": ("connect", "Take back what connect did."),
     "wake": ("session", "What an agent must know before it begins."),
     "checkpoint": ("session", "Leave what a session did, each part in its place."),

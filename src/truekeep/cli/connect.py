@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.cli.machine import machine
 from truekeep.cli.show import (
     json_option,
     open_workspace,
@@ -119,9 +118,6 @@ def connect(
         _show_problems([problem for problem in report.problems if problem not in plan.problems])
         _show_end(plan, report, steps, dry_run=dry_run)
     return EXIT_PROBLEMS if report.problems or not plan.owners else 0
-
-
-connect.add_command(machine)
 
 
 @click.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.cli.connect import connect
 from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.errors import BadInput, BadSetup
 from truekeep.hidden import printable
@@ -89,8 +90,6 @@ def machine(
 
 def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """The closeout rule and the inboxes of one repository, as connect puts them in."""
-    from truekeep.cli.connect import connect
-
     if not as_json:
         ctx.invoke(connect, repo=str(root), is_project=True, yes=yes, dry_run=dry_run)
         return
@@ -225,3 +224,6 @@ def _report(test: Test | None, contact: Contact | None, as_json: bool, *, is_sen
         click.echo("  `truekeep sync run` (not with rsync), and `truekeep connect machine --check`")
     is_bad = state in ("not sent", "lost") or (must_be_back and state != "back")
     return EXIT_PROBLEMS if is_bad else 0
+
+
+connect.add_command(machine)
