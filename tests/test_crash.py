@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-SEED, SAMPLE = 20261115, 16
+SEED, SAMPLE = 20261115, 32
 
 
 @pytest.fixture
