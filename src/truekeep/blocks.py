@@ -163,7 +163,7 @@ class _Scan:
         self._quote = self._quote if is_quoted and not _begins(bare) else None
         if first == "#" and (level := _level_of(bare)):
             self._is_paragraph = False
-            return Line(line, "heading", level, _title_of(bare[level:]))
+            return Line(line, "heading", level, title_of(bare[level:]))
         if first in "`~" and (marks := _fence_of(bare)):
             self.fence, self.floor = marks, 0
             self._is_paragraph = False
@@ -228,7 +228,7 @@ def _level_of(bare: str) -> int:
     return level if level <= 6 and title[:1] in ("", " ", "\t") else 0
 
 
-def _title_of(raw: str) -> str:
+def title_of(raw: str) -> str:
     """A heading's text without the closing #s that CommonMark allows."""
     text = raw.strip(" \t")
     if text.endswith("#"):

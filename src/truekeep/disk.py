@@ -185,6 +185,21 @@ def write_beside(
         os.close(descriptor)
 
 
+def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
+    """A small file of our own, in place of whatever stands there: all of it, or nothing. Its folder is made."""
+    above, name = os.path.split(path)
+    os.makedirs(above, mode=0o700, exist_ok=True)
+    folder = open_root(above)
+    by = f".{os.getpid()}"
+    try:
+        write_beside(folder, name, data, mode=mode, by=by)
+        os.replace(temporary_name(name, by), name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        discard(folder, name, by)
+        os.close(folder)
+
+
 def can_sync_together() -> bool:
     """Whether one call can sync many files and would say so if it failed: Linux from 5.8 on."""
     version = os.uname().release.split(".")

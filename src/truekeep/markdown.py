@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from truekeep.blocks import title_of
+
 # Beyond this, a text that needs the real parser is refused instead: its worst cases are not linear.
 PARSER_LIMIT = 200_000
 
@@ -85,7 +87,7 @@ def outline(text: str) -> Outline:
                 continue
             if indent:
                 return _parsed_outline(text)
-            headings.append(Heading(level, _heading_text(title), start, min(end, len(text)), number))
+            headings.append(Heading(level, title_of(title), start, min(end, len(text)), number))
         elif kind == "<" and (bare[1:2].isalpha() or bare[1:2] in ("/", "?", "!")):
             if indent or not bare.startswith("<!--"):
                 return _parsed_outline(text)
@@ -134,16 +136,6 @@ def _blocks(text: str) -> Iterator[tuple[str, str, int, int]]:
             yield token.type, token.markup, token.map[0], token.map[1]
 
 
-def _heading_text(raw: str) -> str:
-    """A heading's text without the closing #s that CommonMark allows."""
-    text = raw.strip(" \t")
-    if text.endswith("#"):
-        bare = text.rstrip("#")
-        if not bare or bare[-1] in " \t":
-            return bare.rstrip(" \t")
-    return text
-
-
 def _parsed_outline(text: str) -> Outline:
     if len(text) > PARSER_LIMIT:
         raise TooComplex
@@ -160,7 +152,7 @@ def _parsed_outline(text: str) -> Outline:
         first, last = token.map
         if token.type == "heading_open" and token.markup.startswith("#"):
             raw = text[starts[first] : starts[first + 1]].strip(" \t\n").lstrip("#")
-            headings.append(Heading(int(token.tag[1]), _heading_text(raw), starts[first], starts[first + 1], first + 1))
+            headings.append(Heading(int(token.tag[1]), title_of(raw), starts[first], starts[first + 1], first + 1))
         elif (token.type == "fence" and not _fence_closes(text[starts[first] : starts[last]], token.markup)) or (
             token.type == "html_block" and token.content.lstrip(" ").startswith("<!--") and "-->" not in token.content
         ):

@@ -268,11 +268,4 @@ def read_memory(path: Path) -> dict[str, Brought]:
 def write_memory(path: Path, memory: Mapping[str, Brought]) -> None:
     notes = {key: brought._asdict() for key, brought in sorted(memory.items())}
     data = json.dumps({"schema": SCHEMA, "notes": notes}, indent=1).encode()
-    folder = disk.open_root(str(path.parent))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(folder, path.name, data, mode=0o600, by=by)
-        os.replace(disk.temporary_name(path.name, by), path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    disk.write_whole(path, data)

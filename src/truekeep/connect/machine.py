@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from truekeep import disk
 from truekeep.handoff import handoff_name
 from truekeep.host import machine_name, own_state
 from truekeep.inbox import PROCESSED, Inbox, deliver
@@ -91,8 +92,4 @@ def last_test() -> Test | None:
 
 
 def _keep(test: Test) -> None:
-    folder = Path(own_state())
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    beside = folder / f".{FILE}.{os.getpid()}"
-    beside.write_text(json.dumps(test._asdict()), encoding="utf-8")
-    os.replace(beside, folder / FILE)
+    disk.write_whole(Path(own_state()) / FILE, json.dumps(test._asdict()).encode())

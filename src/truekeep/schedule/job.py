@@ -155,7 +155,7 @@ def write_settings(name: str, settings: Settings | None) -> None:
     for key, table in sorted(tables.items()):
         lines.append(f"\n[{key}]\n")
         lines += [f"{option} = {json.dumps(value)}\n" for option, value in table.items()]
-    write_whole(path, "".join(lines).encode())
+    disk.write_whole(path, "".join(lines).encode())
 
 
 def _read_all() -> dict[str, dict[str, Any]]:
@@ -188,15 +188,3 @@ def make_folders(folder: Path) -> tuple[str, ...]:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(str(path) for path in missing)
-
-
-def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = disk.open_root(str(path.parent))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(folder, path.name, data, mode=mode, by=by)
-        os.replace(disk.temporary_name(path.name, by), path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from truekeep import disk
 from truekeep.errors import StorageFailed
 from truekeep.schedule.backend import OURS, Installed, ask, check_ours, remove_made
-from truekeep.schedule.job import Job, make_folders, write_whole
+from truekeep.schedule.job import Job, make_folders
 
 _PREFIX = "io.truekeep."
 
@@ -28,7 +29,7 @@ def install(job: Job) -> Installed:
     path = _path(job.name)
     check_ours(path)
     made = make_folders(path.parent)
-    write_whole(path, render_agent(job), mode=0o644)
+    disk.write_whole(path, render_agent(job), mode=0o644)
     domain = _domain()
     ask("launchctl", "bootout", f"{domain}/{_PREFIX}{job.name}")
     done = ask("launchctl", "bootstrap", domain, str(path))

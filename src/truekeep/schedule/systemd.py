@@ -9,10 +9,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from truekeep import disk
 from truekeep.errors import StorageFailed
 from truekeep.schedule.backend import OURS, Installed, ask, check_ours, remove_made
 from truekeep.schedule.hours import DAY, even_every
-from truekeep.schedule.job import Job, make_folders, write_whole
+from truekeep.schedule.job import Job, make_folders
 
 _PLAIN = re.compile(r"/[\w/.+,:@~ -]*\Z", re.ASCII)  # what systemd takes as the name of a program, and some less
 _EVERY = re.compile(r"^# every (\d+) minutes$", re.MULTILINE)
@@ -32,8 +33,8 @@ def install(job: Job) -> Installed:
     for path in (service, timer):
         check_ours(path)
     made = make_folders(folder)
-    write_whole(service, render_service(job).encode(), mode=0o644)
-    write_whole(timer, render_timer(job).encode(), mode=0o644)
+    disk.write_whole(service, render_service(job).encode(), mode=0o644)
+    disk.write_whole(timer, render_timer(job).encode(), mode=0o644)
     return Installed((str(service), str(timer)), job.every, made, _switch_on(timer.name))
 
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from truekeep import disk
+
 FOLDER = "contacts"
 
 
@@ -60,11 +62,7 @@ def write_contact(state: Path, contact: Contact) -> None:
         "failures": 0 if contact.ok else before.failures + 1,
     }
     with suppress(OSError):
-        folder = state / FOLDER
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        beside = folder / f".{contact.route}.{os.getpid()}"
-        beside.write_text(json.dumps(told, indent=1), encoding="utf-8")
-        os.replace(beside, folder / f"{contact.route}.json")
+        disk.write_whole(state / FOLDER / f"{contact.route}.json", json.dumps(told, indent=1).encode())
 
 
 def forget_route(state: Path, route: str) -> None:

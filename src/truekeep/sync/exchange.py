@@ -187,7 +187,7 @@ class _Place:
         if self._digest(path) != item.digest:
             folder, _, name = path.rpartition("/")
             os.makedirs(self.folder / folder, mode=0o700, exist_ok=True)
-            _write(self.folder / folder, name, item.letter.raw)
+            disk.write_whole(self.folder / folder / name, item.letter.raw)
         self.promises[item.digest] = path
         self._taken.add(path)
         return 0 if lost else 1
@@ -226,7 +226,7 @@ def _write_origin(folder: Path, told: Offer, files: Mapping[str, str]) -> None:
     data = json.dumps(origin, indent=1).encode()
     if Folder(folder).read(ORIGIN) != data:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        _write(folder, ORIGIN, data)
+        disk.write_whole(folder / ORIGIN, data)
 
 
 def receipts(base: Path) -> set[str]:
@@ -353,15 +353,3 @@ def _is_inside(path: str) -> bool:
         and parts[0] != RECEIPTS
         and all(part not in ("", ".", "..") and "\0" not in part for part in parts)
     )
-
-
-def _write(folder: Path, name: str, data: bytes) -> None:
-    opened = disk.open_root(str(folder))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(opened, name, data, mode=0o600, by=by)
-        os.replace(disk.temporary_name(name, by), name, src_dir_fd=opened, dst_dir_fd=opened)
-        os.fsync(opened)
-    finally:
-        disk.discard(opened, name, by)
-        os.close(opened)

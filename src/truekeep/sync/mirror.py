@@ -70,7 +70,7 @@ class Mirror:
         origin = {"machine": place.machine, "repository": place.repository, "root": printable(root)[:1000]}
         if _origin(folder) != origin:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            _write(folder, ORIGIN, json.dumps(origin, indent=1).encode())
+            disk.write_whole(folder / ORIGIN, json.dumps(origin, indent=1).encode())
         return place
 
     def places(self) -> list[Place]:
@@ -225,16 +225,6 @@ def _same(path: Path, data: bytes) -> bool:
         return not path.is_symlink() and path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
         return False
-
-
-def _write(folder: Path, name: str, data: bytes) -> None:
-    opened = disk.open_root(str(folder))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(opened, name, data, mode=0o600, by=by)
-        os.replace(disk.temporary_name(name, by), name, src_dir_fd=opened, dst_dir_fd=opened)
-    finally:
-        os.close(opened)
 
 
 def _write_new(folder: Path, name: str, data: bytes) -> None:

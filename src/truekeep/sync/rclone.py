@@ -261,7 +261,5 @@ def _write(folder: Path, name: str, data: bytes) -> bool:
     with suppress(OSError):
         if path.read_bytes() == data:
             return False
-    beside = folder / f".{name}{disk.TEMPORARY}"
-    beside.write_bytes(data)
-    os.replace(beside, path)
+    disk.write_whole(path, data)
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -89,15 +88,7 @@ def write_routes(folder: Path, routes: Mapping[str, Route]) -> None:
         route = routes[name]
         lines.append(f'\n[{_quoted(name)}]\nvia = "{route.via}"\n')
         lines += [f"{key} = {_value(value)}\n" for key, value in sorted(route.options.items()) if _KEY.match(key)]
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    opened = disk.open_root(str(folder))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(opened, FILE, "".join(lines).encode(), mode=0o600, by=by)
-        os.replace(disk.temporary_name(FILE, by), FILE, src_dir_fd=opened, dst_dir_fd=opened)
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    disk.write_whole(folder / FILE, "".join(lines).encode())
 
 
 def _quoted(name: str) -> str:

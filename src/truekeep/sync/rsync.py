@@ -382,14 +382,7 @@ def write_memory(base: Path, seen: Mapping[Key, Seen]) -> None:
     with suppress(OSError):
         if (base / MEMORY).read_bytes() == data:
             return
-    os.makedirs(base, mode=0o700, exist_ok=True)
-    opened = disk.open_root(str(base))
-    by = f".{os.getpid()}"
-    try:
-        disk.write_beside(opened, MEMORY, data, mode=0o600, by=by)
-        os.replace(disk.temporary_name(MEMORY, by), MEMORY, src_dir_fd=opened, dst_dir_fd=opened)
-    finally:
-        os.close(opened)
+    disk.write_whole(base / MEMORY, data)
 
 
 def _still_kept(seen: Mapping[Key, Seen], mirror: Mirror) -> dict[Key, tuple[Seen, bool]]:
