@@ -24,11 +24,11 @@ from truekeep.alf.factsdb import UnreadableFacts, facts_of
 from truekeep.alf.finer import MAX_ROWS, CardFacts, Judged, card_facts, card_id, finer_records
 from truekeep.alf.moment import parse_moment, quarter_of
 from truekeep.alf.records import Record, dump_record, parse_line, upstream_records
-from truekeep.alf.tables import iter_rows, split_cells
 from truekeep.alf.talk import session_records
 from truekeep.alf.vectors import Vectors
 from truekeep.claim import Claim
 from truekeep.model import HANDOFF_TYPES
+from truekeep.tables import iter_rows, split_cells
 from truekeep.transcripts.archive import Archive
 from truekeep.verify.kept import Checked
 from truekeep.verify.verdict import Verdict

@@ -8,13 +8,6 @@ from hypothesis import strategies as st
 
 from truekeep.pointers import Pointers, linked_cards
 
-NO_LINKS = [
-    b"see memory/cards/a.md.",
-    b"[see cards/a.md](memory/cards/b.md)",
-    b"[x](https://x.example/cards/a.md)",
-    b"[x\\](memory/cards/a.md)](memory/cards/b.md)",
-]
-
 
 def point(data: bytes | None, *names: str) -> bytes:
     pointers = Pointers(data)
@@ -121,3 +114,96 @@ def test_an_unclosed_fence_does_not_make_a_heading_a_run() -> None:
     for name in ("a.md", "b.md", "c.md"):
         data = point(data, name)
     assert data.count(b"## Cards") == 1
+
+
+def drop(data: bytes, name: str = "a.md", *, but_one: bool = False) -> tuple[bytes, list[str]]:
+    pointers = Pointers(data)
+    left = pointers.drop(name, 0, but_one=but_one)
+    text = data
+    for _, splice in pointers.splices():
+        assert text[splice.offset : splice.offset + len(splice.removed)] == splice.removed
+        text = text[: splice.offset] + splice.inserted + text[splice.offset + len(splice.removed) :]
+    assert text == pointers.render()
+    return text, left
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"- [Proxy in front of staging](memory/cards/a.md)",
+        b"* [x](./memory/cards/a.md#part)",
+        b"12. [x](<cards/a.md>)",
+        b"  - **[x \\[y\\] \xc3\xa9](memory/cards/a.md)**",
+        b"- [[a]]",
+        b"- [ ] [[memory/cards/a.md|the proxy]].",
+    ],
+)
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_pure_pointer_is_dropped_and_nothing_else(line: bytes, newline: bytes) -> None:
+    before = newline.join([b"# Memory", b"", b"## Cards", b"", b"- [b](memory/cards/b.md)", b""])
+    after = newline.join([b"- [aa](memory/cards/aa.md)", b"", b"## Mine", b"see a.md", b""])
+    assert drop(before + line + newline + after) == (before + after, [])
+    assert drop(before + line + newline + line) == (before, [])
+    assert drop(line) == (b"", [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"- see [the proxy](memory/cards/a.md) before a deploy\n",
+        b"- [x](memory/cards/a.md): never on Fridays\n",
+        b'- [x](memory/cards/a.md "never on Fridays")\n',
+        b"- [x](memory/cards/a.md), [y](memory/cards/b.md)\n",
+        b"| [a](cards/a.md) | x |\n",
+        b"- [x](memory/cards/a.md)\n  - never on Fridays\n",
+        b"- [x](memory/cards/a.md)\n\n  never on Fridays\n",
+        b"- [x](memory/cards/a.md)\nnever on Fridays\n",
+        b"for this, see\n[[a]]\n\nmore\n",
+    ],
+)
+def test_a_line_that_says_more_is_left_to_a_person(text: bytes) -> None:
+    after, left = drop(b"# M\n\n" + text)
+    assert after == b"# M\n\n" + text
+    assert len(left) == 1
+    assert "a" in left[0]
+
+
+def test_what_a_fence_or_a_comment_shows_is_no_pointer() -> None:
+    data = b"```\n- [x](memory/cards/a.md)\n```\n<!--\n- [x](memory/cards/a.md)\n-->\n- [x](memory/cards/a.md)\n"
+    assert drop(data) == (data[: data.rindex(b"- [x]")], [])
+
+
+def test_all_but_one_go() -> None:
+    line, own = b"- [a](memory/cards/a.md)\n", b"- see [a](memory/cards/a.md) first\n"
+    assert drop(line * 3, but_one=True) == (line, [])
+    assert drop(line + own + line, but_one=True) == (own, [own.decode().strip()])
+    assert drop(line, but_one=True) == (line, [])
+
+
+def test_a_line_of_the_same_batch_is_dropped_and_can_be_added_again() -> None:
+    pointers = Pointers(b"## Cards\n- [B](memory/cards/b.md)\n")
+    pointers.point_at("a.md", "A", 1)
+    assert pointers.drop("a.md", 2) == []
+    assert pointers.splices() == []
+    assert pointers.drop("b.md", 2) == []
+    pointers.point_at("b.md", "B anew", 3)
+    assert pointers.render() == b"## Cards\n\n- [B anew](memory/cards/b.md)\n"
+
+
+_LINES = st.sampled_from(
+    [b"- [a](memory/cards/a.md)", b"- [b](memory/cards/b.md)", b"- see [[a]]", b"  more", b"", b"```", b"## Cards"]
+)
+
+
+@given(st.lists(_LINES, max_size=12), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_dropping_keeps_every_other_byte(lines: list[bytes], newline: bytes, is_ended: bool) -> None:
+    data = newline.join(lines) + (newline if is_ended else b"")
+    pointers = Pointers(data)
+    left = pointers.drop("a.md", 0)
+    text = pointers.render()
+    for _, splice in reversed(pointers.splices()):
+        assert splice.removed.strip() == b"- [a](memory/cards/a.md)"
+        text = text[: splice.offset] + splice.removed + text[splice.offset + len(splice.inserted) :]
+    assert text == data
+    assert drop(pointers.render()) == (pointers.render(), left)

@@ -19,7 +19,7 @@ from truekeep.difference import difference
 from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, after_splices, base_of, spliced
 from truekeep.model import INDEX, REVIEW, Splice
-from truekeep.pointers import find_whole_line
+from truekeep.pointers import find_whole_line, line_put_back
 from truekeep.vault import Staging
 
 _TITLE = re.compile(rb"(# [^\r\n]*\r?\n)(?:\r?\n)*")
@@ -205,18 +205,26 @@ class History:
     def _unpoint(
         self, entry: Entry, versions: Sequence[Version], current: bytes | None, staging: Staging, notes: list[str]
     ) -> bool:
-        """In a hand-edited index, take back only our own line, and only if it is still as we wrote it."""
+        """In a hand-edited index, take back only our own lines, and only if they are still as we left them."""
         splices = [splice for version in versions for by, splice in version.splices if by == entry.id]
-        if any(splice.removed for splice in splices):
-            return False
+        data = current or b""
         for splice in splices:
             line = splice.inserted.strip(b"\r\n").rpartition(b"\n")[2].strip(b"\r")
-            span = find_whole_line(staging.read(INDEX) or b"", line)
-            if span is None:
+            span = find_whole_line(data, line) if line else None
+            if line and span is None:
                 notes.append(f"{INDEX}: the line was changed by hand and stays; remove it if it points nowhere")
                 continue
-            removed = (current or b"")[span[0] : span[1]]
-            staging.splice(Splice(path=INDEX, offset=span[0], removed=removed, inserted=b""), 0)
+            if span is None:
+                back = line_put_back(data, splice.removed)
+                if back is None:
+                    continue
+                notes.append(f"{INDEX} was changed since; the line stands at the end of its list again")
+            elif splice.removed:
+                back = Splice(path=INDEX, offset=span[0], removed=line, inserted=splice.removed)
+            else:
+                back = Splice(path=INDEX, offset=span[0], removed=data[span[0] : span[1]], inserted=b"")
+            staging.splice(back, 0)
+            data = staging.read(INDEX) or b""
         return True
 
 

@@ -7,10 +7,13 @@ the list under the heading `## Cards`. Nothing here reads or writes a file.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import accumulate
 
 from truekeep.card import index_line
 from truekeep.markdown import TooComplex, outline
 from truekeep.model import INDEX, Splice
+from truekeep.tables import iter_prose
 
 HEADING = "Cards"
 _HEADING_LINE = re.compile(rb"^## Cards[ \t]*\r?$", re.MULTILINE)
@@ -21,17 +24,24 @@ _LINK = re.compile(
     rb"(?<!\\)\]\([ ]*<?(?:\./)?(?:memory/)?cards/([A-Za-z0-9._-]+?\.md)(?=[#>\s)])"
     rb"|\[\[(?:memory/cards/|cards/)?([A-Za-z0-9._-]+?)(?:\.md)?(?:#[^\]|\n]*)?(?=\]\]|\|)"
 )
+# A line that is one link and nothing else, as a list item or alone.
+_PURE = re.compile(
+    rb"[ \t]*(?P<item>(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?[*_]{0,3}"
+    rb"(?:\[(?:[^\[\]\\\r]|\\.)*\]\([ ]*<?[^\s<>()]+>?[ ]*\)|\[\[[^\[\]\r]+\]\])"
+    rb"[*_]{0,3}[.;]?[ \t]*\r?\Z"
+)
+_BEGINS = re.compile(rb"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|```|~~~|<!--|\||---|\*\*\*|___)|[ \t\r]*\Z")
 
 
 class Pointers:
-    """The index while lines are added to it."""
+    """The index while lines are added to it and taken out."""
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data or b""
         self._newline = b"\r\n" if b"\r\n" in self._data else b"\n"
         self._added: list[tuple[int, str, bytes]] = []
         self._added_names: set[str] = set()
-        self._retitled: list[tuple[int, Splice]] = []
+        self._edited: list[tuple[int, Splice]] = []
         self._linked: set[str] | None = None
 
     def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
@@ -59,13 +69,36 @@ class Pointers:
         span = find_whole_line(self._data, old.encode())
         if span is None:
             return
-        splice = Splice(path=INDEX, offset=span[0], removed=old.encode(), inserted=new.encode())
-        self._data = self._data[: span[0]] + splice.inserted + self._data[span[0] + len(splice.removed) :]
-        self._retitled.append((entry, splice))
+        self._edit(Splice(path=INDEX, offset=span[0], removed=old.encode(), inserted=new.encode()), entry)
+
+    def _edit(self, splice: Splice, entry: int) -> None:
+        end = splice.offset + len(splice.removed)
+        self._data = b"".join((self._data[: splice.offset], splice.inserted, self._data[end:]))
+        self._edited.append((entry, splice))
+
+    def drop(self, card_name: str, entry: int, *, but_one: bool = False) -> list[str]:
+        """Take out the lines that only point at a card. Gives those that stay, because somebody says more in them.
+
+        `but_one` leaves one line: a person's own if there is one, else the first.
+        """
+        lines = list(_iter_linking(self._data, card_name))
+        pure = [span for span in lines if _is_pure(self._data, *span)]
+        stays = [span for span in lines if span not in pure]
+        if but_one:
+            if pure and not stays:
+                del pure[0]
+        elif card_name in self._added_names:
+            self._added = [added for added in self._added if added[1] != card_name]
+            self._added_names.discard(card_name)
+        left = [self._data[start:end].decode("utf-8", "replace").strip() for start, end in stays]
+        for start, end in reversed(pure):
+            self._edit(Splice(path=INDEX, offset=start, removed=self._data[start:end], inserted=b""), entry)
+        self._linked = None
+        return left
 
     def splices(self) -> list[tuple[int, Splice]]:
         """What was changed, in an order in which the splices can be made one after the other."""
-        splices = list(self._retitled)
+        splices = list(self._edited)
         if not self._added:
             return splices
         offset, lead = self._insertion()
@@ -137,6 +170,52 @@ def _parsed_section(data: bytes) -> tuple[int, int] | None:
 def linked_cards(data: bytes) -> set[str]:
     """The cards that the index links to."""
     return {(name or wiki.removesuffix(b".md") + b".md").decode() for name, wiki in _LINK.findall(data)}
+
+
+def line_put_back(data: bytes, line: bytes) -> Splice | None:
+    """How a line that was taken out comes back, where new lines go; None if the index points at its cards anyway."""
+    if linked_cards(line) <= linked_cards(data):
+        return None
+    pointers = Pointers(data)
+    pointers._added.append((0, "", line.rstrip(b"\r\n") + pointers._newline))
+    return pointers.splices()[0][1]
+
+
+def _iter_linking(data: bytes, card_name: str) -> Iterator[tuple[int, int]]:
+    """The spans of the lines that link to a card, their newlines included. What a fence or comment shows is no link."""
+    outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
+    stem = card_name.removesuffix(".md").encode()
+    end = 0
+    while (found := data.find(stem, end)) >= 0:
+        start = data.rfind(b"\n", 0, found) + 1
+        end = data.find(b"\n", found) + 1 or len(data)
+        if card_name in linked_cards(data[start:end]) and (outside is None or start in outside):
+            yield start, end
+
+
+def _outside(data: bytes) -> set[int]:
+    """Where the lines begin that stand in no fence and no comment."""
+    text = data.decode("latin-1")  # one character a byte, so offsets hold
+    numbers = {number for number, _ in iter_prose(text)}
+    starts = accumulate((len(line) + 1 for line in text.split("\n")), initial=0)
+    return {start for number, start in enumerate(starts, 1) if number in numbers}
+
+
+def _is_pure(data: bytes, start: int, end: int) -> bool:
+    """Whether a line is one link and nothing else, and nothing below belongs to it."""
+    line = data[start:end].removesuffix(b"\n")
+    match = _PURE.match(line)
+    if match is None or len(_LINK.findall(line)) != 1:
+        return False
+    if match["item"] is None:
+        above = data[data.rfind(b"\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)]
+        if above.strip() and not above.startswith(b"#"):
+            return False
+    below = data[end : data.find(b"\n", end) if b"\n" in data[end:] else len(data)]
+    if not _BEGINS.match(below):
+        return False
+    following = data[end:].lstrip(b"\r\n")  # after blank lines, too, what is further in belongs to an item
+    return len(following) - len(following.lstrip(b" \t")) <= len(line) - len(line.lstrip(b" \t"))
 
 
 def find_whole_line(data: bytes, line: bytes) -> tuple[int, int] | None:

@@ -23,9 +23,9 @@ from truekeep.alf.moment import shown_day, shown_moment
 from truekeep.alf.own import own_record, tags_of
 from truekeep.alf.records import Record, find_marks
 from truekeep.alf.sections import split
-from truekeep.alf.tables import Row, iter_prose, iter_rows
 from truekeep.card import Card, check_card_name, parse_card, parse_day
 from truekeep.model import CARDS, REVIEW
+from truekeep.tables import Row, iter_prose, iter_rows
 
 if TYPE_CHECKING:
     from truekeep.verify.kept import Checked
