@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.session import Left, Listed
+    from truekeep.survey import Survey
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
     from truekeep.tenure import Standing, Tenure
@@ -91,6 +92,7 @@ class Workspace:
         self._catalog: Catalog | None = None
         self._recall: Recall | None = None
         self._facts: Store | None = None
+        self._survey: Survey | None = None
         self._holder: Holder | None = None
         self.notices: list[str] = []
         self._is_writing = False
@@ -154,10 +156,10 @@ class Workspace:
         return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
 
     def close(self) -> None:
-        for room in (self._facts, self._recall, self._catalog, self._ledger, self._vault):
+        for room in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
             if room is not None:
                 room.close()
-        self._facts = self._recall = self._catalog = self._ledger = self._vault = None
+        self._survey = self._facts = self._recall = self._catalog = self._ledger = self._vault = None
         self._holder = None
 
     def __enter__(self) -> Workspace:
@@ -1176,6 +1178,17 @@ class Workspace:
         return self.archive().sync_here(
             machine=self.machine.name, now=self._now(), keep_days=days, force=force, tell=tell
         )
+
+    # Upkeep.
+
+    def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
+        """What upkeep knows of every memory file, brought up to date."""
+        from truekeep.survey import Survey
+
+        if self._survey is None:
+            self._survey = Survey(str(self.path / STATE), str(self.path))
+        self._survey.refresh(tell)
+        return self._survey
 
     # Status.
 

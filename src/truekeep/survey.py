@@ -1,0 +1,504 @@
+"""The survey: what upkeep knows of every memory file, so that a night in which nothing changed costs one look.
+
+Derived from the files and safe to delete. A refresh compares the sweep with what was noted and reads what changed: of
+a card its topic, days and words, of a log its tagged entries, of every file the values that it gives to things, and
+what is wrong with its frontmatter. Questions across files (who has the same topic, who gives the same thing another
+value) are then asked of tables, never of all files.
+
+    files      one row a file, with the stat that lets an unchanged one be skipped
+    cards      topic, days, repository; the words of a card, sorted
+    words      which cards have a word; rare ones tell which cards may say the same
+    counts     how many cards have a word
+    fresh      cards that were not compared with the others yet
+    pairs      two cards that say the same, and how much
+    vals       what a file says the value of a thing is
+    entries    tagged entries of daily logs
+    problems   what is wrong with a file, and where
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date
+from typing import Any, NamedTuple
+
+import apsw
+
+from truekeep.card import Card, parse_card, parse_day, words_of
+from truekeep.catalog import topic_key
+from truekeep.disk import decode_text
+from truekeep.importance import parse_entries
+from truekeep.index.refresh import read_source
+from truekeep.index.sources import Changes, Source, compare, day_in, sweep
+from truekeep.model import CARDS, INDEX
+from truekeep.values import Value, find_values
+
+NAME = "survey.sqlite"
+VERSION = 1  # raise it when files are read differently: the survey is begun anew
+RARE = 50  # cards that have a word, for it to say which cards may be about the same
+_BATCH = 400
+_SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
+_CARDS = f"{CARDS}/"
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, store TEXT NOT NULL, size INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL, is_settled INTEGER NOT NULL,
+  day TEXT NOT NULL, repository TEXT NOT NULL
+);
+CREATE TABLE cards (
+  id INTEGER PRIMARY KEY, topic TEXT NOT NULL, key TEXT NOT NULL, created TEXT NOT NULL, updated TEXT NOT NULL,
+  confirmed TEXT NOT NULL, words BLOB NOT NULL
+);
+CREATE INDEX cards_key ON cards(key);
+CREATE TABLE words (word INTEGER NOT NULL, card INTEGER NOT NULL, PRIMARY KEY (word, card)) WITHOUT ROWID;
+CREATE TABLE counts (word INTEGER PRIMARY KEY, cards INTEGER NOT NULL);
+CREATE TABLE fresh (card INTEGER PRIMARY KEY);
+CREATE TABLE pairs (
+  one INTEGER NOT NULL, other INTEGER NOT NULL, likeness REAL NOT NULL, PRIMARY KEY (one, other)
+) WITHOUT ROWID;
+CREATE INDEX pairs_other ON pairs(other);
+CREATE TABLE vals (
+  file INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, value TEXT NOT NULL, line INTEGER NOT NULL,
+  start INTEGER NOT NULL, end INTEGER NOT NULL
+);
+CREATE INDEX vals_file ON vals(file);
+CREATE INDEX vals_subject ON vals(kind, subject, value);
+CREATE TABLE entries (
+  file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, kind TEXT NOT NULL, importance REAL NOT NULL,
+  text TEXT NOT NULL
+);
+CREATE INDEX entries_file ON entries(file);
+CREATE TABLE problems (file INTEGER NOT NULL, line INTEGER NOT NULL, code TEXT NOT NULL, what TEXT NOT NULL);
+CREATE INDEX problems_file ON problems(file);
+"""
+_OF_A_FILE = ("vals", "entries", "problems")
+
+
+class Surveyed(NamedTuple):
+    """What a refresh found."""
+
+    changed: int
+    removed: int
+    total: int
+    unread: tuple[str, ...]  # folders and files that could not be looked at, with the reason
+
+
+class CardFacts(NamedTuple):
+    """A card, as questions across cards need it. Days are ISO texts, empty where they are not known."""
+
+    path: str
+    topic: str
+    key: str
+    created: str
+    updated: str
+    confirmed: str
+    repository: str
+    size: int
+
+
+class Problem(NamedTuple):
+    """What is wrong with a memory file, and where."""
+
+    path: str
+    line: int
+    code: str
+    what: str
+
+
+class Said(NamedTuple):
+    """A value, and the file that says it."""
+
+    path: str
+    store: str
+    day: str
+    repository: str
+    value: Value
+
+
+class LogEntry(NamedTuple):
+    """A tagged entry of a day's log."""
+
+    path: str
+    day: str
+    first: int
+    last: int
+    kind: str
+    importance: float
+    text: str
+
+
+class Survey:
+    """The survey of one workspace, opened on first use. A file that is damaged or foreign is made again."""
+
+    def __init__(self, state: str, root: str) -> None:
+        self.path = os.path.join(state, NAME)
+        self.root = root
+        self._kept: apsw.Connection | None = None
+
+    def close(self) -> None:
+        if self._kept is not None:
+            with suppress(apsw.Error):
+                self._kept.close()
+            self._kept = None
+
+    @property
+    def db(self) -> apsw.Connection:
+        if self._kept is None:
+            self._kept = self._open()
+        return self._kept
+
+    def _open(self) -> apsw.Connection:
+        for path in (self.path, self.path, ":memory:"):  # once more without the file, then without a disk
+            try:
+                return _connect(path)
+            except (apsw.NotADBError, apsw.CorruptError, _Foreign):
+                discard(self.path)
+            except apsw.Error:
+                continue
+        raise AssertionError("a database in memory can always be opened")
+
+    def refresh(self, tell: Callable[[int, int], None] = lambda *_: None) -> Surveyed:
+        """Look at every file, read those that changed, note what they say."""
+        problems: list[str] = []
+        seen = list(sweep(self.root, problems=problems))
+        mark = _mark(seen, problems)
+        try:
+            if self._meta("mark") == mark:
+                return Surveyed(0, 0, len(seen), tuple(problems))
+            return self._refresh(seen, problems, mark, tell)
+        except (apsw.NotADBError, apsw.CorruptError):
+            self.close()
+            discard(self.path)
+            return self._refresh(seen, problems, mark, tell)
+        except (apsw.ReadOnlyError, apsw.BusyError, apsw.FullError, apsw.IOError, apsw.CantOpenError):
+            self.close()
+            self._kept = _connect(":memory:")  # a disk that cannot be written: for this run only
+            return self._refresh(seen, problems, mark, tell)
+
+    def _refresh(
+        self, seen: list[Source], problems: list[str], mark: str, tell: Callable[[int, int], None]
+    ) -> Surveyed:
+        changes = compare(self.db, seen, unseen=problems)
+        unread = list(problems)
+        is_settled = True
+        with self._transaction():
+            for file in changes.gone:
+                self._forget(file)
+            for start in range(0, len(changes.changed), _BATCH):
+                batch = changes.changed[start : start + _BATCH]
+                is_settled &= self._take(batch, changes, unread)
+                tell(start + len(batch), len(changes.changed))
+            self._set_meta("mark", mark if is_settled and not unread else "")
+        return Surveyed(len(changes.changed), len(changes.gone), len(seen), tuple(unread))
+
+    def _take(self, batch: Sequence[Source], changes: Changes, unread: list[str]) -> bool:
+        """Read some files. Whether none of them may change again without its times moving."""
+        counts: Counter[int] = Counter()
+        is_settled = True
+        for source in batch:
+            file = changes.known.get(source.path)
+            if file is not None:
+                self._forget(file, counts)
+            try:
+                data, info = read_source(source.location)
+            except FileNotFoundError:
+                continue  # the next look notices
+            except OSError as error:
+                unread.append(f"{source.path}: {error.strerror or error}")
+                continue
+            settled = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > _SETTLED_NS
+            is_settled &= settled
+            stat = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, settled)
+            self._note(source, stat, data, counts)
+        self._count(counts)
+        return is_settled
+
+    def _note(self, source: Source, stat: tuple[int, int, int, int, bool], data: bytes, counts: Counter[int]) -> None:
+        db = self.db
+        text = decode_text(data)
+        is_card = source.path.startswith(_CARDS) and "/" not in source.path[len(_CARDS) :]
+        card = parse_card(source.path.rpartition("/")[2], text) if is_card and text is not None else None
+        day = day_in(source.path) if source.store == "logs" else _last_day(card)
+        repository = card.repository if card is not None else ""
+        db.execute(
+            "INSERT INTO files (path, store, size, mtime_ns, ctime_ns, inode, is_settled, day, repository)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (source.path, source.store, *stat, day, repository),
+        )
+        file = db.last_insert_rowid()
+        if text is None:
+            self._problem(file, 1, "not-text", "it is not UTF-8 text")
+            return
+        if card is not None:
+            self._note_card(file, card, counts)
+        if source.store == "logs":
+            entries, bad = parse_entries(text)
+            db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", ((file, *entry) for entry in entries))
+            for tag in bad:
+                self._problem(file, tag.line, "bad-tag", tag.what)
+        if source.path != INDEX:
+            shift = text.count("\n", 0, len(text) - len(card.body)) if card is not None else 0
+            body, topic = (card.body, card.topic) if card is not None else (text, "")
+            offset = len(text) - len(body)
+            values = find_values(body, topic=topic, repository=repository)
+            db.executemany(
+                "INSERT INTO vals VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (
+                        file,
+                        item.kind,
+                        item.subject,
+                        item.value,
+                        item.line + shift,
+                        item.start + offset,
+                        item.end + offset,
+                    )
+                    for item in values
+                ),
+            )
+
+    def _note_card(self, file: int, card: Card, counts: Counter[int]) -> None:
+        words = array("I", sorted({zlib.crc32(word.encode("utf-8", "replace")) for word in telling_words(card)}))
+        row = (file, card.topic, topic_key(card.topic), *(_iso(card.front.text(key)) for key in _DAYS), words.tobytes())
+        self.db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        self.db.executemany("INSERT INTO words VALUES (?, ?)", ((word, file) for word in words))
+        self.db.execute("INSERT INTO fresh VALUES (?)", (file,))
+        counts.update(words)
+        for line, code, what in card_problems(card):
+            self._problem(file, line, code, what)
+
+    def _problem(self, file: int, line: int, code: str, what: str) -> None:
+        self.db.execute("INSERT INTO problems VALUES (?, ?, ?, ?)", (file, line, code, what))
+
+    def _forget(self, file: int, counts: Counter[int] | None = None) -> None:
+        """Take out all that was noted of a file."""
+        db = self.db
+        row = db.execute("SELECT words FROM cards WHERE id = ?", (file,)).fetchone()
+        if row is not None:
+            words = array("I", row[0])
+            db.executemany("DELETE FROM words WHERE word = ? AND card = ?", ((word, file) for word in words))
+            if counts is None:
+                self._count(Counter(dict.fromkeys(words, -1)))
+            else:
+                counts.subtract(words)
+            db.execute("DELETE FROM cards WHERE id = ?", (file,))
+            db.execute("DELETE FROM fresh WHERE card = ?", (file,))
+            db.execute("DELETE FROM pairs WHERE one = ?1 OR other = ?1", (file,))
+        for table in _OF_A_FILE:
+            db.execute(f"DELETE FROM {table} WHERE file = ?", (file,))  # noqa: S608
+        db.execute("DELETE FROM files WHERE id = ?", (file,))
+
+    def _count(self, counts: Counter[int]) -> None:
+        self.db.executemany(
+            "INSERT INTO counts VALUES (?1, ?2) ON CONFLICT DO UPDATE SET cards = cards + ?2",
+            ((word, count) for word, count in counts.items() if count),
+        )
+
+    # Questions.
+
+    def cards(self) -> Iterator[CardFacts]:
+        """Every card, by name."""
+        query = (
+            "SELECT path, topic, key, created, updated, confirmed, repository, size FROM cards JOIN files USING (id)"
+            " ORDER BY path"
+        )
+        for row in self.db.execute(query):
+            yield CardFacts(*row)
+
+    def find_card(self, path: str) -> CardFacts | None:
+        query = (
+            "SELECT path, topic, key, created, updated, confirmed, repository, size FROM files JOIN cards USING (id)"
+            " WHERE path = ?"
+        )
+        row = self.db.execute(query, (path,)).fetchone()
+        return CardFacts(*row) if row is not None else None
+
+    def same_topics(self) -> list[tuple[str, list[str]]]:
+        """Topics that several cards have, and the cards."""
+        found: dict[str, list[str]] = {}
+        query = (
+            "SELECT key, path FROM cards JOIN files USING (id) WHERE key != '' AND key IN"
+            " (SELECT key FROM cards WHERE key != '' GROUP BY key HAVING count(*) > 1) ORDER BY key, path"
+        )
+        for key, path in self.db.execute(query):
+            found.setdefault(key, []).append(path)
+        return list(found.items())
+
+    def problems(self, today: date) -> Iterator[Problem]:
+        """What is wrong with memory files, by their paths."""
+        query = """
+            SELECT path, line, code, what FROM problems JOIN files ON files.id = file
+            UNION ALL
+            SELECT path, 1, 'future-date', 'its last update is ' || updated || ', which is yet to come'
+              FROM cards JOIN files USING (id) WHERE updated > ?1
+            UNION ALL
+            SELECT path, 1, 'future-date', 'it was created on ' || created || ', which is yet to come'
+              FROM cards JOIN files USING (id) WHERE created > ?1 AND updated <= ?1
+            ORDER BY 1, 2
+        """
+        for row in self.db.execute(query, (today.isoformat(),)):
+            yield Problem(*row)
+
+    def entries(self) -> Iterator[LogEntry]:
+        """The tagged entries of all logs whose names give a day, oldest first."""
+        query = (
+            "SELECT path, day, first, last, kind, importance, text FROM entries JOIN files ON files.id = file"
+            " WHERE day != '' ORDER BY day, path, first"
+        )
+        for row in self.db.execute(query):
+            yield LogEntry(*row)
+
+    def clashes(self) -> Iterator[tuple[str, str, list[Said]]]:
+        """Things that files give several values to: kind, subject, and who says what."""
+        query = "SELECT kind, subject FROM vals GROUP BY kind, subject HAVING count(DISTINCT value) > 1 ORDER BY kind, subject"
+        for kind, subject in self.db.execute(query).fetchall():
+            yield kind, subject, self.said(kind, subject)
+
+    def said(self, kind: str, subject: str) -> list[Said]:
+        """Every file that gives a value to this thing."""
+        query = (
+            "SELECT path, store, day, repository, kind, subject, value, line, start, end FROM vals"
+            " JOIN files ON files.id = file WHERE kind = ? AND subject = ? ORDER BY path, start"
+        )
+        rows: list[Any] = self.db.execute(query, (kind, subject)).fetchall()
+        return [Said(path, store, day, repository, Value(*value)) for path, store, day, repository, *value in rows]
+
+    def count(self, table: str) -> int:
+        assert table in ("cards", "files", "fresh", "pairs", "vals", "entries", "problems")
+        return int(self.db.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608
+
+    # What upkeep found out, kept until something changes.
+
+    def answer(self, name: str, key: str) -> str | None:
+        """What was found the last time, if it was asked the same."""
+        return self._meta(f"answer {name}") if self._meta(f"key {name}") == key else None
+
+    def remember(self, name: str, key: str, found: str) -> None:
+        with suppress(apsw.Error), self._transaction():
+            self._set_meta(f"answer {name}", found)
+            self._set_meta(f"key {name}", key)
+
+    @property
+    def mark(self) -> str:
+        """The state of all files; empty while one of them is too young to be sure."""
+        return str(self._meta("mark") or "")
+
+    def _meta(self, key: str) -> Any:
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row is not None else None
+
+    def _set_meta(self, key: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(apsw.Error):
+                db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+
+_DAYS = ("created", "updated", "confirmed")
+
+
+class _Foreign(Exception):
+    """Another version's survey, or some other database."""
+
+
+def _connect(path: str) -> apsw.Connection:
+    if path != ":memory:":
+        with suppress(OSError):  # before SQLite makes it with everybody's permissions
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
+    db = apsw.Connection(path)
+    try:
+        db.set_busy_timeout(5000)
+        db.execute("PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768")  # derived
+        version = db.execute("PRAGMA user_version").get
+        if version != VERSION:
+            if version != 0 or db.execute("SELECT count(*) FROM sqlite_schema").get:
+                raise _Foreign
+            with db:
+                db.execute(_SCHEMA)
+                db.execute(f"PRAGMA user_version = {VERSION}")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def discard(path: str) -> None:
+    """Remove a survey and what SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(OSError):
+            os.unlink(path + suffix)
+
+
+def _mark(seen: Sequence[Source], problems: Sequence[str]) -> str:
+    """The state of all files in a few characters."""
+    state = repr(sorted(seen))
+    return hashlib.blake2b(f"{state}{sorted(problems)}".encode(), digest_size=16).hexdigest()
+
+
+def telling_words(card: Card) -> set[str]:
+    """The words of a card that say what it is about."""
+    return {word for word in (*words_of(card.topic), *words_of(card.body)) if len(word) > 2 or word.isdigit()}
+
+
+def _last_day(card: Card | None) -> str:
+    if card is None:
+        return ""
+    return max(_iso(card.front.text("updated")), _iso(card.front.text("created")))
+
+
+def _iso(text: str) -> str:
+    day = parse_day(text)
+    return day.isoformat() if day is not None else ""
+
+
+def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
+    """What is wrong with a card's frontmatter: the line, a code, and the reason."""
+    front = card.front
+    if card.problem:
+        where, _, what = card.problem.removeprefix("line ").partition(": ")
+        yield (int(where) if where.isdigit() else 1), "broken-frontmatter", what or card.problem
+        return
+    if not front.fields:
+        yield 1, "no-frontmatter", "it has no frontmatter: nobody can tell its topic or its age"
+        return
+    if not front.text("topic"):
+        yield 1, "no-topic", "it has no topic"
+    found: dict[str, date] = {}
+    for line, field in _numbered(front.fields):
+        if field.key not in _DAYS:
+            continue
+        day = parse_day(front.text(field.key))
+        if day is None:
+            yield line, "bad-date", f"{field.key}: {front.text(field.key)[:40]!r} is no day; write YYYY-MM-DD"
+        else:
+            found[field.key] = day
+    if not found:
+        if not any(front.text(key) for key in _DAYS):
+            yield 1, "no-date", "it has no date: nobody can tell its age"
+    elif "created" in found and "updated" in found and found["updated"] < found["created"]:
+        yield 1, "dates-lie", f"it was updated on {found['updated']}, before it was created on {found['created']}"
+
+
+def _numbered(fields: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    line = 2
+    for field in fields:
+        yield line, field
+        line += field.raw.count("\n")
