@@ -187,17 +187,20 @@ def _line_values(line: str, number: int, offset: int, scope: _Scope) -> Iterator
     start = lead.end() if lead else 0
     for begin, end in _sentences(line, start):
         sentence = line[begin:end]
-        prose = _without_code(sentence)
+        settings = list(_settings(sentence))
+        others = [
+            *_labelled(sentence, scope),
+            *_ports(sentence, scope),
+            *_versions(sentence, scope),
+            *_paths(sentence, scope),
+        ]
+        prose = _without_code(sentence) if settings or others else ""
+        if settings and _NOT_NOW.search(_ORDER.sub(" ", prose)):
+            settings = []
+        if others and _NOT_NOW.search(prose):
+            others = []
         taken: set[int] = set()
-        found = [] if _NOT_NOW.search(_ORDER.sub(" ", prose)) else list(_settings(sentence))
-        if not _NOT_NOW.search(prose):
-            found += (
-                *_labelled(sentence, scope),
-                *_ports(sentence, scope),
-                *_versions(sentence, scope),
-                *_paths(sentence, scope),
-            )
-        for value in found:
+        for value in (*settings, *others):
             if value.start not in taken and 0 < len(value.subject.split()) <= MOST_WORDS:
                 taken.add(value.start)
                 at = offset + begin
