@@ -40,6 +40,7 @@ from truekeep.embed import remote
 from truekeep.errors import Busy, StorageFailed
 from truekeep.index import schema
 from truekeep.recall import Answer
+from truekeep.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
 QUESTION = "which port does staging answer on"
@@ -505,6 +506,13 @@ def test_a_newer_index_and_a_transcript(memory: Place, own_home: Path) -> None:
     make_newer(memory)
     done = run_cli("get", "transcripts/claude/-home-me-app/x.jsonl", "-w", str(memory.workspace))
     assert done.returncode in (3, 7), done.stderr
+
+
+def test_a_workspace_behind_a_symlink_has_its_index(memory: Place) -> None:
+    (memory.base / "linked").symlink_to(memory.base, target_is_directory=True)
+    with Workspace.open(memory.base / "linked" / memory.workspace.name) as workspace:
+        assert workspace.index().files
+        assert not workspace.recall_status().problem
 
 
 def test_an_index_that_is_a_symlink_is_not_written_through(memory: Place) -> None:

@@ -84,7 +84,10 @@ def open_index(path: str, *, read_only: bool = False) -> apsw.Connection:
             os.close(os.open(path, flags_here, 0o600))
     if is_file and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", path)
-    db = apsw.Connection(path, flags=flags | apsw.SQLITE_OPEN_NOFOLLOW if is_file else flags)
+    if is_file:  # a workspace may be reached through a symlink; its index may not be one
+        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        flags |= apsw.SQLITE_OPEN_NOFOLLOW
+    db = apsw.Connection(path, flags=flags)
     try:
         db.set_busy_timeout(5000)
         version = db.execute("PRAGMA user_version").get
