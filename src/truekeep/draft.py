@@ -20,6 +20,7 @@ from truekeep.secrets import find_secrets, mask_secrets
 
 Kept = Literal["whole", "masked", "elsewhere"]
 _MARK = "card sha256 "
+_UPKEEP = "upkeep"  # begins the origin of a draft that upkeep made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Draft:
     reasons: tuple[tuple[str, str], ...]  # code and sentence
     target: str
     body: bytes
+    drops: tuple[str, ...] = ()  # marks of the cards that go when it is approved
 
     @property
     def path(self) -> str:
@@ -47,6 +49,21 @@ class Draft:
     def is_proposal(self) -> bool:
         """Whether verification made it, of a card; nobody handed it in."""
         return self.original.startswith(_MARK)
+
+    @property
+    def is_upkeep(self) -> bool:
+        """Whether upkeep made it: a merge, a promotion, a disagreement. Only a person decides on it."""
+        return self.original.startswith(f"{_UPKEEP} ")
+
+    @property
+    def made_by(self) -> str:
+        """The command of upkeep that made it."""
+        return self.original.split(" ")[1].replace("-", " ") if self.is_upkeep else ""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The cards that go when it is approved."""
+        return tuple(mark.removeprefix(_MARK).partition(" ")[2] for mark in self.drops)
 
     @property
     def is_edited(self) -> bool:
@@ -89,6 +106,7 @@ def render_draft(draft: Draft) -> bytes:
         f"target: {_scalar(draft.target)}",
         "reasons:",
         *(f"  - {_scalar(f'{code}: {sentence}')}" for code, sentence in draft.reasons),
+        *(("drops:", *(f"  - {_scalar(mark)}" for mark in draft.drops)) if draft.drops else ()),
         "---",
         "",
     ]
@@ -124,6 +142,7 @@ def parse_draft(draft_name: str, data: bytes) -> Draft:
                 reasons=tuple(_reason(item) for item in front.items("reasons")),
                 target=front.text("target"),
                 body=data[end + 5 :],
+                drops=front.items("drops"),
             )
     return Draft(
         id=stem,
@@ -157,6 +176,14 @@ def card_mark(path: str, data: bytes) -> str:
     return f"{_MARK}{sha256(data).hexdigest()} {path}"
 
 
+def upkeep_mark(by: str, path: str = "", data: bytes | None = None) -> str:
+    """How a draft says which command of upkeep made it, and from which state of a card, if of one."""
+    mark = f"{_UPKEEP} {by.replace(' ', '-')}"
+    return f"{mark} {card_mark(path, data)}" if data is not None else mark
+
+
 def is_overtaken(draft: Draft, data: bytes | None) -> bool:
     """Whether a card is not the one any more that a proposal was made from."""
+    if draft.is_upkeep:
+        return draft.original != upkeep_mark(draft.made_by, draft.target, data)
     return draft.is_proposal and (data is None or draft.original != card_mark(draft.target, data))

@@ -8,22 +8,24 @@ keeps its bytes and the original stays in processed/.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from truekeep.books import Books
+from truekeep.card import check_card_name
 from truekeep.catalog import Catalog
 from truekeep.config import Config
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.draft import Draft, is_overtaken, parse_draft, render_draft
+from truekeep.draft import Draft, card_mark, is_overtaken, parse_draft, render_draft
 from truekeep.errors import EditedSince, InvalidHandoff, NotFound
 from truekeep.filing import Candidate, Filing, plan_filing
 from truekeep.hidden import printable
 from truekeep.host import machine_name
 from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry
-from truekeep.model import REVIEW, RULES, Finding
+from truekeep.model import CARDS, REVIEW, RULES, Finding
 from truekeep.secrets import find_secrets
 from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging, Vault
@@ -113,6 +115,8 @@ class Review:
             machine=draft.machine if draft.machine != machine_name() else "",
             is_masked=draft.kept == "masked" and MASK in draft.body,
         )
+        if draft.drops and not draft.target:
+            return Proposal(draft=draft, filing=_removal(draft), difference=self._removed(draft, staging))
         if draft.kept == "elsewhere" and not draft.body:
             findings = tuple(
                 Finding(code=code if code in RULES else "not-text", message=sentence)
@@ -123,7 +127,16 @@ class Review:
             )
         today = self.now.date()
         filing = plan_filing(candidate, shelf, self.config, today=today, now=self.now, approved=approved, target=target)
-        return Proposal(draft=draft, filing=filing, difference=self._difference(filing, staging))
+        changed = (*self._difference(filing, staging), *self._removed(draft, staging))
+        return Proposal(draft=draft, filing=filing, difference=changed)
+
+    def _removed(self, draft: Draft, staging: Staging) -> tuple[str, ...]:
+        """The cards that go with a draft, as a difference."""
+        lines: list[str] = []
+        for path in draft.dropped:
+            with suppress(UnsafePath, ChangedSince):
+                lines += difference(staging.read(path), None, path)
+        return tuple(lines)
 
     def _shelf(self, staging: Staging) -> StoreShelf:
         return StoreShelf(self.books.vault, self.books.ledger, self.catalog, staging, hold=self._hold)
@@ -144,6 +157,9 @@ class Review:
 
     def retry(self, draft: Draft) -> Filing:
         """File a draft if ingest would file it now; why not is in the Filing."""
+        if draft.is_upkeep:
+            why = (Finding(code="proposed", message="upkeep proposes it; only a person decides on that"),)
+            return Filing(outcome="review", findings=why, blocking=why)
         try:
             return self._file(draft, approved=False, target="", verb="retried")
         except InvalidHandoff as error:
@@ -151,11 +167,13 @@ class Review:
 
     def _file(self, draft: Draft, *, approved: bool, target: str, verb: str) -> Filing:
         staging = Staging(self.books.vault)
-        if draft.target and is_overtaken(draft, staging.read(draft.target)):
-            raise EditedSince(
-                f"{draft.target} changed since draft {draft.id} was made; nothing was written",
-                hint="`truekeep verify --fix` makes a new proposal from the card as it is",
-            )
+        again = "the next `truekeep tidy` or `reconcile`" if draft.is_upkeep else "`truekeep verify --fix`"
+        for path, is_old in self._overtaken(draft, staging):
+            if is_old:
+                raise EditedSince(
+                    f"{path} changed since draft {draft.id} was made; nothing was written",
+                    hint=f"reject it; {again} makes a new proposal from the card as it is",
+                )
         filing = self._propose(draft, staging, approved=approved, target=target).filing
         if filing.outcome in ("review", "refused"):
             raise InvalidHandoff(
@@ -163,9 +181,24 @@ class Review:
                 filing.blocking,
                 hint=f"`truekeep review edit {draft.id}` mends the text, `approve --target` the place",
             )
-        self._shelf(staging).stage(filing, 0)
+        if filing.data is not None or not draft.drops:
+            self._shelf(staging).stage(filing, 0)
+        for path in draft.dropped:
+            staging.put(path, None, 0)
+            staging.unpoint(path.rpartition("/")[2], 0)
         self._close(staging, draft, verb, outcome="approved" if approved else filing.outcome, target=filing.target)
         return filing
+
+    def _overtaken(self, draft: Draft, staging: Staging) -> Iterator[tuple[str, bool]]:
+        """The cards that a draft was made from, and whether each is another one by now."""
+        if draft.target:
+            yield draft.target, is_overtaken(draft, staging.read(draft.target))
+        for mark, path in zip(draft.drops, draft.dropped, strict=True):
+            folder, _, name = path.rpartition("/")
+            if folder != CARDS or check_card_name(name) is not None or path == draft.target:
+                raise NotFound(f"draft {draft.id} names {path!r}, which is no card to drop", hint="reject it")
+            data = staging.read(path)
+            yield path, data is None or card_mark(path, data) != mark
 
     def reject(self, draft: Draft, *, reason: str = "") -> None:
         """Turn a draft down. The original stays in processed/, and the ledger keeps the draft."""
@@ -209,6 +242,13 @@ class Review:
 
     def _commit(self, staging: Staging, entry: Entry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()) -> None:
         self.catalog.commit(self.books.act(staging, entry, outcomes))
+        if any(path.startswith(f"{CARDS}/") and staging.read(path) is None for path in staging.paths()):
+            self.catalog.forget()  # a card went: the next question looks at the folder
+
+
+def _removal(draft: Draft) -> Filing:
+    """A draft that only drops cards, as a decision."""
+    return Filing(outcome="routed", findings=(), target=", ".join(draft.dropped))
 
 
 def _digest(draft: Draft) -> bytes | None:

@@ -68,6 +68,7 @@ def _draft_json(draft: Draft) -> dict[str, Any]:
         "sha256": draft.digest,
         "kept": draft.kept,
         "target": draft.target,
+        "drops": list(draft.dropped),
         "reasons": [{"code": code, "message": sentence} for code, sentence in draft.reasons],
     }
 
@@ -79,6 +80,8 @@ def _origin(draft: Draft) -> str:
     if draft.is_proposal:
         code = f" against {draft.repository}" if draft.repository else ""
         return f"truekeep verify, which held {draft.target}{code}, proposed{day}"
+    if draft.is_upkeep:
+        return f"truekeep {draft.made_by}, proposed{day}"
     machine = f" on {draft.machine}" if draft.machine else ""
     return (
         f"{draft.writer or 'unknown writer'} in {draft.repository or 'an unknown repository'}{machine}, received{day}"
@@ -134,7 +137,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
         return
     click.echo(click.style(found.id, bold=True))
     click.echo(f"from {printable(_origin(found))}")
-    if found.original and not found.is_proposal:
+    if found.original and not found.is_proposal and not found.is_upkeep:
         click.echo(f"original: {found.original}")
     click.echo(click.style("why it waits", bold=True))
     for code, sentence in found.reasons:
@@ -218,7 +221,8 @@ def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bo
         draft = opened.reject(wanted, reason=reason)
         if not as_json:
             click.echo(
-                f"{coloured('rejected')} {draft.id}" + (f"; original: {draft.original}" if draft.original else "")
+                f"{coloured('rejected')} {draft.id}"
+                + (f"; original: {draft.original}" if draft.original and not draft.is_upkeep else "")
             )
         return _draft_json(draft)
 
