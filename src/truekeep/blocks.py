@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 Kind = Literal["heading", "code", "blank", "text"]
 
 _DEEPEST = 8  # quotations in quotations that are looked into
+MOST_ITEMS = 40  # list items that one line begins; a line of dashes without end would take for ever
 _MARKER = re.compile(r"(?:[-*+]|(\d{1,9})[.)])(?: +|\Z)")
 _REFERENCE = r"\[[^\[\]\\]+\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))? *\Z"  # where a link goes
 _RULE = re.compile(r"(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})\Z")
@@ -39,32 +40,37 @@ class Line(NamedTuple):
 
 def iter_lines(text: str) -> Iterator[Line]:
     """The lines of a text with plain newlines. What only looks like a heading comes with a backslash before it."""
-    scan = _Scan()
+    scan = Scan()
     for line in text.split("\n"):
         yield scan.see(line)
 
 
 def open_fence(text: str) -> str:
     """The marks of a fence that is open where a text ends, with their indent; empty if none is."""
-    scan = _Scan()
+    scan = Scan()
     for line in text.split("\n"):
         scan.see(line)
     return " " * scan.floor + scan.fence if scan.fence else ""
 
 
-class _Scan:
-    """What is open at a line."""
+class Scan:
+    """What is open at a line. Lines are seen one after the other; `is_paragraph` and `is_html` tell of the last one."""
 
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
-        self._quote: _Scan | None = None  # the same for the quotation that the line before was in
+        self._quote: Scan | None = None  # the same for the quotation that the line before was in
         self.fence = ""  # its marks
         self.floor = 0  # the column that a fence counts from: in a list item, where its content begins
         self._html: re.Pattern[str] | None = None  # what ends an HTML block
         self._item = 0  # where the content of the outermost list item begins
         self._inner = 0  # the same of the last one inside of it
         self._is_empty_item = False
-        self._is_paragraph = False  # a paragraph that the next line may go on with
+        self.is_paragraph = False  # a paragraph that the next line may go on with
+
+    @property
+    def is_html(self) -> bool:
+        """Whether an HTML block or a comment is open."""
+        return self._html is not None
 
     def see(self, line: str) -> Line:
         if line[:2] == "- " and (self._item or not (self.fence or self._html)):
@@ -78,7 +84,7 @@ class _Scan:
             return self._see_blank(line)
         if self._item and column < self._item and not self._goes_on(bare, column):
             self._item = 0
-            self._is_paragraph = False
+            self.is_paragraph = False
             self._html = self._quote = None
         if self.fence and column < self.floor:
             self.fence, self.floor = "", 0  # it ends with the item that it is in
@@ -96,7 +102,7 @@ class _Scan:
         self.fence, self.floor, self._html, self._quote = "", 0, None, None
         self._item = self._inner = 2
         self._is_empty_item = False
-        self._is_paragraph = True
+        self.is_paragraph = True
         return Line(line, "text")
 
     def _see_blank(self, line: str) -> Line:
@@ -105,7 +111,7 @@ class _Scan:
             self._is_empty_item = False
         if self._html is not None and self._html is _html()[2]:
             self._html = None
-        self._is_paragraph = False
+        self.is_paragraph = False
         self._quote = None
         return Line(line, "code" if self.fence else "blank")
 
@@ -118,36 +124,38 @@ class _Scan:
 
     def _goes_on(self, bare: str, column: int) -> bool:
         """Whether a line left of an item's content still belongs to the paragraph in it."""
-        return self._is_paragraph and not self.fence and (column > 3 or not _begins(bare))
+        return self.is_paragraph and not self.fence and (column > 3 or not begins(bare))
 
     def _see_content(self, line: str, bare: str, column: int) -> Line:
         """What stands in a list item: no heading of the text, but perhaps code."""
-        while (marker := _MARKER.match(bare)) is not None and not _RULE.match(bare):
-            column += _content_at(marker)
+        for _ in range(MOST_ITEMS):
+            if not (width := item_width(bare)):
+                break
+            column += width
             self._inner = column
-            bare = bare[_content_at(marker) :]
+            bare = bare[width:]
         column += len(bare) - len(bare.lstrip(" "))
         bare = bare.lstrip(" ")
         floor = self._inner if column >= self._inner else self._item
         is_code = column - floor > 3
         if not is_code and (marks := _fence_of(bare)):
             self.fence, self.floor = marks, floor
-            self._is_paragraph = False
+            self.is_paragraph = False
             return Line(line, "code")
         if not is_code and bare[:1] == ">":
             return self._see_quotation(line, bare)
         self._quote = None
-        if not is_code and bare[:1] == "<" and (ending := _html_ending(bare, is_paragraph=self._is_paragraph)):
+        if not is_code and bare[:1] == "<" and (ending := _html_ending(bare, is_paragraph=self.is_paragraph)):
             self._open_html(ending, line)
         else:
-            is_more = self._is_paragraph
-            is_words = bool(bare) and not _begins(bare) and (is_more or not _is_reference(bare))
-            self._is_paragraph = is_more if is_code and bare else is_words
+            is_more = self.is_paragraph
+            is_words = bool(bare) and not begins(bare) and (is_more or not _is_reference(bare))
+            self.is_paragraph = is_more if is_code and bare else is_words
         return _text(line)
 
     def _open_html(self, ending: re.Pattern[str], line: str) -> None:
         self._html = None if ending.search(line) else ending
-        self._is_paragraph = False
+        self.is_paragraph = False
 
     def _see_top(self, line: str, bare: str, column: int) -> Line:
         if column > 3:
@@ -156,40 +164,40 @@ class _Scan:
         if first == ">":
             return self._see_quotation(line, bare)
         if first.isalpha():
-            self._quote = self._quote if self._is_paragraph else None
-            self._is_paragraph = True
+            self._quote = self._quote if self.is_paragraph else None
+            self.is_paragraph = True
             return Line(line, "text")
-        is_quoted = self._quote is not None and self._is_paragraph
-        self._quote = self._quote if is_quoted and not _begins(bare) else None
+        is_quoted = self._quote is not None and self.is_paragraph
+        self._quote = self._quote if is_quoted and not begins(bare) else None
         if first == "#" and (level := _level_of(bare)):
-            self._is_paragraph = False
+            self.is_paragraph = False
             return Line(line, "heading", level, title_of(bare[level:]))
         if first in "`~" and (marks := _fence_of(bare)):
             self.fence, self.floor = marks, 0
-            self._is_paragraph = False
+            self.is_paragraph = False
             return Line(line, "code")
-        if first == "<" and (ending := _html_ending(bare, is_paragraph=self._is_paragraph)) is not None:
+        if first == "<" and (ending := _html_ending(bare, is_paragraph=self.is_paragraph)) is not None:
             self._open_html(ending, line)
             return _text(line)
-        is_underline = self._is_paragraph and not is_quoted and first in "=-" and not bare.rstrip(" ").strip(first)
+        is_underline = self.is_paragraph and not is_quoted and first in "=-" and not bare.rstrip(" ").strip(first)
         if is_underline or _RULE.match(bare):
-            self._is_paragraph = False
+            self.is_paragraph = False
             return _text(line)
-        is_within = self._is_paragraph and not is_quoted
+        is_within = self.is_paragraph and not is_quoted
         if (marker := _MARKER.match(bare)) is not None and not (is_within and _cannot_interrupt(bare, marker)):
-            self._is_paragraph = False
+            self.is_paragraph = False
             self._item = self._inner = column + _content_at(marker)
             self._is_empty_item = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
             return self._see_content(line, bare[_content_at(marker) :], self._item)
-        self._is_paragraph = self._is_paragraph or not _is_reference(bare)
+        self.is_paragraph = self.is_paragraph or not _is_reference(bare)
         return _text(line)
 
     def _see_quotation(self, line: str, bare: str) -> Line:
         """What is quoted is not of this text; but the next line may go on with a paragraph in it."""
         if self._depth < _DEEPEST:
-            self._quote = self._quote or _Scan(self._depth + 1)
+            self._quote = self._quote or Scan(self._depth + 1)
             self._quote.see(bare[1:].removeprefix(" "))
-        self._is_paragraph = self._quote is not None and self._quote._is_paragraph
+        self.is_paragraph = self._quote is not None and self._quote.is_paragraph
         return _text(line)
 
 
@@ -200,13 +208,19 @@ def _content_at(marker: re.Match[str]) -> int:
     return len(bare) + (blanks if 1 <= blanks <= 4 and marker.end() < len(marker.string) else 1)
 
 
+def item_width(bare: str) -> int:
+    """How far behind its beginning the content of a list item is; 0 if a line begins none."""
+    marker = _MARKER.match(bare)
+    return 0 if marker is None or _RULE.match(bare) else _content_at(marker)
+
+
 def _cannot_interrupt(bare: str, marker: re.Match[str]) -> bool:
     """Whether this begins no list where a paragraph is open."""
     is_empty = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
     return is_empty or (marker[1] is not None and int(marker[1]) != 1)
 
 
-def _begins(bare: str) -> bool:
+def begins(bare: str) -> bool:
     """Whether a line begins something of its own, and goes on with no paragraph."""
     if bare[0] == "#":
         return bool(_level_of(bare))
