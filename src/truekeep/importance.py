@@ -1,4 +1,4 @@
-"""Importance tags in daily logs: `- [decision|i=0.9] Switched to SQLite`. Which entries they make, and how long those last.
+"""Importance tags in daily logs, `- [decision|i=0.9] Switched to SQLite`: the entries they make, and how long those last.
 
 An entry is a list item or a paragraph that begins with a tag, with everything in it; the most important tag in it
 counts. What has no tag never expires, and what has a tag that cannot be read is as if it had none: better kept than
@@ -74,7 +74,7 @@ def expired(text: str, day: date, tiers: Tiers, on: date) -> list[Entry]:
 
 
 def blank_expired(text: str, day: date, tiers: Tiers, on: date) -> str:
-    """A day's log with empty lines in place of what no longer counts on a day, so that the others keep their numbers."""
+    """A day's log with empty lines in place of what no longer counts on a day, so that the others stay in place."""
     gone = expired(text, day, tiers, on)
     if not gone:
         return text
@@ -85,7 +85,7 @@ def blank_expired(text: str, day: date, tiers: Tiers, on: date) -> str:
 
 
 def parse_entries(text: str) -> tuple[list[Entry], list[BadTag]]:
-    """The entries of a log, in order, and the tags in it that cannot be read. Code, comments and quotations have none."""
+    """The entries of a log, in order, and the tags that cannot be read. Code, comments and quotations have none."""
     if _SIGN not in text:
         return [], []
     reader = _Reader()
@@ -170,9 +170,7 @@ class _Reader:
             if self._first and self._column < 0:
                 self.close()
             return
-        if fence and column >= floor:
-            self._go_on(number, flat, column)
-        elif was_html and (not self._items or column >= self._items[0]):
+        if (fence and column >= floor) or (was_html and (not self._items or column >= self._items[0])):
             self._go_on(number, flat, column)
         else:
             self._see_text(number, line, bare, column, is_more=is_more)
