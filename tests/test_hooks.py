@@ -593,17 +593,19 @@ def test_the_rate_is_told_with_the_session_to_look_at(here: Place) -> None:
     assert [missed["id"] for missed in item["missed"]] == ["b"]
     started_at = datetime.fromisoformat(item["missed"][0]["started_at"])
     assert 55 < time.time() - started_at.timestamp() < 120
-    shown = run_cli("status").stdout
+    assert "3 in 30 days; 2 did real work, 1 of them left what they learned (50%)" in run_cli("status").stdout
+    shown = run_cli("status", "closeout").stdout
     assert "50%" in shown
     assert "/transcripts/b.jsonl" in shown
-    assert "drafts to review" in shown
+    told = json.loads(run_cli("status", "closeout", "--days", "7", "--json").stdout)
+    assert (told["schema"], told["days"], told["closeout"]) == ("truekeep.status-closeout/1", 7, [item])
 
 
 def test_a_status_without_a_run_of_ingest_says_so(here: Place) -> None:
     told = json.loads(run_cli("status", "--json").stdout)
     assert told["memory"]["last_ingest"] is None
     assert told["waiting_here"] is None
-    assert "last ingest        never" in run_cli("status").stdout
+    assert "ingest has never run" in run_cli("status").stdout
 
 
 def test_a_machine_without_a_workspace_tells_what_waits_in_this_repository(

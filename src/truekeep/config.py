@@ -30,6 +30,7 @@ class Limits(NamedTuple):
     document_bytes: int = 65_536
     review_days: int = 30
     processed_days: int = 30
+    waiting_handoffs: int = 10
 
 
 EMBEDDERS = (
@@ -114,6 +115,7 @@ repositories = [{repositories}]
 # document_bytes = 65536
 # review_days = 30          # `review prune` without --older-than
 # processed_days = 30
+# waiting_handoffs = 10      # from here on, `status` says that the inboxes are too full
 
 [recall]
 # embedder = "static"       # static | none | transformer | openai-compatible | ollama | openai | gemini | voyage |

@@ -7,7 +7,7 @@ machine to be the canonical host and take the workspace's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
+    from truekeep.health import Health
     from truekeep.history import History, Line
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.session import Left, Listed
-    from truekeep.survey import Survey
+    from truekeep.survey import Survey, Surveyed
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
     from truekeep.tenure import Standing, Tenure
@@ -93,6 +94,7 @@ class Workspace:
         self._recall: Recall | None = None
         self._facts: Store | None = None
         self._survey: Survey | None = None
+        self.surveyed: Surveyed | None = None  # by the last survey
         self._holder: Holder | None = None
         self.notices: list[str] = []
         self._is_writing = False
@@ -504,7 +506,9 @@ class Workspace:
         return any(os.path.realpath(known) == wanted for known in roots)
 
     def drafts(self) -> list[Draft]:
-        return list(self._review().drafts())
+        from truekeep.review import iter_drafts
+
+        return list(iter_drafts(self._the_vault()))
 
     def show_draft(self, wanted: str, *, target: str = "") -> Proposal:
         review = self._review()
@@ -1187,10 +1191,18 @@ class Workspace:
 
         if self._survey is None:
             self._survey = Survey(str(self.path / STATE), str(self.path))
-        self._survey.refresh(tell)
+        self.surveyed = self._survey.refresh(tell)
         return self._survey
 
     # Status.
+
+    def health(self, *, roots: Iterable[str] = ()) -> Health:
+        """How memory stands. `roots`: folders that sessions were held in."""
+        from truekeep.health import see_health
+        from truekeep.pipeline import see_pipeline
+
+        now = self._now()
+        return see_health(self, now=now, flow=lambda: see_pipeline(self, now=now.astimezone(UTC), roots=roots))
 
     def count_cards(self) -> int:
         from truekeep.model import CARDS

@@ -51,7 +51,7 @@ COMMANDS = {
     "hook": ("hook", "Answer a harness; connect sets it up."),
     "mcp": ("mcp", "Serve memory to agents over MCP."),
     "card": ("card", "Look at the cards."),
-    "status": ("status", "What waits, and how often sessions leave what they learned."),
+    "status": ("status", "Whether memory is healthy, and what needs a person."),
     "history": ("history", "What was written, when, from which handoff."),
     "why": ("history", "Who wrote this file or this line."),
     "undo": ("history", "Put back what an entry changed."),

@@ -1,77 +1,264 @@
-"""status: whether memory is fed, and by whom."""
+"""truekeep status: whether memory is healthy, and whether it is fed."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+from truekeep.errors import BadSetup, TruekeepError
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.closeout import Closeout
+    from truekeep.health import Health, Reading
     from truekeep.pipeline import Pipeline, Reach
-    from truekeep.state import Host
     from truekeep.workspace import Workspace
 
 EXIT_ALARM = 1
+BARS = "▁▂▃▄▅▆▇█"
+_TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
+_NAMES = 13  # the width of the column of names, and of verdicts
+_WORDS = 7
+_PLACES = 3  # problems and things unseen that are named
+
+_days_option = click.option(
+    "--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How far to look back at sessions."
+)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How far to look back.")
+@_days_option
+@click.option("--exit-code", is_flag=True, help="Exit 1 if something needs a person.")
 @json_option
 @workspace_option
 @click.pass_context
-def status(ctx: click.Context, days: int, as_json: bool, workspace: str | None) -> None:
-    """Show what waits, and how often sessions leave what they learned.
+def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """Show whether memory is healthy: five questions with their targets, and what else needs a person.
 
-    A session did real work when it made three edits or one commit; it closed out when it left a handoff or a
-    checkpoint. The hooks note both, on each machine for itself; `truekeep connect` installs them.
+    How many cards there are and how they grow; the oldest that nobody touched, against the decay budget; the size of
+    the index, in lines, bytes and tokens; handoffs that wait; topics that two cards have. Each is ok, or one to look
+    at, or one to act on. Then what the last check said to claims, review, pipeline, search index, frontmatter,
+    sessions and disk. No claim is checked anew. With --exit-code, 1 unless all is ok.
 
-    Example: truekeep status --days 7
+    Example: truekeep status --exit-code
     """
     from truekeep import producer
-    from truekeep.cli.handoff import workspace_if_any
     from truekeep.closeout import closeouts, iter_records
 
     if ctx.invoked_subcommand is not None:
-        return
-    opened = workspace_if_any(ctx, workspace)
-    memory = _memory(opened) if opened is not None else None
-    found = closeouts(iter_records(), since=time.time() - days * 86_400)
+        return 0
+    opened, trouble = _opened(ctx, workspace)
+    records = list(iter_records())
+    found = closeouts(records, since=time.time() - days * 86_400)
     waiting = producer.count_waiting(Path.cwd()) if opened is None else None
+    health = memory = None
+    if opened is not None:
+        health = opened.health(roots=list(dict.fromkeys(record.root for record in records if record.root)))
+        if trouble:
+            health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
+        memory = _memory(opened, health)
     if as_json:
         told = {"memory": memory, "waiting_here": waiting, "days": days, "closeout": [_shown(item) for item in found]}
-        print_json("status", told)
-        return
-    if memory is not None:
-        for name, value in memory.items():
-            click.echo(f"{name.replace('_', ' '):18} {'never' if value is None else value}")
-        click.echo()
-    elif waiting is not None:
-        wait = "handoff waits" if waiting == 1 else "handoffs wait"
-        click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
-    _show_closeouts(found, days)
+        print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
+    elif health is not None and memory is not None:
+        for line in render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars()):
+            click.echo(_encodable(line))
+    else:
+        if waiting is not None:
+            wait = "handoff waits" if waiting == 1 else "handoffs wait"
+            click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
+        _show_closeouts(found, days)
+    return EXIT_ALARM if exit_code and health is not None and health.verdict != "ok" else 0
 
 
-def _memory(opened: Workspace) -> dict[str, Any]:
-    host = opened.state.host()
+def _opened(ctx: click.Context, workspace: str | None) -> tuple[Workspace | None, str]:
+    """The workspace, and what is wrong with it: one whose host cannot be told still has memory to look at."""
+    from truekeep.cli.handoff import workspace_if_any
+    from truekeep.state import STATE
+    from truekeep.workspace import Workspace, default_path
+
+    try:
+        return workspace_if_any(ctx, workspace), ""
+    except BadSetup as error:
+        chosen = workspace or (ctx.obj or {}).get("workspace")
+        path = Path(os.path.abspath(Path(chosen).expanduser() if chosen else default_path()))
+        if error.__cause__ is None or not (path / STATE).is_dir():
+            raise  # there is none, or it is a newer truekeep's
+        opened = Workspace(path)
+        ctx.call_on_close(opened.close)
+        return opened, f"{error.message} ({error.hint})"
+
+
+def _memory(opened: Workspace, health: Health) -> dict[str, Any]:
+    figures = {reading.name: reading.figures for reading in health.readings}
     return {
         "workspace": str(opened.path),
-        "canonical_host": _shown_host(host, opened.machine.id),
-        "cards": opened.count_cards(),
-        "handoffs_waiting": opened.count_waiting(),
-        "drafts_to_review": len(opened.drafts()),
+        "canonical_host": _shown_host(opened),
+        "cards": figures["cards"].get("cards"),
+        "handoffs_waiting": figures["handoffs"].get("waiting"),
+        "drafts_to_review": figures["review"].get("drafts"),
         "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or None,
     }
 
 
-def _shown_host(host: Host, here: str) -> str:
-    more = "" if host.id == here else " (not this machine)" if host.id else ": `truekeep host show`"
+def _shown_host(opened: Workspace) -> str:
+    try:
+        host = opened.state.host()
+    except (TruekeepError, OSError):
+        return "in doubt: `truekeep doctor`"
+    more = "" if host.id == opened.machine.id else " (not this machine)" if host.id else ": `truekeep host show`"
     return printable(host.name) + more
+
+
+# --- The screen -----------------------------------------------------------------------------------------------------
+
+
+def render(
+    health: Health, memory: dict[str, Any], sessions: str, *, room: int | None = None, has_bars: bool = False
+) -> Iterator[str]:
+    """The lines of the screen, with colour for what needs a person; cut to `room` columns, if it is given."""
+    from truekeep.health import OK, QUESTIONS
+
+    yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
+    yield ""
+    for reading in health.readings:
+        if reading.name == "claims":
+            yield ""
+            for name, said in _plots(health, has_bars=has_bars):
+                yield _row("", name, said, room)
+            yield ""
+        target = f"  (target: {reading.target})" if reading.name in QUESTIONS and reading.target else ""
+        yield _row(reading.verdict, reading.name, f"{reading.said}{target}", room)
+        if reading.verdict != OK and reading.hint:
+            yield _row("", "", f"{'→' if has_bars else '->'} {reading.hint}", room)
+        if reading.name == "frontmatter":
+            for item in reading.figures.get("first", ())[:_PLACES]:
+                yield _row("", "", f"{item['path']}:{item['line']} {item['code']}: {item['what']}", room)
+    yield _row("", "sessions", sessions, room)
+    for why in health.unseen[:_PLACES]:
+        yield _row("unknown", "not seen", why, room)
+    if len(health.unseen) > _PLACES:
+        yield _row("unknown", "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
+    yield ""
+    needs = sum(reading.verdict != OK for reading in health.readings) + len(health.unseen)
+    yield f"{needs} to look at" if needs else "nothing needs a person"
+
+
+def _row(verdict: str, name: str, said: str, room: int | None) -> str:
+    line = _cut(f"{verdict.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
+    tint = _TINTS.get(verdict)
+    return click.style(line[: len(verdict)], fg=tint) + line[len(verdict) :] if tint else line
+
+
+def _cut(line: str, room: int | None) -> str:
+    return line[: room - 1] + "…" if room and len(line) > room else line
+
+
+def _encodable(line: str) -> str:
+    """A line in the letters that this terminal or file has."""
+    encoding = sys.stdout.encoding or "ascii"
+    return line.replace("…", "~").encode(encoding, "backslashreplace").decode(encoding) if not _has_letters() else line
+
+
+def _plots(health: Health, *, has_bars: bool) -> Iterator[tuple[str, str]]:
+    weeks, counts = health.growth, [count for _, count in health.ages]
+    most = max(weeks)
+    if has_bars:
+        yield "growth", f"{bars(weeks)}  cards a week, {len(weeks)} weeks, at most {most}"
+    else:
+        yield "growth", f"{' '.join(map(str, weeks))}  cards a week, this one last"
+    told = ", ".join(f"{name} {count}" for name, count in health.ages if count) or "no cards"
+    yield "last touched", f"{bars(counts)}  {told}" if has_bars and any(counts) else told
+
+
+def bars(counts: Sequence[int]) -> str:
+    """Numbers as bars: the largest is full, what is not nothing can be seen."""
+    most = max(counts, default=0)
+    return "".join(BARS[-(-count * (len(BARS) - 1) // most) if most else 0] for count in counts)
+
+
+def _has_bars() -> bool:
+    """Whether a person looks at it, in letters that have bars."""
+    return sys.stdout.isatty() and _has_letters()
+
+
+def _has_letters() -> bool:
+    try:
+        (BARS + "→…").encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _room() -> int | None:
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _sessions(found: list[Closeout], days: int) -> str:
+    if not found:
+        return f"none was noted in {days} days: `truekeep connect` installs the hooks that note them"
+    sessions, worked = sum(item.sessions for item in found), sum(item.worked for item in found)
+    closed = sum(item.closed for item in found)
+    rate = f" ({closed / worked:.0%}): `truekeep status closeout`" if worked else ""
+    return f"{sessions} in {days} days; {worked} did real work, {closed} of them left what they learned{rate}"
+
+
+def _shown_health(health: Health) -> dict[str, Any]:
+    from truekeep.health import QUESTIONS
+
+    shown = {reading.name: _shown_reading(reading) for reading in health.readings}
+    return {
+        "verdict": health.verdict,
+        "questions": {name: shown.pop(name) for name in QUESTIONS},
+        "more": shown,
+        "growth": list(health.growth),
+        "ages": dict(health.ages),
+        "unseen": list(health.unseen),
+    }
+
+
+def _shown_reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "verdict": reading.verdict,
+        "said": printable(reading.said),
+        "target": reading.target,
+        "hint": printable(reading.hint),
+        "figures": dict(reading.figures),
+    }
+
+
+# --- Closeout -------------------------------------------------------------------------------------------------------
+
+
+@status.command()
+@_days_option
+@json_option
+def closeout(days: int, as_json: bool) -> None:
+    """Show how often sessions leave what they learned: per machine, harness and repository, and who left nothing.
+
+    A session did real work when it made three edits or one commit; it closed out when it left a handoff or a
+    checkpoint. The hooks note both, on each machine for itself; `truekeep connect` installs them.
+
+    Example: truekeep status closeout --days 7
+    """
+    from truekeep.closeout import closeouts, iter_records
+
+    found = closeouts(iter_records(), since=time.time() - days * 86_400)
+    if as_json:
+        print_json("status-closeout", {"days": days, "closeout": [_shown(item) for item in found]})
+    else:
+        _show_closeouts(found, days)
 
 
 def _show_closeouts(found: list[Closeout], days: int) -> None:

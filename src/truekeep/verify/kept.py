@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.claim import VERSION, Claim
-from truekeep.verify.store import Store, begun_anew
+from truekeep.verify.store import Store, begun_anew, read_rows
 from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
 
 if TYPE_CHECKING:
@@ -189,3 +189,18 @@ def unpack_verdict(packed: list[Any]) -> Verdict:
 def count_verdicts(checked: Iterable[Checked]) -> dict[str, int]:
     items = list(checked)
     return {word: sum(item.count(word) for item in items) for word in VERDICTS}
+
+
+def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
+    """The kept verdicts in a file of facts: each memory, when it was checked, how many there are of each word."""
+    rows = read_rows(
+        path,
+        "SELECT verdict.path, at, json_extract(item.value, '$[1]'), count(*) FROM verdict"
+        " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item GROUP BY 1, 3 ORDER BY 1",
+    )
+    found: dict[str, tuple[str, float, dict[str, int]]] = {}
+    for memory, checked_at, word, count in rows:
+        words = found.setdefault(memory, (memory, checked_at, {}))[2]
+        if word is not None:
+            words[str(word)] = count
+    return list(found.values())

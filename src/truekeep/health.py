@@ -1,0 +1,426 @@
+"""Whether memory is healthy: the five questions of the founding document, and what else needs a person.
+
+Each thing that is looked at becomes a reading: what was found, what a healthy memory has, a verdict and the next step.
+Nothing is checked anew and nothing is changed; what cannot be told is said, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import apsw
+
+from truekeep.config import Config
+from truekeep.disk import ChangedSince
+from truekeep.errors import TruekeepError
+from truekeep.model import CARDS, INDEX
+from truekeep.state import STATE
+
+if TYPE_CHECKING:
+    from truekeep.pipeline import Pipeline
+    from truekeep.survey import CardFacts, Problem
+    from truekeep.workspace import Workspace
+
+OK, LOOK, ACT, UNKNOWN = VERDICTS = ("ok", "look", "act", "unknown")
+QUESTIONS = ("cards", "untouched", "index", "handoffs", "duplicates")
+WEEKS = 12
+AGES = (("1 week", 7), ("1 month", 30), ("3 months", 90), ("6 months", 180), ("1 year", 365), ("older", 10**9))
+MANY, OLD = 20, 14  # drafts, and days that one waits, from which on nobody seems to review
+SHOWN = 5  # of each kind of thing, by name
+_NEAR = 0.8  # of a budget: from here on, somebody should make room
+_FLOOD, _SURGE, _SETTLED = 20, 4, 28  # cards in a week; times the usual; days of life before that says anything
+_BEHIND, _SHARE = 50, 0.2  # files that the search index may lack, and their share
+_SCARCE = 200 << 20  # bytes free on the disk
+_GRAVE = ("split-host", "no-host", "not-running", "growing")  # alarms: memory is not fed
+_ROT = ("gone", "moved")
+_DATABASES = {"memory": "survey.sqlite", "claims": "facts.sqlite", "search": "index.sqlite"}
+_MEMORY = ("memory", "rules", ".learnings")
+
+_Seen = TypeVar("_Seen")
+
+
+class Reading(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    verdict: str  # ok, look, act; unknown: it could not be told
+    said: str
+    target: str = ""  # what a healthy memory has
+    hint: str = ""  # the next step
+    figures: Mapping[str, Any] = {}
+
+
+class Health(NamedTuple):
+    """How memory stands."""
+
+    readings: tuple[Reading, ...]  # the questions first
+    growth: tuple[int, ...]  # cards made in each of the last weeks, this one last
+    ages: tuple[tuple[str, int], ...]  # cards last touched within so long, and not within the one before
+    unseen: tuple[str, ...]  # what could not be looked at, and why
+
+    @property
+    def verdict(self) -> str:
+        """The gravest of them. What could not be looked at needs a person, too."""
+        found = {reading.verdict for reading in self.readings}
+        return ACT if ACT in found else LOOK if found - {OK} or self.unseen else OK
+
+    def get(self, name: str) -> Reading:
+        return next(reading for reading in self.readings if reading.name == name)
+
+
+def see_health(workspace: Workspace, *, now: datetime, flow: Callable[[], Pipeline]) -> Health:
+    """How memory stands now. `flow` tells of the pipeline."""
+    look = _Look()
+    config = look.at(lambda: workspace.config) or Config()
+    today = now.date()
+    surveyed = look.at(lambda: _survey(workspace, today), "memory")
+    cards = surveyed.cards if surveyed is not None else ()
+    grown = growth(cards, today)
+    look.unseen += surveyed.unread if surveyed is not None else ()
+    readings = (
+        _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
+        look.only(lambda: _untouched(cards, today, _budget(config)), "untouched", given=surveyed),
+        look.only(lambda: _index(workspace, config), "index"),
+        look.only(lambda: _handoffs(workspace, config), "handoffs"),
+        look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
+        look.only(lambda: _claims(workspace), "claims"),
+        look.only(lambda: _review(workspace, now), "review"),
+        look.only(lambda: _pipeline(flow()), "pipeline"),
+        look.only(lambda: _search(workspace), "search"),
+        look.only(lambda: _frontmatter(surveyed.problems if surveyed else ()), "frontmatter", given=surveyed),
+        look.only(lambda: _disk(str(workspace.path)), "disk"),
+    )
+    return Health(readings, grown, ages(cards, today), tuple(dict.fromkeys(look.unseen)))
+
+
+class _Look:
+    """Looks at one thing after the other; what cannot be looked at is noted."""
+
+    def __init__(self) -> None:
+        self.unseen: list[str] = []
+
+    def at(self, see: Callable[[], _Seen], name: str = "") -> _Seen | None:
+        try:
+            return see()
+        except TruekeepError as error:
+            why = f"{error.message} ({error.hint})" if error.hint else error.message
+        except ChangedSince as error:
+            why = f"{error.path} is being written"
+        except OSError as error:
+            why = f"{error.filename or name}: {error.strerror or error}"
+        except apsw.Error as error:
+            why = f"{STATE}/{_DATABASES.get(name, 'ledger.sqlite')} cannot be used: {error} (`truekeep doctor`)"
+        self.unseen.append(why)
+        return None
+
+    def only(self, see: Callable[[], Reading], name: str, *, given: object = True) -> Reading:
+        """A reading; where what it is made of is missing, that it could not be had."""
+        return (self.at(see, name) if given is not None else None) or Reading(name, UNKNOWN, "could not be told")
+
+
+# --- The five questions ---------------------------------------------------------------------------------------------
+
+
+class _Surveyed(NamedTuple):
+    cards: tuple[CardFacts, ...]
+    same_topics: tuple[tuple[str, list[str]], ...]
+    problems: tuple[Problem, ...]
+    unread: tuple[str, ...]
+
+
+def _survey(workspace: Workspace, today: date) -> _Surveyed:
+    found = workspace.survey()
+    unread = workspace.surveyed.unread if workspace.surveyed is not None else ()
+    return _Surveyed(tuple(found.cards()), tuple(found.same_topics()), tuple(found.problems(today)), unread)
+
+
+def growth(cards: Iterable[CardFacts], today: date) -> tuple[int, ...]:
+    """How many cards were made in each of the last weeks. What is dated in the future was made in none."""
+    weeks = [0] * WEEKS
+    for card in cards:
+        made = _day(card.created)
+        if made is not None and 0 <= (age := (today - made).days) < WEEKS * 7:
+            weeks[WEEKS - 1 - age // 7] += 1
+    return tuple(weeks)
+
+
+def ages(cards: Iterable[CardFacts], today: date) -> tuple[tuple[str, int], ...]:
+    """How many cards were last touched when, and of how many nobody knows."""
+    counts = dict.fromkeys((*(name for name, _ in AGES), "unknown"), 0)
+    for card in cards:
+        touched = _touched(card)
+        age = (today - touched).days if touched is not None else None
+        counts["unknown" if age is None else next(name for name, most in AGES if age < most)] += 1
+    return tuple(counts.items())
+
+
+def _cards(cards: Sequence[CardFacts], grown: Sequence[int], today: date) -> Reading:
+    made = [day for card in cards if (day := _day(card.created)) is not None and day <= today]
+    month = sum((today - day).days < 30 for day in made)
+    week, usual = grown[-1], sum(grown[:-1]) / (len(grown) - 1)
+    is_settled = bool(made) and (today - min(made)).days >= _SETTLED
+    is_flood = is_settled and week >= _FLOOD and week > _SURGE * usual
+    said = f"{len(cards)}; {week} new this week, {month} this month"
+    figures = {"cards": len(cards), "week": week, "month": month, "weekly_before": round(usual, 1)}
+    target = f"at most {_SURGE} times the usual growth"
+    hint = f"{week} in a week, {usual:.0f} usually: `truekeep history` shows who writes so many"
+    return Reading("cards", LOOK if is_flood else OK, said, target, hint if is_flood else "", figures)
+
+
+def _count(workspace: Workspace) -> Reading:
+    count = workspace.count_cards()
+    return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
+
+
+def _untouched(cards: Sequence[CardFacts], today: date, budget: int) -> Reading:
+    known = [(touched, card.path) for card in cards if (touched := _touched(card)) is not None]
+    target = f"none past {budget} days" if budget else "no budget is set"
+    if not known:
+        told = "no card says when it was written" if cards else "no cards"
+        return Reading("untouched", OK, told, target, figures={"oldest": None, "days": None, "past": 0})
+    oldest, path = min(known)
+    days = max(0, (today - oldest).days)
+    past = sum((today - touched).days > budget for touched, _ in known) if budget else 0
+    figures = {"oldest": path, "days": days, "past": past, "budget_days": budget}
+    said = f"the oldest for {_count_of(days, 'day')}: {path.removeprefix(f'{CARDS}/')}"
+    if not past:
+        return Reading("untouched", OK, said, target, figures=figures)
+    verdict = ACT if days > 2 * budget else LOOK
+    hint = "`truekeep tidy decay` lists them, to be checked first and then decided on"
+    return Reading("untouched", verdict, f"{past} past that, {said}", target, hint, figures)
+
+
+def _index(workspace: Workspace, config: Config) -> Reading:
+    data = workspace.read(INDEX).encode()
+    limits = config.limits
+    lines, size = data.count(b"\n"), len(data)
+    most_lines, most_bytes = limits.index_lines, limits.index_bytes
+    said = f"{lines} lines, {_shown_bytes(size)}, about {tokens_of(size)} tokens"
+    target = f"{most_lines} lines, {_shown_bytes(most_bytes)}, {tokens_of(most_bytes)} tokens"
+    figures = {
+        "lines": lines,
+        "bytes": size,
+        "tokens": tokens_of(size),
+        "limit_lines": most_lines,
+        "limit_bytes": most_bytes,
+        "limit_tokens": tokens_of(most_bytes),
+    }
+    if lines > most_lines or size > most_bytes:
+        hint = "agents cut off what is beyond: put related lines together under one card"
+        return Reading("index", ACT, said, target, hint, figures)
+    if lines >= _NEAR * most_lines or size >= _NEAR * most_bytes:
+        return Reading("index", LOOK, said, target, "put related lines together before it is cut off", figures)
+    return Reading("index", OK, said, target, figures=figures)
+
+
+def _handoffs(workspace: Workspace, config: Config) -> Reading:
+    waiting, limit = workspace.count_waiting(), config.limits.waiting_handoffs
+    verdict = OK if waiting < limit or not waiting else LOOK if waiting < 2 * limit else ACT
+    said = f"{_count_of(waiting, 'handoff')} {'waits' if waiting == 1 else 'wait'}"
+    hint = "" if verdict == OK else "`truekeep ingest` files them; `truekeep schedule install` does it by a timer"
+    return Reading("handoffs", verdict, said, f"under {limit}", hint, {"waiting": waiting, "limit": limit})
+
+
+def _duplicates(topics: Sequence[tuple[str, list[str]]]) -> Reading:
+    shown = [{"topic": topic, "paths": list(paths)} for topic, paths in topics[:SHOWN]]
+    figures = {"topics": len(topics), "first": shown}
+    if not topics:
+        return Reading("duplicates", OK, "no topic twice", "none", figures=figures)
+    first = " and ".join(os.path.basename(path) for path in topics[0][1][:2])
+    said = f"{_count_of(len(topics), 'topic')} on more than one card: {first}"
+    return Reading("duplicates", LOOK, said, "none", "`truekeep tidy duplicates` proposes how to merge them", figures)
+
+
+# --- What else needs a person ---------------------------------------------------------------------------------------
+
+
+def _claims(workspace: Workspace) -> Reading:
+    """What the last check of each memory said. One that was edited since is only counted."""
+    from truekeep.verify.kept import read_counts
+    from truekeep.verify.verdict import VERDICTS as WORDS
+
+    rows = read_counts(os.path.join(workspace.path, STATE, "facts.sqlite"))
+    counts, memories, edited, latest = dict.fromkeys(WORDS, 0), 0, 0, 0.0
+    for memory, checked_at, words in rows:
+        try:
+            info = os.lstat(os.path.join(workspace.path, memory))
+        except (OSError, ValueError):
+            continue  # it is gone by now
+        if info.st_mtime > checked_at:
+            edited += 1
+            continue
+        memories, latest = memories + 1, max(latest, checked_at)
+        for word, count in words.items():
+            counts[word] = counts.get(word, 0) + count
+    at = datetime.fromtimestamp(latest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if latest else None
+    figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
+    if not memories and not edited:
+        return Reading("claims", OK, "never held against code; `truekeep verify` does", figures=figures)
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none"
+    said = f"{told}, in {_count_of(memories, 'memory', 'memories')}" + (f"; {edited} edited since" if edited else "")
+    rot = sum(counts[word] for word in _ROT)
+    hint = "`truekeep verify --fix` writes what moved and proposes to drop what is gone"
+    return Reading("claims", LOOK if rot else OK, said, "none gone or moved", hint if rot else "", figures)
+
+
+def _review(workspace: Workspace, now: datetime) -> Reading:
+    drafts = workspace.drafts()
+    oldest = min((draft.received_at for draft in drafts), default="")
+    begun = _moment(oldest)
+    days = max(0, (now - begun).days) if begun is not None else None
+    figures = {"drafts": len(drafts), "oldest": oldest or None, "oldest_days": days}
+    target = f"under {MANY}, none for {OLD} days"
+    if not drafts:
+        return Reading("review", OK, "nothing waits for a person", target, figures=figures)
+    age = f", the oldest for {_count_of(days, 'day')}" if days is not None else ""
+    said = f"{_count_of(len(drafts), 'draft')} {'waits' if len(drafts) == 1 else 'wait'}{age}"
+    is_late = len(drafts) >= MANY or (days is not None and days >= OLD)
+    hint = "`truekeep review list` shows them with their reasons" if is_late else ""
+    return Reading("review", LOOK if is_late else OK, said, target, hint, figures)
+
+
+def _pipeline(seen: Pipeline) -> Reading:
+    filed, held = sum(source.filed for source in seen.sources), sum(source.held for source in seen.sources)
+    machines = len({source.machine for source in seen.sources})
+    last = f"last ingest {seen.last_ingest[:16].replace('T', ' ')} UTC" if seen.last_ingest else "ingest has never run"
+    said = f"{filed} filed and {held} held in a week, from {_count_of(machines, 'machine')}; {last}"
+    figures = {
+        "filed": filed,
+        "held": held,
+        "machines": machines,
+        "last_ingest": seen.last_ingest or None,
+        "alarms": [alarm._asdict() for alarm in seen.alarms],
+    }
+    if not seen.alarms:
+        return Reading("pipeline", OK, said, "no alarm", figures=figures)
+    first = seen.alarms[0]
+    verdict = ACT if any(alarm.code in _GRAVE for alarm in seen.alarms) else LOOK
+    more = f"; {len(seen.alarms) - 1} more: `truekeep status pipeline`" if len(seen.alarms) > 1 else ""
+    return Reading("pipeline", verdict, said, "no alarm", f"{first.message}: {first.hint}{more}", figures)
+
+
+def _search(workspace: Workspace) -> Reading:
+    from truekeep.index.schema import Unusable, open_index
+
+    path = os.path.join(workspace.path, STATE, "index.sqlite")
+    figures: dict[str, Any] = {"files": 0, "waiting": 0, "unembedded": 0, "indexed_at": None, "problem": None}
+    if not os.path.lexists(path) or not os.path.getsize(path):
+        return Reading("search", OK, "no index yet; the first search makes it", figures=figures)
+    try:
+        open_index(path, read_only=True).close()  # what is damaged is told, not set aside
+        status = workspace.recall_status()
+        problem = status.problem
+    except Unusable as error:
+        problem = error.what
+    if problem:
+        hint = "`truekeep doctor --fix` makes it anew"
+        figures["problem"] = problem
+        return Reading("search", LOOK, f"the index cannot be used: {problem}", "up to date", hint, figures)
+    files = sum(count for store, count in status.files.items() if store != "transcripts")
+    figures |= {"files": files, "waiting": status.waiting, "unembedded": status.unembedded}
+    figures["indexed_at"] = status.indexed_at or None
+    told = [f"{status.waiting} changed since"] if status.waiting else []
+    told += [f"{status.unembedded} pieces without a vector"] if status.unembedded else []
+    when = f", brought up to date {status.indexed_at[:16].replace('T', ' ')} UTC" if status.indexed_at else ""
+    said = f"{_count_of(files, 'file')}{when}; {', '.join(told) or 'nothing changed since'}"
+    is_behind = status.waiting > max(_BEHIND, _SHARE * files) or status.unembedded > _BEHIND
+    hint = "`truekeep index` takes them in" if is_behind else ""
+    return Reading("search", LOOK if is_behind else OK, said, "up to date", hint, figures)
+
+
+def _frontmatter(problems: Sequence[Problem]) -> Reading:
+    shown = [problem._asdict() for problem in problems[:SHOWN]]
+    figures = {"problems": len(problems), "first": shown}
+    if not problems:
+        return Reading("frontmatter", OK, "nothing wrong", "none", figures=figures)
+    files = len({problem.path for problem in problems})
+    said = f"{_count_of(len(problems), 'problem')} in {_count_of(files, 'file')}"
+    return Reading("frontmatter", LOOK, said, "none", "mend these lines in an editor", figures)
+
+
+def _disk(root: str) -> Reading:
+    memory = [info.st_size for folder in _MEMORY for info in _files(os.path.join(root, folder))]
+    with os.scandir(root) as entries:
+        memory += [item.stat(follow_symlinks=False).st_size for item in entries if _is_memory(item)]
+    state = sum(info.st_size for info in _files(os.path.join(root, STATE)))
+    room = os.statvfs(root)
+    free = room.f_bavail * room.f_frsize
+    figures = {"memory_bytes": sum(memory), "memory_files": len(memory), "state_bytes": state, "free_bytes": free}
+    said = f"{_shown_bytes(sum(memory))} of memory, {_shown_bytes(state)} of state, {_shown_bytes(free)} free"
+    target = f"{_shown_bytes(_SCARCE)} free"
+    is_scarce = free < _SCARCE
+    return Reading("disk", ACT if is_scarce else OK, said, target, "make room" if is_scarce else "", figures)
+
+
+def _is_memory(item: os.DirEntry[str]) -> bool:
+    return item.name.endswith(".md") and item.is_file(follow_symlinks=False)
+
+
+def _files(folder: str) -> Iterator[os.stat_result]:
+    """Every file below a folder. Links, and what cannot be looked at, are passed over."""
+    folders = [folder] if not os.path.islink(folder) else []
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                listed = list(entries)
+        except OSError:
+            continue
+        for item in listed:
+            try:
+                info = item.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            if stat.S_ISDIR(info.st_mode):
+                folders.append(item.path)
+            elif stat.S_ISREG(info.st_mode):
+                yield info
+
+
+# --- Words ----------------------------------------------------------------------------------------------------------
+
+
+def tokens_of(size: int) -> int:
+    """About how many tokens a text of so many bytes is."""
+    return -(-size // 4)
+
+
+def _touched(card: CardFacts) -> date | None:
+    """The day on which somebody last wrote a card, or said that it holds."""
+    return max((day for text in (card.updated, card.confirmed, card.created) if (day := _day(text))), default=None)
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _count_of(number: int, what: str, many: str = "") -> str:
+    return f"{number} {what if number == 1 else many or what + 's'}"
+
+
+def _shown_bytes(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    number, unit = size / 1e3, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if number >= 1000:
+            number, unit = number / 1000, larger
+    return f"{number:.1f} {unit}" if number < 100 else f"{number:.0f} {unit}"
+
+
+def _budget(config: Config) -> int:
+    return int(getattr(getattr(config, "decay", None), "card_days", 90))
