@@ -1,4 +1,4 @@
-"""Importance tags in daily logs, `- [decision|i=0.9] Switched to SQLite`: the entries they make, and how long those last.
+"""Importance tags in daily logs, `- [decision|i=0.9] Moved to SQLite`: the entries they make, and how long those last.
 
 An entry is a list item or a paragraph that begins with a tag, with everything in it; the most important tag in it
 counts. What has no tag never expires, and what has a tag that cannot be read is as if it had none: better kept than
