@@ -1,6 +1,7 @@
 """A card as text and as a value: what it is about, how old it is, where it came from, and its line in the index.
 
 Filing a card keeps what the writer wrote and sets only what truekeep answers for: created, updated, repository, writer.
+That a person confirmed it was said of its text, so another text ends that.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from truekeep.frontmatter import Field, Frontmatter, InvalidFrontmatter, split_frontmatter, text_field
 from truekeep.model import CARDS
 
-OWNED_KEYS = ("created", "updated", "repository", "writer")
+OWNED_KEYS = ("created", "updated", "repository", "writer", "confirmed")
 TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority", "priority", "supersedes", "origin")
 
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
@@ -65,6 +66,11 @@ class Card(NamedTuple):
     @property
     def updated(self) -> date | None:
         return parse_day(self.front.text("updated")) or self.created
+
+    @property
+    def confirmed(self) -> date | None:
+        """The day on which a person last said that it holds."""
+        return parse_day(self.front.text("confirmed"))
 
     @property
     def repository(self) -> str:
@@ -121,6 +127,8 @@ def file_card(
         fields.append(text_field("repository", repository))
     fields.append(text_field("writer", writer))
     body = suggested.body.strip("\n")
+    if existing is not None and existing.confirmed and _bare_lines(suggested.body) == _bare_lines(existing.body):
+        fields.append(text_field("confirmed", existing.front.text("confirmed")))
     return Card(name=suggested.name, front=Frontmatter(tuple(fields)), body=f"\n{body}\n" if body else "")
 
 

@@ -3,6 +3,7 @@
     TruekeepError
     ├── BadInput            3   what was given cannot be used: a handoff, a name, a draft, an entry
     │   ├── InvalidHandoff      a handoff with problems, all of them at once
+    │   ├── AlreadyCovered      a card covers what a new one was to say
     │   └── NotFound            no such card, draft, entry or file
     ├── NotCanonical        4   this machine may not write this memory
     │   └── SplitHost           it cannot be told which machine may; none does
@@ -49,6 +50,10 @@ class InvalidHandoff(BadInput):
     def __init__(self, message: str, findings: Sequence[Finding], *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.findings = tuple(findings)
+
+
+class AlreadyCovered(BadInput):
+    code = "already-covered"
 
 
 class NotFound(BadInput):

@@ -351,7 +351,7 @@ class _Plan:
         if trust := [key for key in front.names() if key.casefold() in TRUST_KEYS]:
             self._find("claims-trust", f"{', '.join(trust)} is not a writer's to set", where)
         if owned := [key for key in front.names() if key.casefold() in OWNED_KEYS]:
-            self._find("owned-keys", f"{', '.join(owned)} will be replaced", where)
+            self._find("owned-keys", f"{', '.join(owned)} is truekeep's to set; the value is not taken", where)
         if "source" in front.names():
             self._find("owned-keys", "source stays as the writer's own words; it carries no weight", where)
         if nested := [key for key in ("topic", "category") if front.has_mapping(key)]:
@@ -506,10 +506,11 @@ class _Plan:
         said = self.shelf.instructions()
         if not said:
             return
-        lines = [" ".join(words_of(line)) for _, line in self.handoff.knowledge() if len(line.split()) >= 4]
-        known = sum(line in said for line in lines)
-        if lines and known / len(lines) >= INSTRUCTED:
-            self._find("already-instructed", "CLAUDE.md or AGENTS.md there has it", "Durable facts")
+        lines = [(number, line) for number, line in self.handoff.knowledge() if len(line.split()) >= 4]
+        known = [number for number, line in lines if " ".join(words_of(line)) in said]
+        if lines and len(known) / len(lines) >= INSTRUCTED:
+            what = "CLAUDE.md or AGENTS.md there has it"
+            self.findings.append(Finding(code="already-instructed", message=what, line=known[0]))
 
 
 class Retry(Exception):

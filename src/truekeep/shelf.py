@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from truekeep import disk
 from truekeep.blame import BY_HAND, line_owners
 from truekeep.card import parse_journal, project_slug, words_of
 from truekeep.catalog import Catalog, Sketch
-from truekeep.disk import ChangedSince, UnsafePath, decode_text
+from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.filing import Filing
 from truekeep.ledger import Ledger
 from truekeep.model import DOCUMENTS, PROTECTED
@@ -44,6 +44,11 @@ class StoreShelf:
         self._instructions: dict[Path, str] = {}
         self._repository: Path | None = None
 
+    @property
+    def staging(self) -> Staging:
+        """What waits to be written."""
+        return self._staging
+
     def stage(self, filing: Filing, entry: int) -> None:
         """Stage what a filing writes, so that the next handoff sees it."""
         if filing.outcome == "promoted":
@@ -60,6 +65,10 @@ class StoreShelf:
                 self._staging.append(filing.target, filing.data, entry)
         elif filing.outcome == "already" and filing.card_name:
             self._staging.point_at(filing.card_name, filing.topic, entry)
+
+    def settle(self, stamps: Mapping[str, Stamp]) -> None:
+        """Take over what was staged, now that it is written."""
+        self._catalog.commit(dict(stamps))
 
     def restage(self, staging: Staging) -> None:
         self._staging = staging

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Proposal, Review
     from truekeep.session import Left, Listed
+    from truekeep.shelf import StoreShelf
     from truekeep.survey import Survey, Surveyed
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
     from truekeep.truth import Holder, Repair, Resolution, Truth
-    from truekeep.vault import Vault
+    from truekeep.vault import Staging, Stored, Vault
     from truekeep.verify.kept import Checked, Memory, Origin
     from truekeep.verify.options import Options
     from truekeep.verify.store import Store
@@ -351,6 +352,14 @@ class Workspace:
             self._catalog = Catalog(str(self.path / STATE / "catalog.sqlite"), books.vault)
         return self._catalog
 
+    def shelf(self, staging: Staging | None = None) -> StoreShelf:
+        """The store as the judge sees it, with what is staged."""
+        from truekeep.shelf import StoreShelf
+        from truekeep.vault import Staging
+
+        vault, hold = self._the_vault(), self._hold if self.config.verify.ingest else None
+        return StoreShelf(vault, self._the_ledger(), self._cards_catalog(), staging or Staging(vault), hold=hold)
+
     def _review(self) -> Review:
         from truekeep.review import Review
 
@@ -470,12 +479,8 @@ class Workspace:
 
         from truekeep.filing import Candidate, Filing, plan_filing
         from truekeep.repo import repository_name
-        from truekeep.shelf import StoreShelf
-        from truekeep.vault import Staging
 
-        books = self._books()
-        hold = self._hold if self.config.verify.ingest else None
-        shelf = StoreShelf(books.vault, books.ledger, self._cards_catalog(), Staging(books.vault), hold=hold)
+        books, shelf = self._books(), self.shelf()
         filings: list[Filing] = []
         for raw, name, root in letters:
             known = books.ledger.find_handoff(hashlib.sha256(raw).digest())
@@ -629,9 +634,8 @@ class Workspace:
             if text is not None:
                 yield parse_card(name, text)
 
-    def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
-        """One card, its text, and the entry and handoff that last wrote it."""
-        from truekeep.card import parse_card
+    def card_file(self, wanted: str) -> tuple[str, Stored]:
+        """A card's name and its file, by any way to call it."""
         from truekeep.model import CARDS
 
         name = wanted.removeprefix(f"{CARDS}/")
@@ -639,13 +643,23 @@ class Workspace:
             name += ".md"
         if "/" in name or name.startswith("."):
             raise NotFound(f"{wanted!r} is not the name of a card", hint="`truekeep card list` shows the names")
-        books = self._books()
         try:
-            stored = books.vault.read(f"{CARDS}/{name}")
+            stored = self._the_vault().read(f"{CARDS}/{name}")
         except UnsafePath as error:
             raise BadInput(str(error), hint="a card is a plain file in memory/cards") from error
+        except ChangedSince as error:
+            raise EditedSince(f"{CARDS}/{name} changed while it was read", hint="run it again") from error
         if stored is None:
             raise NotFound(f"there is no card {name}", hint=self._nearest_card(name))
+        return name, stored
+
+    def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
+        """One card, its text, and the entry and handoff that last wrote it."""
+        from truekeep.card import parse_card
+        from truekeep.model import CARDS
+
+        name, stored = self.card_file(wanted)
+        books = self._books()
         text = decode_text(stored.data)
         if text is None:
             raise BadInput(f"{CARDS}/{name} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
@@ -952,7 +966,7 @@ class Workspace:
         vault = self._the_vault()
         listed, total = self._roll(place.repository, cards_for(cap))
         chosen = session.choose_cards(listed, place.repository, cards_for(cap))
-        say = self._says([card.path for card in chosen], budget)
+        say = self.says([card.path for card in chosen], budget)
         cards = list(session.see_cards(vault, chosen, place.repository, say))
         return compose(
             lambda path: session.read_text(vault, path),
@@ -1010,7 +1024,7 @@ class Workspace:
         day = card.updated or card.created
         return Listed(path, card.front.text("repository"), day.isoformat() if day else "")
 
-    def _says(self, paths: Sequence[str], budget: float) -> Callable[[str, str], tuple[str, bool]]:
+    def says(self, paths: Sequence[str], budget: float) -> Callable[[str, str], tuple[str, bool]]:
         """What code says to each of these cards, in a few words, and whether it refutes it."""
         settings = self.config.verify
         if not settings.recall or not (settings.checkouts or self.config.repositories):
@@ -1042,7 +1056,7 @@ class Workspace:
         listed = [known for hint in found if (known := self._listed(hint.path)) is not None]
         if not listed:
             return "", ()
-        say = self._says([card.path for card in listed], 0.0)
+        say = self.says([card.path for card in listed], 0.0)
         cards = list(session.see_cards(self._the_vault(), listed, repository, say))
         return session.hint_text(cards, self._now().date()), tuple(card.path for card in cards)
 

@@ -1,0 +1,62 @@
+"""Two texts as one: everything of the old one, everything of the new one, and nothing twice."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from truekeep.markdown import outline
+from truekeep.weave import parts_of, woven
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        ("A fact.", "Another.", "A fact.\n\nAnother."),
+        ("A fact.", "A fact.", "A fact."),
+        ("A fact.\nAnother one.", "Another one.\nA third.", "A fact.\nAnother one.\n\nA third."),
+        ("- one\n- two", "* two\n- three", "- one\n- two\n- three"),
+        ("- one\n- two", "one\n", "- one\n- two"),
+        ("It is said\nover two lines.", "It is said over two lines.", "It is said\nover two lines."),
+        ("Lead.\n\n## A\n\n- one\n\n## B\nx.", "## a\n- two", "Lead.\n\n## A\n\n- one\n- two\n\n## B\nx."),
+        ("Lead.\n\n## A\none.", "More.", "Lead.\n\nMore.\n\n## A\none."),
+        ("# Title\n\nLead.\n\n## A\none.", "More.", "# Title\n\nLead.\n\nMore.\n\n## A\none."),
+        ("## A\none.", "More.", "More.\n\n## A\none."),
+        ("## A\none.\n\n## B\ntwo.", "## A\n### C\nthree.", "## A\none.\n\n### C\n\nthree.\n\n## B\ntwo."),
+        ("one.", "## A\n## B\ntwo.", "one.\n\n## B\n\ntwo."),
+        ("one.", "## A\n### B\ntwo.\n### C\n\n", "one.\n\n## A\n\n### B\n\ntwo."),
+        ("- a\n  - b\n- c", "- a\n  - d", "- a\n  - d\n  - b\n- c"),
+        ("- a: it is.\n  So far.", "- a: it is.\n  So far.\n- n", "- a: it is.\n  So far.\n- n"),
+        ("```\n## A\nx\n```", "## A\nx", "```\n## A\nx\n```\n\n## A\n\nx"),
+        ("```\nx\n```", "```\nx\n```\n\n```\ny\n```", "```\nx\n```\n\n```\ny\n```"),
+        ("", "A fact.", "A fact."),
+        ("A fact.", "", "A fact."),
+        ("```\nnever closed", "A fact.", "```\nnever closed\n\nA fact."),
+    ],
+)  # fmt: skip
+def test_what_is_new_goes_where_it_belongs(old: str, new: str, wanted: str) -> None:
+    assert woven(old, new) == wanted
+    assert woven(wanted, new) == wanted
+
+
+_LINE = st.sampled_from(
+    ["", "", "A fact.", "another fact", "- an item", "- other item", "  - below", "  goes on", "## A", "## B", "### C"]
+    + ["```", "~~~", "1. first", "> said", "# T", "<!-- x -->", "***", "a: b"]
+)
+_TEXT = st.lists(_LINE, max_size=14).map("\n".join)
+
+
+@given(_TEXT, _TEXT)
+@settings(max_examples=500, deadline=None)
+def test_nothing_is_lost_and_a_second_time_changes_nothing(old: str, new: str) -> None:
+    assume(outline(old).open_at is None and outline(new).open_at is None)  # the judge lets no such card in
+    made = woven(old, new)
+    rest = iter(made.split("\n"))
+    if old.strip():
+        assert all(line in rest for line in old.split("\n"))  # in its order
+    for part in parts_of(new):
+        for statement in part.statements:
+            for line in statement.lines:
+                assert line.strip() == "" or line.strip(" -*+>1.") in made
+    assert woven(made, new) == made
