@@ -70,6 +70,17 @@ class Verify(NamedTuple):
     budget_ms: int = 200
 
 
+class Decay(NamedTuple):
+    """How long things count: tagged entries of logs by their importance, cards without a check, sessions in search."""
+
+    structural: float = 0.8  # an entry of this importance or more always counts
+    potential: float = 0.4  # one of this or more, for potential_days; all below, for contextual_days
+    potential_days: int = 30
+    contextual_days: int = 7
+    card_days: int = 90
+    transcript_days: int = 30
+
+
 class Transcripts(NamedTuple):
     """How long the archive keeps sessions after somebody last spoke in them; 0: for ever."""
 
@@ -86,6 +97,7 @@ class Config(NamedTuple):
     recall: Recall = Recall()
     verify: Verify = Verify()
     transcripts: Transcripts = Transcripts()
+    decay: Decay = Decay()
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -126,7 +138,6 @@ repositories = [{repositories}]
 # dimensions = 0            # shorter vectors, where the service offers them
 # extra_paths = []          # more Markdown to search, such as "~/notes"
 # transcripts = true        # search the harnesses' own session files and the archive of them, when asked to
-# transcript_days = 30      # session files that are not in the archive: only those written to since
 # lend = true               # take vectors from OpenClaw's database where it has them for the same model
 
 [verify]
@@ -137,6 +148,15 @@ repositories = [{repositories}]
 
 [transcripts]
 # keep_days = 365           # the archive of `truekeep transcripts sync` keeps sessions this long; 0: for ever
+
+# What `truekeep tidy decay` goes by. Entries of daily logs such as "- [decision|i=0.9] ..." leave the search index.
+[decay]
+# structural = 0.8          # from this importance on, an entry never does
+# potential = 0.4           # from this one on, after potential_days; all others after contextual_days
+# potential_days = 30
+# contextual_days = 7
+# card_days = 90            # cards that nobody updated, confirmed or verified for so long are listed
+# transcript_days = 30      # sessions that nobody spoke in for so long are not searched; the archive keeps them
 """
 
 
@@ -152,7 +172,7 @@ def parse_config(text: str, *, where: str) -> Config:
     except ValueError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
     problems: list[str] = []
-    _unknown(data, ("repositories", "writers", "policy", "limits", "recall", "verify", "transcripts"), "", problems)
+    _unknown(data, Config._fields, "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
@@ -161,10 +181,19 @@ def parse_config(text: str, *, where: str) -> Config:
         recall=_recall(data.get("recall", {}), problems),
         verify=_verify(data.get("verify", {}), problems),
         transcripts=_transcripts(data.get("transcripts", {}), problems),
+        decay=_decay(data.get("decay", {}), problems),
     )
     if problems:
         raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
-    return config
+    return _one_age(config, is_new="transcript_days" in data.get("decay", {}))
+
+
+def _one_age(config: Config, *, is_new: bool) -> Config:
+    """The age of sessions in search stood under [recall] before there was [decay]; where both say it, the new key."""
+    days = config.decay.transcript_days if is_new else config.recall.transcript_days
+    return config._replace(
+        decay=config.decay._replace(transcript_days=days), recall=config.recall._replace(transcript_days=days)
+    )
 
 
 def _unknown(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
@@ -255,6 +284,19 @@ def _transcripts(value: Any, problems: list[str]) -> Transcripts:
     return Transcripts(**_settings(table, "transcripts", Transcripts()._asdict(), problems))
 
 
+def _decay(value: Any, problems: list[str]) -> Decay:
+    table = dict(_table(value, "decay", problems))
+    for key in ("structural", "potential"):
+        if isinstance(table.get(key), int) and not isinstance(table[key], bool):
+            table[key] = float(table[key])
+    chosen = Decay(**_settings(table, "decay", Decay()._asdict(), problems))
+    if chosen.potential > chosen.structural:
+        problems.append("decay.potential must not be above decay.structural")
+    keys = ("potential_days", "contextual_days", "card_days")
+    problems += [f"decay.{key} must be at least 1" for key in keys if getattr(chosen, key) == 0]
+    return chosen
+
+
 def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """The settings of a table, each of the type that its default has."""
     _unknown(table, tuple(defaults), f"{name}.", problems)
@@ -272,9 +314,11 @@ def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], 
             problems.append(f"{name}.{key} must be {_KINDS[type(default)]}")
         elif isinstance(given, int) and not 0 <= given <= 100_000:
             problems.append(f"{name}.{key} must be a whole number from 0 to 100000")
+        elif isinstance(given, float) and not 0 <= given <= 1:  # nor is it, if it is no number
+            problems.append(f"{name}.{key} must be a number from 0 to 1")
         else:
             chosen[key] = given
     return chosen
 
 
-_KINDS = {str: "a text", bool: "true or false", int: "a whole number"}
+_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number from 0 to 1"}
