@@ -54,7 +54,7 @@ class Pointers:
             return
         if self._has_link(card_name):
             if old_topic and old_topic != topic:
-                self._retitle(index_line(card_name, old_topic), line, entry)
+                self.retitle(index_line(card_name, old_topic), line, entry)
             return
         self._added_names.add(card_name)
         self._added.append((entry, card_name, line.encode() + self._newline))
@@ -64,7 +64,7 @@ class Pointers:
             self._linked = linked_cards(self._data)
         return card_name in self._linked
 
-    def _retitle(self, old: str, new: str, entry: int) -> None:
+    def retitle(self, old: str, new: str, entry: int) -> None:
         """Only a line that is still exactly ours is changed."""
         span = find_whole_line(self._data, old.encode())
         if span is None:
@@ -181,6 +181,18 @@ def line_put_back(data: bytes, line: bytes) -> Splice | None:
     return pointers.splices()[0][1]
 
 
+def pointer_lines(data: bytes) -> Iterator[tuple[int, str, set[str], bool]]:
+    """Every line that links to cards: its number, text, the cards, and whether it does nothing but point at one."""
+    outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
+    start = 0
+    for number, line in enumerate(data.split(b"\n"), 1):
+        end = start + len(line) + 1
+        names = linked_cards(line) if b"cards/" in line or b"[[" in line else set()
+        if names and (outside is None or start in outside):
+            yield number, line.decode("utf-8", "replace").strip(), names, _is_pure(data, start, min(end, len(data)))
+        start = end
+
+
 def _iter_linking(data: bytes, card_name: str) -> Iterator[tuple[int, int]]:
     """The spans of the lines that link to a card, their newlines included. What a fence or comment shows is no link."""
     outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
@@ -211,10 +223,14 @@ def _is_pure(data: bytes, start: int, end: int) -> bool:
         above = data[data.rfind(b"\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)]
         if above.strip() and not above.startswith(b"#"):
             return False
-    below = data[end : data.find(b"\n", end) if b"\n" in data[end:] else len(data)]
+    newline = data.find(b"\n", end)
+    below = data[end : newline if newline >= 0 else len(data)]
     if not _BEGINS.match(below):
         return False
-    following = data[end:].lstrip(b"\r\n")  # after blank lines, too, what is further in belongs to an item
+    while end < len(data) and data[end] in b"\r\n":  # after blank lines, too, what is further in belongs to an item
+        end += 1
+    newline = data.find(b"\n", end)
+    following = data[end : newline if newline >= 0 else len(data)]
     return len(following) - len(following.lstrip(b" \t")) <= len(line) - len(line.lstrip(b" \t"))
 
 

@@ -13,12 +13,16 @@ value) are then asked of tables, never of all files.
     pairs      two cards that say the same, and how much
     vals       what a file says the value of a thing is
     entries    tagged entries of daily logs
+    lines      what daily logs say, by what a line shares with ones like it
+    heard      how far each session was listened to
+    talk       what was said in sessions that the value of a thing is
     problems   what is wrong with a file, and where
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 import zlib
 from array import array
@@ -37,6 +41,7 @@ from truekeep.importance import parse_entries
 from truekeep.index.refresh import read_source
 from truekeep.index.sources import Changes, Source, compare, day_in, sweep
 from truekeep.model import CARDS, INDEX
+from truekeep.tables import iter_prose
 from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
@@ -76,10 +81,20 @@ CREATE TABLE entries (
   text TEXT NOT NULL
 );
 CREATE INDEX entries_file ON entries(file);
+CREATE TABLE lines (                -- statements of logs, by what similar ones share
+  key INTEGER NOT NULL, file INTEGER NOT NULL, line INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (key, file, line)
+) WITHOUT ROWID;
+CREATE INDEX lines_file ON lines(file);
+CREATE TABLE heard (session TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE talk (                 -- values that were named in sessions
+  session TEXT NOT NULL, day TEXT NOT NULL, repository TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
+  value TEXT NOT NULL, line INTEGER NOT NULL
+);
+CREATE INDEX talk_session ON talk(session);
 CREATE TABLE problems (file INTEGER NOT NULL, line INTEGER NOT NULL, code TEXT NOT NULL, what TEXT NOT NULL);
 CREATE INDEX problems_file ON problems(file);
 """
-_OF_A_FILE = ("vals", "entries", "problems")
+_OF_A_FILE = ("vals", "entries", "lines", "problems")
 
 
 class Surveyed(NamedTuple):
@@ -121,6 +136,14 @@ class Said(NamedTuple):
     day: str
     repository: str
     value: Value
+
+
+class Spoken(NamedTuple):
+    """What was said in a session."""
+
+    text: str
+    line: int
+    day: str
 
 
 class LogEntry(NamedTuple):
@@ -189,7 +212,7 @@ class Survey:
         changes = compare(self.db, seen, unseen=problems)
         unread = list(problems)
         is_settled = True
-        with self._transaction():
+        with self.writing():
             for file in changes.gone:
                 self._forget(file)
             for start in range(0, len(changes.changed), _BATCH):
@@ -244,6 +267,8 @@ class Survey:
             db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", ((file, *entry) for entry in entries))
             for tag in bad:
                 self._problem(file, tag.line, "bad-tag", tag.what)
+            said = ((key, file, line, text) for line, text in log_statements(text) for key in line_keys(text))
+            db.executemany("INSERT OR IGNORE INTO lines VALUES (?, ?, ?, ?)", said)
         if source.path != INDEX:
             shift = text.count("\n", 0, len(text) - len(card.body)) if card is not None else 0
             body, topic = (card.body, card.topic) if card is not None else (text, "")
@@ -266,7 +291,7 @@ class Survey:
             )
 
     def _note_card(self, file: int, card: Card, counts: Counter[int]) -> None:
-        words = array("I", sorted({zlib.crc32(word.encode("utf-8", "replace")) for word in telling_words(card)}))
+        words = array("I", sorted({hash_word(word) for word in telling_words(card)}))
         row = (file, card.topic, topic_key(card.topic), *(_iso(card.front.text(key)) for key in _DAYS), words.tobytes())
         self.db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         self.db.executemany("INSERT INTO words VALUES (?, ?)", ((word, file) for word in words))
@@ -321,6 +346,16 @@ class Survey:
         row = self.db.execute(query, (path,)).fetchone()
         return CardFacts(*row) if row is not None else None
 
+    def cards_within(self, repository: str, words: set[int]) -> list[str]:
+        """The cards of a repository whose bodies may hold no other words than these; their topics may."""
+        query = "SELECT path, topic, words FROM cards JOIN files USING (id) WHERE repository = ? ORDER BY path"
+        rows: list[Any] = self.db.execute(query, (repository,)).fetchall()
+        return [
+            path
+            for path, topic, packed in rows
+            if set(array("I", packed)) - words <= {hash_word(word) for word in words_of(topic)}
+        ]
+
     def same_topics(self) -> list[tuple[str, list[str]]]:
         """Topics that several cards have, and the cards."""
         found: dict[str, list[str]] = {}
@@ -356,6 +391,34 @@ class Survey:
         for row in self.db.execute(query):
             yield LogEntry(*row)
 
+    def repeated(self, days: int) -> Iterator[list[tuple[str, str, int, str]]]:
+        """What logs of so many days say alike: groups of day, path, line and text."""
+        query = (
+            "SELECT key FROM lines JOIN files ON files.id = file WHERE day != ''"
+            " GROUP BY key HAVING count(DISTINCT day) >= ?"
+        )
+        said = (
+            "SELECT day, path, line, text FROM lines JOIN files ON files.id = file WHERE key = ? AND day != ''"
+            " ORDER BY day, path, line LIMIT 400"
+        )
+        for (key,) in self.db.execute(query, (days,)).fetchall():
+            rows: list[Any] = self.db.execute(said, (key,)).fetchall()
+            yield [(day, path, line, text) for day, path, line, text in rows]
+
+    def holders(self, words: set[int], most: int = 12) -> list[str]:
+        """The cards that have the most of these words, of the ones that few cards have."""
+        shared: Counter[int] = Counter()
+        for word in sorted(words):
+            rows: list[Any] = self.db.execute(
+                "SELECT card FROM words WHERE word = ? LIMIT ?", (word, RARE + 1)
+            ).fetchall()
+            if len(rows) <= RARE:
+                shared.update(row[0] for row in rows)
+        found = [
+            self.db.execute("SELECT path FROM files WHERE id = ?", (card,)).get for card, _ in shared.most_common(most)
+        ]
+        return [str(path) for path in found]
+
     def clashes(self) -> Iterator[tuple[str, str, list[Said]]]:
         """Things that files give several values to: kind, subject, and who says what."""
         query = "SELECT kind, subject FROM vals GROUP BY kind, subject HAVING count(DISTINCT value) > 1"
@@ -375,6 +438,46 @@ class Survey:
         assert table in ("cards", "files", "fresh", "pairs", "vals", "entries", "problems")
         return int(self.db.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608
 
+    # Sessions.
+
+    def listen(self, sessions: Iterable[tuple[str, str, str, str]], turns: Callable[[str], Iterable[Spoken]]) -> int:
+        """Take in what sessions say the values of things are: name, state, day and repository of each.
+
+        Those that are not among them any more are forgotten. Gives how many were listened to.
+        """
+        noted: dict[str, str] = {str(name): str(state) for name, state in self.db.execute("SELECT * FROM heard")}
+        changed = []
+        for name, state, day, repository in sessions:
+            if noted.pop(name, None) != state:
+                changed.append((name, state, day, repository))
+        if not changed and not noted:
+            return 0
+        with self.writing():
+            for name in (*noted, *(item[0] for item in changed)):
+                self.db.execute("DELETE FROM heard WHERE session = ?", (name,))
+                self.db.execute("DELETE FROM talk WHERE session = ?", (name,))
+            for name, state, day, repository in changed:
+                self.db.execute("INSERT INTO heard VALUES (?, ?)", (name, state))
+                rows = (
+                    (name, spoken.day or day, repository, item.kind, item.subject, item.value, spoken.line)
+                    for spoken in turns(name)
+                    for item in find_values(spoken.text, repository=repository)
+                )
+                self.db.executemany("INSERT INTO talk VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        return len(changed)
+
+    def contradicted(self) -> Iterator[Said]:
+        """What sessions say of things that some card gives another value to."""
+        query = (
+            "SELECT session, day, repository, kind, subject, value, line FROM talk WHERE EXISTS"
+            " (SELECT 1 FROM vals WHERE vals.kind = talk.kind AND vals.subject = talk.subject"
+            " AND vals.value != talk.value)"
+            " ORDER BY session, line"
+        )
+        rows: list[Any] = self.db.execute(query).fetchall()
+        for session, day, repository, kind, subject, value, line in rows:
+            yield Said(session, "transcripts", day, repository, Value(kind, subject, value, line, 0, 0))
+
     # What upkeep found out, kept until something changes.
 
     def answer(self, name: str, key: str) -> str | None:
@@ -382,7 +485,7 @@ class Survey:
         return self._meta(f"answer {name}") if self._meta(f"key {name}") == key else None
 
     def remember(self, name: str, key: str, found: str) -> None:
-        with suppress(apsw.Error), self._transaction():
+        with suppress(apsw.Error), self.writing():
             self._set_meta(f"answer {name}", found)
             self._set_meta(f"key {name}", key)
 
@@ -399,7 +502,8 @@ class Survey:
         self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
+        """One change of the survey: all of it or nothing."""
         db = self.db
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -453,6 +557,43 @@ def _mark(seen: Sequence[Source], problems: Sequence[str]) -> str:
     for path, _, size, mtime_ns, ctime_ns, inode, _ in seen:
         state += hash((crc(path.encode()), size, mtime_ns, ctime_ns, inode))
     return f"{len(seen)} {state:x} {crc(repr(sorted(problems)).encode()):x}"
+
+
+_STATEMENT = re.compile(
+    r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
+)
+LEAST_WORDS = 4  # of a statement that can be recognised
+_LONGEST = 600
+
+
+def log_statements(text: str) -> Iterator[tuple[int, str]]:
+    """What a log says, line by line, without its headings, marks and tags."""
+    for number, line in iter_prose(text):
+        if line.startswith(("#", "|", ">")) or not line.strip():
+            continue
+        lead = _STATEMENT.match(line)
+        bare = line[lead.end() if lead else 0 :].strip()[:_LONGEST]
+        if len(statement_words(bare)) >= LEAST_WORDS:
+            yield number, bare
+
+
+def statement_words(text: str) -> set[int]:
+    """The words by which a statement is known again: no numbers, and nothing short."""
+    return {hash_word(word) for word in words_of(text) if len(word) > 2 and not word[0].isdigit()}
+
+
+def line_keys(text: str) -> set[int]:
+    """What statements of mostly the same words share: their least words, by several ways of counting."""
+    words = statement_words(text)
+    keys = set()
+    for number, factor in enumerate((0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)):
+        least = sorted((word * factor) & 0xFFFF_FFFF for word in words)[:2]
+        keys.add(number << 60 | least[0] << 28 ^ least[1])
+    return keys
+
+
+def hash_word(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "replace"))
 
 
 def telling_words(card: Card) -> set[str]:

@@ -225,7 +225,7 @@ class Truth:
 
         edits = [edit for edit in plan_repairs(memory.text, checked.verdicts) if withhold(edit.new) == edit.new]
         repaired = apply_repairs(memory.text, edits)
-        new = _spelled_like(data, _bumped(memory.path, repaired, self.now.date())) if edits else data
+        new = spelled_like(data, bumped(memory.path, repaired, self.now.date())) if edits else data
         gone = [item for item in checked.verdicts if item.verdict == GONE]
         if not gone:
             return Repair(memory, data, new, tuple(edits), None, ())
@@ -528,7 +528,7 @@ def end_of_day(day: date | None) -> int | None:
         return None
 
 
-def _bumped(path: str, text: str, today: date) -> str:
+def bumped(path: str, text: str, today: date) -> str:
     """A card's text with today in `updated`; any other file as it is."""
     if not path.startswith(CARDS + "/"):
         return text
@@ -542,7 +542,7 @@ def _bumped(path: str, text: str, today: date) -> str:
     return Frontmatter(tuple(fields)).render() + card.body
 
 
-def _spelled_like(data: bytes, text: str) -> bytes:
+def spelled_like(data: bytes, text: str) -> bytes:
     """A text as bytes with the mark and the line ends of the old ones; mixed ones stay as each line had them."""
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
     if b"\r\n" not in data:

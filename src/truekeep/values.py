@@ -154,6 +154,18 @@ def find_values(text: str, *, topic: str = "", repository: str = "") -> list[Val
     return found[:MOST_VALUES]
 
 
+def name_of(entity: str, key: str) -> tuple[str, str]:
+    """The kind and the name of what a fact is about, as `find_values` would give them."""
+    words = set(words_of(key))
+    kind = next((kind for kind in ("port", "version", "path") if kind in words), "")
+    if not kind and words & {"file", "folder", "directory", "location"}:
+        kind = "path"
+    named = (*_words(entity), *_words(key, keep=kind == "path"))
+    if kind == "version":
+        named = tuple(_runtime(word) for word in named)
+    return kind or "setting", _subject(tuple(dict.fromkeys(named)), keep=kind == "path") if named else ""
+
+
 class _Scope(NamedTuple):
     """What a line is about besides its own words."""
 

@@ -146,7 +146,7 @@ class Workspace:
         if state.path.is_symlink():
             raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
         is_repeated = state.is_begun
-        state.path.mkdir(parents=True, exist_ok=True)
+        state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger has bytes that were taken out of memory
         with self._lock():
             if is_repeated:
                 state.check_format()
@@ -1198,6 +1198,37 @@ class Workspace:
         )
 
     # Upkeep.
+
+    def books(self) -> Books:
+        """Vault and ledger, for looking; whoever writes comes through `writing`."""
+        return self._books()
+
+    def moment(self) -> datetime:
+        return self._now()
+
+    def checkout_of(self, repository: str) -> str:
+        """The folder on this machine that holds a repository; nothing where none does."""
+        from truekeep.checkouts import choose_checkout
+
+        chosen = choose_checkout(repository, self._truth().checkouts)
+        return chosen.root if chosen is not None and not chosen.problem else ""
+
+    def waiting_letters(self) -> list[tuple[bytes, str, Path | None, str]]:
+        """The handoffs that wait: bytes, name, repository's folder, and where each lies."""
+        from truekeep.inbox import Inboxes, Skipped
+
+        limits = self.config.limits
+        inboxes = Inboxes(self.inboxes(), limit=limits.handoff_bytes, settle=limits.settle_seconds)
+        found: list[tuple[bytes, str, Path | None, str]] = []
+        try:
+            for name, inbox in inboxes.waiting():
+                letter = inboxes.read(name, inbox)
+                if letter is not None and not isinstance(letter, Skipped) and letter.raw is not None:
+                    root = None if inbox.there or inbox.root == self.path else inbox.root
+                    found.append((letter.raw, name, root, str(inbox.path / name)))
+        finally:
+            inboxes.close()
+        return found
 
     def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
         """What upkeep knows of every memory file, brought up to date."""

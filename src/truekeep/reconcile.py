@@ -1,0 +1,386 @@
+"""Reconciliation: where the stores disagree, who wins, and why. The rules are the founding document's, in its order.
+
+    index and card          the card wins; the index is brought up to date
+    card and daily log      the card for what is so now, the log for what happened that day; both can be right
+    handoff and card        a sure handoff updates the card at the next ingest; else a person decides
+    card and transcript     the transcript is what was said, the card what was decided: the card
+    memory and code         code wins; memory is mended
+    memory and instructions CLAUDE.md and AGENTS.md are a person's word: they win
+    two values for a thing  code, then instructions, then memory of the last days; else a person decides
+
+Nothing here guesses: what no rule decides is asked. Finding touches nothing; fixing goes through the books.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from typing import Literal, NamedTuple
+
+from truekeep.card import OWNED_KEYS, index_line, parse_card
+from truekeep.disk import decode_text
+from truekeep.frontmatter import Frontmatter
+from truekeep.model import CARDS, INDEX
+from truekeep.pointers import pointer_lines
+from truekeep.proposal import Idea, update_of
+from truekeep.survey import CardFacts, Said
+from truekeep.values import Value, find_values
+
+BY = "reconcile"
+RECENT = 7  # days: what "the last few days" are
+
+Action = Literal["fix", "ask", "person", "none"]
+"""fix: can be written. ask: becomes a draft. person: only a person can, and is told where. none: both can be right."""
+
+REASONS = {
+    "index-missing": ("card", "a card has one line in the index"),
+    "index-dangling": ("card", "the index only points at cards, and this one is not there"),
+    "index-doubled": ("card", "a card has one line in the index"),
+    "index-drifted": ("card", "the index only points; the card says what it is about"),
+    "card-log": ("card", "the card says what is so now, the log what happened that day; both can be right"),
+    "handoff-card": ("", "a handoff is a proposal until it is filed"),
+    "card-transcript": ("card", "a transcript is what was said, a card what was decided"),
+    "memory-code": ("code", "current code wins over memory"),
+    "memory-instructions": ("instructions", "an instruction file is a person's word; memory is an observation"),
+    "two-values": ("", "two memories give one thing two values"),
+}
+_OWN_LINE = re.compile(
+    r"- \[(?P<label>(?:[^\]\\\n]|\\.){1,400})\]\(" + re.escape(CARDS) + r"/(?P<name>[A-Za-z0-9._-]+\.md)\)\Z"
+)
+_NAMED = re.compile(r"[a-z0-9]{3,}")
+
+
+class Disagreement(NamedTuple):
+    """Two places that do not say the same."""
+
+    rule: str
+    place: str  # path or path:line of the one that is wrong, or may be
+    says: str
+    other: str  # the place that it is held against
+    other_says: str
+    winner: str  # card, code, instructions, the younger memory, handoff; empty: nobody can tell
+    reason: str
+    action: Action
+    step: str = ""  # what a person can do
+
+
+class Repairs(NamedTuple):
+    """What fixing means for one disagreement: exactly one of these."""
+
+    point: tuple[str, str] | None = None  # card name and topic: it gets its line
+    unpoint: str = ""  # card name: its lines that only point go
+    once: str = ""  # card name: one of its lines stays
+    retitle: tuple[str, str, str] | None = None  # card name, the line as it is, the line as it should be
+    value: tuple[Said, str] | None = None  # what is said, and the value that holds
+    idea: Idea | None = None
+
+
+Found = tuple[Disagreement, Repairs]
+
+
+# The index.
+
+
+def hold_index(data: bytes, cards: Sequence[CardFacts], is_ours: Callable[[int], bool]) -> Iterator[Found]:
+    """The index against its cards. `is_ours`: whether truekeep wrote that line, and no person touched it since."""
+    known = {facts.path.removeprefix(f"{CARDS}/"): facts for facts in cards}
+    lines: dict[str, list[tuple[int, str, bool]]] = {}
+    for number, text, names, is_pure in pointer_lines(data):
+        for name in names:
+            lines.setdefault(name, []).append((number, text, is_pure))
+    for name, facts in known.items():
+        if name not in lines and facts.key:
+            yield _index("index-missing", INDEX, "no line", facts, "fix"), Repairs(point=(name, facts.topic))
+    for name, there in sorted(lines.items()):
+        facts_there = known.get(name)
+        if facts_there is None:
+            yield from _dangling(name, there)
+            continue
+        yield from _doubled(name, there, facts_there)
+        yield from _drifted(name, there, facts_there, is_ours)
+
+
+def _index(rule: str, place: str, says: str, facts: CardFacts, action: Action, step: str = "") -> Disagreement:
+    winner, reason = REASONS[rule]
+    return Disagreement(rule, place, says, facts.path, facts.topic, winner, reason, action, step)
+
+
+def _dangling(name: str, there: Sequence[tuple[int, str, bool]]) -> Iterator[Found]:
+    winner, reason = REASONS["index-dangling"]
+    for number, text, is_pure in there:
+        action: Action = "fix" if is_pure else "person"
+        step = "" if is_pure else f"the line says more than a pointer: edit {INDEX} line {number}"
+        place = f"{INDEX}:{number}"
+        found = Disagreement(
+            "index-dangling", place, text, f"{CARDS}/{name}", "there is no such card", winner, reason, action, step
+        )
+        yield found, Repairs(unpoint=name if is_pure else "")
+
+
+def _doubled(name: str, there: Sequence[tuple[int, str, bool]], facts: CardFacts) -> Iterator[Found]:
+    numbers = sorted({number for number, _, _ in there})
+    if len(numbers) < 2:
+        return
+    pure = sum(is_pure for _, _, is_pure in there)
+    others = len(there) - pure
+    place, says = f"{INDEX}:{numbers[-1]}", f"{len(numbers)} lines, at {', '.join(map(str, numbers))}"
+    if pure >= 2 or (pure and others):
+        yield _index("index-doubled", place, says, facts, "fix"), Repairs(once=name)
+    # Several lines in a person's own words may each have their reason.
+
+
+def _drifted(
+    name: str, there: Sequence[tuple[int, str, bool]], facts: CardFacts, is_ours: Callable[[int], bool]
+) -> Iterator[Found]:
+    right = index_line(name, facts.topic)
+    for number, text, _ in there:
+        own = _OWN_LINE.match(text)
+        if own is None or text == right or not facts.key:
+            continue
+        if is_ours(number):
+            repair = Repairs(retitle=(name, text, right))
+            yield _index("index-drifted", f"{INDEX}:{number}", text, facts, "fix"), repair
+        elif not set(_NAMED.findall(own["label"].lower())) & set(_NAMED.findall(facts.topic.lower())):
+            step = f"a person wrote that line: edit {INDEX} line {number}, or the topic of {facts.path}"
+            yield _index("index-drifted", f"{INDEX}:{number}", text, facts, "person", step), Repairs()
+
+
+# Values.
+
+
+class Judge(NamedTuple):
+    """Who may say which of two values holds."""
+
+    today: date
+    code: Callable[[Said], str]  # "confirmed", "refuted" or nothing
+    instructions: Callable[[str], Sequence[Said]]  # of a repository: what its instruction files give values to
+    read: Callable[[str], bytes | None]
+
+
+def hold_values(clashes: Iterable[tuple[str, str, list[Said]]], judge: Judge) -> Iterator[Found]:
+    """Cards and documents that give one thing two values, and logs that say otherwise than a card."""
+    for kind, subject, said in clashes:
+        memories = [item for item in said if item.store in ("cards", "documents", "facts")]
+        for group in _comparable(memories):
+            yield from _two_values(kind, subject, group, judge)
+        cards = [item for item in memories if item.store == "cards"]
+        for item in said:
+            if item.store == "logs":
+                yield from _log_against(item, cards)
+
+
+def _comparable(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Those that speak of one repository, or of none; and of them, those who give one value each.
+
+    Who names several values for a thing lists them; that contradicts nobody who names one of these.
+    """
+    names = sorted({item.repository for item in said if item.repository}) or [""]
+    for name in names:
+        group = [item for item in said if item.repository in (name, "")]
+        by_path: dict[str, set[str]] = {}
+        for item in group:
+            by_path.setdefault(item.path, set()).add(item.value.value)
+        single = [item for item in group if len(by_path[item.path]) == 1]
+        listed = {value for values in by_path.values() if len(values) > 1 for value in values}
+        kept = [item for item in single if item.value.value not in listed]
+        if len({item.value.value for item in kept}) > 1:
+            yield kept
+
+
+def _two_values(kind: str, subject: str, said: Sequence[Said], judge: Judge) -> Iterator[Found]:
+    by_path: dict[str, Said] = {}
+    for item in said:
+        by_path.setdefault(item.path, item)
+    winner, reason, value = _decide(list(by_path.values()), judge)
+    if value:
+        best = next((item for item in by_path.values() if item.value.value == value), None)
+        for item in by_path.values():
+            if item.value.value != value:
+                other = f"{best.path}:{best.value.line}" if best is not None else winner
+                yield _value_against(kind, subject, item, other, value, winner, reason)
+        return
+    ordered = sorted(by_path.values(), key=lambda item: (item.day, item.path), reverse=True)
+    youngest = ordered[0]
+    for item in ordered[1:]:
+        if item.value.value != youngest.value.value:
+            yield _ask_value(kind, subject, item, youngest, judge)
+
+
+def _decide(said: Sequence[Said], judge: Judge) -> tuple[str, str, str]:
+    """Who wins, why, and the value that holds; nothing where nobody can tell."""
+    values = {item.value.value for item in said}
+    confirmed = {item.value.value for item in said if judge.code(item) == "confirmed"}
+    refuted = {item.value.value for item in said if judge.code(item) == "refuted"}
+    if len(confirmed) == 1 and values - confirmed <= refuted:
+        return "code", REASONS["memory-code"][1], confirmed.pop()
+    first = said[0].value
+    for repository in sorted({item.repository for item in said}):
+        told = {
+            item.value.value
+            for item in judge.instructions(repository)
+            if (item.value.kind, item.value.subject) == (first.kind, first.subject)
+        }
+        if len(told) == 1:
+            return "instructions", REASONS["memory-instructions"][1], told.pop()
+    limit = (judge.today - timedelta(days=RECENT)).isoformat()
+    now = judge.today.isoformat()
+    recent = {item.value.value for item in said if limit <= item.day <= now}
+    older = [item for item in said if item.value.value not in recent]
+    if len(recent) == 1 and all(item.day and item.day < limit for item in older):
+        return "the younger memory", "memory of the last days wins over older memory", recent.pop()
+    return "", "", ""
+
+
+def _value_against(kind: str, subject: str, item: Said, other: str, value: str, winner: str, reason: str) -> Found:
+    rule = {"code": "memory-code", "instructions": "memory-instructions"}.get(winner, "two-values")
+    can_write = item.store == "cards"
+    found = Disagreement(
+        rule=rule,
+        place=f"{item.path}:{item.value.line}",
+        says=f"{subject} {kind} {item.value.value}",
+        other=other,
+        other_says=f"{subject} {kind} {value}",
+        winner=winner,
+        reason=reason,
+        action="fix" if can_write else "person",
+        step="" if can_write else f"edit {item.path}: it is not truekeep's to change",
+    )
+    return found, Repairs(value=(item, value) if can_write else None)
+
+
+def _ask_value(kind: str, subject: str, older: Said, younger: Said, judge: Judge) -> Found:
+    """Nobody can tell: a draft proposes the younger value for the older card, and says that it may be the other way."""
+    asked = older if older.store == "cards" else younger
+    other = younger if asked is older else older
+    idea = _value_idea(kind, subject, asked, other, judge) if asked.store == "cards" else None
+    found = Disagreement(
+        rule="two-values",
+        place=f"{older.path}:{older.value.line}",
+        says=f"{subject} {kind} {older.value.value} ({older.day or 'no day'})",
+        other=f"{younger.path}:{younger.value.line}",
+        other_says=f"{subject} {kind} {younger.value.value} ({younger.day or 'no day'})",
+        winner="",
+        reason="neither code nor an instruction file tells, and neither memory is of the last days alone",
+        action="ask" if idea is not None else "person",
+        step="" if idea is not None else f"look which one holds, and edit {older.path} or {younger.path}",
+    )
+    return found, Repairs(idea=idea)
+
+
+def _value_idea(kind: str, subject: str, asked: Said, other: Said, judge: Judge) -> Idea | None:
+    data = judge.read(asked.path)
+    old = decode_text(data) if data is not None else None
+    text = with_value(old, asked, other.value.value) if old is not None else None
+    if data is None or text is None:
+        return None
+    card = parse_card(asked.path.removeprefix(f"{CARDS}/"), text)
+    own = tuple(field for field in card.front.fields if field.key.casefold() not in OWNED_KEYS)
+    says = (
+        f"{asked.path}:{asked.value.line} says {asked.value.value}, {other.path}:{other.value.line} {other.value.value}"
+    )
+    return Idea(
+        by=BY,
+        slug=f"values-{card.name.removesuffix('.md')}",
+        reasons=(("two-values", f"{kind} of {subject}: {says}; nobody but you can tell which one holds"),),
+        text=update_of(
+            f"{card.topic}: which {kind} holds?",
+            card.name,
+            Frontmatter(own).render() + f"\n{card.body.strip(chr(10))}\n",
+            summary=f"{says}. Approving takes {other.value.value}; if {asked.value.value} holds, reject this and edit"
+            f" {other.path}.",
+            facts=[says],
+        ),
+        target=asked.path,
+        found=data,
+        repository=asked.repository,
+        writer=card.writer or "upkeep",
+        key=f"{kind}\0{subject}\0{asked.path}\0{asked.value.value}\0{other.path}\0{other.value.value}",
+    )
+
+
+def with_value(text: str, said: Said, value: str) -> str | None:
+    """A card's text with another value in this place; None when that place says something else by now."""
+    start, end = said.value.start, said.value.end
+    old = text[start:end]
+    if old != said.value.value and not (said.value.value in ("true", "false") and old):
+        return None
+    return text[:start] + value + text[end:]
+
+
+def _log_against(item: Said, cards: Sequence[Said]) -> Iterator[Found]:
+    """A log that says otherwise than a card, and later. What an earlier one says was so then."""
+    winner, reason = REASONS["card-log"]
+    for card in cards:
+        if card.value.value == item.value.value or not (item.day > card.day and card.day):
+            continue
+        if item.repository and card.repository and item.repository != card.repository:
+            continue
+        if any(other.path == card.path and other.value.value == item.value.value for other in cards):
+            continue
+        step = f"the log is younger: if it is so now, update the card (`truekeep card write --update {card.path}`)"
+        yield _said_against("card-log", item, card, winner, reason, step), Repairs()
+
+
+def hold_talk(said: Iterable[Said], about: Callable[[str, str], Sequence[Said]]) -> Iterator[Found]:
+    """What was said in sessions against cards."""
+    winner, reason = REASONS["card-transcript"]
+    told: set[tuple[str, str, str]] = set()
+    for item in said:
+        for card in about(item.value.kind, item.value.subject):
+            key = (item.path, card.path, item.value.value)
+            if card.store != "cards" or card.value.value == item.value.value or key in told or item.day <= card.day:
+                continue
+            if item.repository and card.repository and item.repository != card.repository:
+                continue
+            told.add(key)
+            yield _said_against("card-transcript", item, card, winner, reason, ""), Repairs()
+
+
+def _said_against(rule: str, item: Said, card: Said, winner: str, reason: str, step: str) -> Disagreement:
+    kind, subject = item.value.kind, item.value.subject
+    return Disagreement(
+        rule=rule,
+        place=f"{item.path}:{item.value.line}",
+        says=f"{subject} {kind} {item.value.value} ({item.day})",
+        other=f"{card.path}:{card.value.line}",
+        other_says=f"{subject} {kind} {card.value.value} ({card.day})",
+        winner=winner,
+        reason=reason,
+        action="none",
+        step=step,
+    )
+
+
+def hold_instructions(
+    told: Iterable[tuple[str, Sequence[Said]]], about: Callable[[str, str], Sequence[Said]]
+) -> Iterator[Found]:
+    """Instruction files against cards: what a person laid down wins."""
+    for repository, given in told:
+        values: dict[tuple[str, str], set[str]] = {}
+        for item in given:
+            values.setdefault((item.value.kind, item.value.subject), set()).add(item.value.value)
+        for item in given:
+            own = values[item.value.kind, item.value.subject]
+            if len(own) != 1:
+                continue  # it lists several; which one is meant is not ours to say
+            for card in about(item.value.kind, item.value.subject):
+                if card.store == "cards" and card.repository in (repository, "") and card.value.value not in own:
+                    winner, reason = REASONS["memory-instructions"]
+                    found = Disagreement(
+                        rule="memory-instructions",
+                        place=f"{card.path}:{card.value.line}",
+                        says=f"{card.value.subject} {card.value.kind} {card.value.value}",
+                        other=f"{item.path}:{item.value.line}",
+                        other_says=f"{item.value.subject} {item.value.kind} {item.value.value}",
+                        winner=winner,
+                        reason=reason,
+                        action="fix",
+                    )
+                    yield found, Repairs(value=(card, item.value.value))
+
+
+def said_in(path: str, text: str, *, store: str, day: str, repository: str, topic: str = "") -> list[Said]:
+    """The values that some text gives."""
+    found: list[Value] = find_values(text, topic=topic, repository=repository)
+    return [Said(path, store, day, repository, value) for value in found]

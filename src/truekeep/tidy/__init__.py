@@ -1,0 +1,1 @@
+"""Tidying: forget on purpose, merge what is doubled, keep what lasts."""

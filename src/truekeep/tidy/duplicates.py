@@ -1,0 +1,322 @@
+"""Cards that say the same: found without looking at all pairs, and merged so that no fact is lost.
+
+A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
+survey until one of the two changes. Words and meaning decide together. Cards that name different numbers are a family,
+not doubles; where those numbers contradict each other, `reconcile` says so.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import apsw
+
+from truekeep.card import OWNED_KEYS, Card, parse_card, words_of
+from truekeep.catalog import likeness, sketch
+from truekeep.frontmatter import Field, Frontmatter, quote
+from truekeep.model import CARDS
+from truekeep.proposal import Idea, update_of
+from truekeep.survey import RARE, Survey, hash_word
+from truekeep.weave import woven
+
+BY = "tidy duplicates"
+SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
+SAME_SENSE = 0.35  # with vectors that agree
+AGREEING = 0.86  # cosine from which two vectors do
+NEAR = 0.75  # of word pairs, as ingest has it
+_RAREST = 10  # words of a card by which others are looked for
+_MANY = 200  # cards from which on all counts are read at once
+_LOOKED_AT = 12  # candidates that are compared word by word
+
+Read = Callable[[str], bytes | None]
+
+
+class Double(NamedTuple):
+    """Two cards that say the same."""
+
+    one: str
+    other: str
+    likeness: float
+    why: str  # "same topic" or "nearly the same"
+
+
+def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
+    """Compare the cards that changed with those that may say the same. Gives how many were looked at."""
+    fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM fresh ORDER BY card")]
+    if not fresh:
+        return 0
+    desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), is_many=len(fresh) > _MANY)
+    for start in range(0, len(fresh), _MANY):
+        with survey.writing():
+            for card in fresh[start : start + _MANY]:
+                for other, found in desk.alike(card):
+                    one, two = sorted((card, other))
+                    survey.db.execute("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?)", (one, two, found))
+                survey.db.execute("DELETE FROM fresh WHERE card = ?", (card,))
+    return len(fresh)
+
+
+class _Comparison:
+    """Cards side by side, each read once."""
+
+    def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, is_many: bool) -> None:
+        self._db, self._read, self._sense, self._total = db, read, sense, total
+        rows: Any = db.execute("SELECT word, cards FROM counts") if is_many else ()
+        self._counts: dict[int, int] = dict(rows)
+        self._weights = lru_cache(maxsize=4_000)(self._weights_of)
+        self._card = lru_cache(maxsize=4_000)(lambda card: _card_at(read, self._path(card)))
+        self._path = lru_cache(maxsize=20_000)(self._path_of)
+
+    def alike(self, card: int) -> Iterator[tuple[int, float]]:
+        """The cards that say the same as this one, and how much."""
+        weights, own = self._weights(card), self._card(card)
+        if own is None or not weights:
+            return
+        for other in _candidates(self._db, card, weights):
+            shared = _shared(weights, self._weights(other))
+            if shared < SAME_SENSE:
+                continue
+            theirs = self._card(other)
+            if theirs is None or not _may_be_one(own, theirs):
+                continue
+            if shared >= SAME_WORDS or self._agree(card, other) or likeness(sketch(own), sketch(theirs)) >= NEAR:
+                yield other, shared
+
+    def _agree(self, one: int, other: int) -> bool:
+        cosine = self._sense.cosine(self._path(one), self._path(other))
+        return cosine is not None and cosine >= AGREEING
+
+    def _weights_of(self, card: int) -> dict[int, float]:
+        """The words of a card, by how telling each is."""
+        packed: Any = self._db.execute("SELECT words FROM cards WHERE id = ?", (card,)).get
+        return {word: math.log((self._total + 1) / self._count(word)) for word in array("I", packed or b"")}
+
+    def _count(self, word: int) -> int:
+        known = self._counts.get(word)
+        if known is None:
+            known = int(str(self._db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get or 1))
+            self._counts[word] = known
+        return max(1, known)
+
+    def _path_of(self, card: int) -> str:
+        return str(self._db.execute("SELECT path FROM files WHERE id = ?", (card,)).get)
+
+
+def _candidates(db: apsw.Connection, card: int, weights: dict[int, float]) -> list[int]:
+    """The cards that share the most of a card's rarest words. A word that many have says nothing."""
+    shared: Counter[int] = Counter()
+    looked = 0
+    for word in sorted(weights, key=lambda word: -weights[word]):
+        rows = db.execute("SELECT card FROM words WHERE word = ? LIMIT ?", (word, RARE + 1)).fetchall()
+        if len(rows) > RARE:
+            break
+        if len(rows) > 1:
+            looked += 1
+            shared.update(int(row[0]) for row in rows)  # type: ignore[arg-type]
+        if looked == _RAREST:
+            break
+    shared.pop(card, None)
+    return [other for other, _ in shared.most_common(_LOOKED_AT)]
+
+
+def _shared(one: dict[int, float], other: dict[int, float]) -> float:
+    """How much of what two cards say is the same, by how telling the words are."""
+    both = sum(weight for word, weight in one.items() if word in other)
+    every = sum(one.values()) + sum(weight for word, weight in other.items() if word not in one)
+    return both / every if every else 0.0
+
+
+def _may_be_one(one: Card, other: Card) -> bool:
+    """Whether two cards may be about one thing: no two repositories, and the same numbers."""
+    if one.repository and other.repository and one.repository != other.repository:
+        return False
+    return _numbers(one) == _numbers(other)
+
+
+def _numbers(card: Card) -> set[str]:
+    return {word for word in words_of(card.body) if word[0].isdigit()}
+
+
+def find_doubles(survey: Survey) -> list[Double]:
+    """Every two cards that have the same topic or say the same; each card with the one that it is most like."""
+    found: dict[tuple[str, str], Double] = {}
+    repositories = {}
+    for _, paths in survey.same_topics():
+        for path in paths:
+            facts = survey.find_card(path)
+            repositories[path] = facts.repository if facts is not None else ""
+        first: dict[str, str] = {}
+        for path in paths:
+            name = repositories[path]
+            partner = first.setdefault(name, path) if name else next(iter(first.values()), "")
+            first.setdefault(name, path)
+            if partner and partner != path:
+                found[partner, path] = Double(partner, path, 1.0, "same topic")
+    query = (
+        "SELECT a.path, b.path, likeness FROM pairs JOIN files a ON a.id = one JOIN files b ON b.id = other"
+        " ORDER BY likeness DESC, a.path, b.path"
+    )
+    for one, other, much in survey.db.execute(query):
+        first_path, second = sorted((str(one), str(other)))
+        found.setdefault((first_path, second), Double(first_path, second, float(str(much)), "nearly the same"))
+    return list(found.values())
+
+
+def merge_ideas(doubles: Iterable[Double], read: Read) -> Iterator[Idea]:
+    """A proposal for each two cards, no card in two of them: after a merge, the next run looks again."""
+    taken: set[str] = set()
+    for double in doubles:
+        if double.one in taken or double.other in taken:
+            continue
+        idea = merge_idea(double, read)
+        if idea is not None:
+            taken.update((double.one, double.other))
+            yield idea
+
+
+def merge_idea(double: Double, read: Read) -> Idea | None:
+    """The proposal to make two cards one; None where they cannot be."""
+    data = {path: read(path) for path in (double.one, double.other)}
+    cards = {path: _card_at(read, path) for path in data}
+    if any(card is None or card.problem for card in cards.values()):
+        return None
+    kept, dropped = sorted(data, key=lambda path: _seniority(cards[path]))
+    keep, drop = cards[kept], cards[dropped]
+    keep_data, drop_data = data[kept], data[dropped]
+    if keep is None or drop is None or keep_data is None or drop_data is None:
+        return None
+    if keep.repository and drop.repository and keep.repository != drop.repository:
+        return None
+    much = "" if double.why == "same topic" else f" ({double.likeness:.0%} of their telling words)"
+    reason = (
+        "same-topic" if double.why == "same topic" else "near-duplicate",
+        f"{drop.path} and {keep.path}: {double.why}{much}; approving keeps {keep.path} with the lines of both",
+    )
+    return Idea(
+        by=BY,
+        slug=f"merge-{keep.name.removesuffix('.md')}",
+        reasons=(reason,),
+        text=update_of(
+            f"{keep.topic}: two cards made one",
+            keep.name,
+            merged(keep, drop),
+            summary=f"Takes what only {drop.path} says into {keep.path}, and drops {drop.path}. No fact line is lost.",
+            facts=[f"{dropped} says nearly the same"],
+        ),
+        target=kept,
+        found=keep_data,
+        drops=((dropped, drop_data),),
+        repository=keep.repository or drop.repository,
+        writer=keep.writer or "upkeep",
+        key=f"{kept}\0{dropped}\0{keep.body}\0{drop.body}",
+    )
+
+
+def _seniority(card: Card | None) -> tuple[str, int, str]:
+    """The older card stays: others link to it."""
+    if card is None:
+        return "9", 0, ""
+    created = card.created or card.updated
+    return (created.isoformat() if created else "9"), -len(card.body), card.name
+
+
+def merged(keep: Card, drop: Card) -> str:
+    """One card's text out of two: what the kept one says, and what only the other does."""
+    fields = [field for field in keep.front.fields if field.key.casefold() not in OWNED_KEYS]
+    taken = {field.key for field in fields}
+    fields += [
+        field
+        for field in drop.front.fields
+        if field.key and field.key not in taken and field.key.casefold() not in OWNED_KEYS
+    ]
+    tags = list(dict.fromkeys((*keep.tags, *drop.tags)))
+    if tags != list(keep.tags):
+        line = f"tags: [{', '.join(quote(tag) for tag in tags)}]\n"
+        fields = [Field("tags", "", line) if field.key == "tags" else field for field in fields]
+        if "tags" not in {field.key for field in fields}:
+            fields.append(Field("tags", "", line))
+    body = woven(_plain(keep.body), _plain(drop.body))
+    return Frontmatter(tuple(fields)).render() + "\n" + body.strip("\n") + "\n"
+
+
+def instructed_ideas(survey: Survey, read: Read, instructions: Callable[[str], str]) -> Iterator[Idea]:
+    """A proposal for each card that an instruction file of its repository repeats: instructions are read anyway."""
+    names = [str(row[0]) for row in survey.db.execute("SELECT DISTINCT repository FROM files WHERE repository != ''")]
+    for repository in sorted(names):
+        said = set(instructions(repository).split("\n")) - {""}
+        words = {hash_word(word) for line in said for word in line.split()}
+        for path in survey.cards_within(repository, words) if said else ():
+            data, card = read(path), _card_at(read, path)
+            if card is None or data is None or card.problem:
+                continue
+            own = [line for line in (" ".join(words_of(line)) for line in card.body.split("\n")) if line]
+            if own and all(line in said for line in own):
+                yield Idea(
+                    by=BY,
+                    slug=f"instructed-{card.name.removesuffix('.md')}",
+                    reasons=(("already-instructed", f"an instruction file of {repository} says all of {path}"),),
+                    text=f"Drops {path}: an instruction file of {repository} says every line of it.\n",
+                    drops=((path, data),),
+                    repository=repository,
+                    key=f"{path}\0{card.body}",
+                )
+
+
+class Sense:
+    """The meaning of cards, as the search index has it: the mean of the vectors of a card's pieces."""
+
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self._db: apsw.Connection | None = None
+        self._is_closed = False
+        self.vector = lru_cache(maxsize=20_000)(self._vector)
+
+    def cosine(self, one: str, other: str) -> float | None:
+        """How alike the meanings of two cards are; None where the index does not know one of them."""
+        first, second = self.vector(one), self.vector(other)
+        if first is None or second is None or len(first) != len(second):
+            return None
+        norm = math.sqrt(sum(x * x for x in first) * sum(x * x for x in second))
+        return sum(x * y for x, y in zip(first, second, strict=True)) / norm if norm else None
+
+    def _vector(self, path: str) -> tuple[float, ...] | None:
+        if self._is_closed:
+            return None
+        try:
+            if self._db is None:
+                self._db = apsw.Connection(self._index, flags=apsw.SQLITE_OPEN_READONLY)
+            query = (
+                "SELECT embedding FROM files JOIN chunks ON file_id = files.id JOIN vectors ON chunk_id = chunks.id"
+                " WHERE path = ?"
+            )
+            rows = [bytes(row[0]) for row in self._db.execute(query, (path,))]
+        except apsw.Error:
+            self._is_closed = True  # no index, or none that can be read: words alone decide
+            return None
+        parts = [struct.unpack(f"<{len(row) // 2}e", row) for row in rows]
+        if not parts or len({len(part) for part in parts}) != 1:
+            return None
+        return tuple(sum(numbers) / len(parts) for numbers in zip(*parts, strict=True))
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def _card_at(read: Read, path: str) -> Card | None:
+    from truekeep.disk import decode_text
+
+    data = read(path)
+    text = decode_text(data) if data is not None else None
+    return parse_card(path.removeprefix(f"{CARDS}/"), text) if text is not None else None
+
+
+def _plain(body: str) -> str:
+    return body.replace("\r\n", "\n")

@@ -1,0 +1,498 @@
+"""The desk of upkeep: a workspace with its survey, and the verbs that tidy it and make its stores agree.
+
+Looking needs nothing and writes nothing but the survey. Whatever is changed goes through the books, one entry for each
+card; whatever is doubtful becomes a draft. A night in which nothing changed is answered from what the last one found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.blame import line_owners
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
+from truekeep.errors import EditedSince, StorageFailed, TruekeepError
+from truekeep.ledger import Entry
+from truekeep.model import CARDS, INDEX, REVIEW
+from truekeep.proposal import Idea, Offered, offer
+from truekeep.reconcile import (
+    REASONS,
+    Disagreement,
+    Found,
+    Judge,
+    Repairs,
+    hold_index,
+    hold_instructions,
+    hold_talk,
+    hold_values,
+    said_in,
+    with_value,
+)
+from truekeep.shelf import INSTRUCTION_FILES
+from truekeep.state import STATE
+from truekeep.survey import Problem, Said, Spoken, Survey
+from truekeep.tidy.duplicates import Double, Sense, compare_fresh, find_doubles, instructed_ideas, merge_ideas
+from truekeep.tidy.promote import promotion_ideas
+from truekeep.truth import bumped, parse_repair, spelled_like
+from truekeep.values import Value
+from truekeep.vault import Staging
+from truekeep.workspace import Workspace, person
+
+if TYPE_CHECKING:
+    from truekeep.books import Books
+    from truekeep.verify.kept import Checked
+
+_INSTRUCTION_BYTES = 262_144
+_COMPARED = frozenset(
+    (
+        *(
+            "card-exists",
+            "no-such-card",
+            "drops-most",
+            "hand-edited",
+            "older-than-card",
+            "near-duplicate",
+            "same-topic",
+        ),
+        *("other-repository", "refuted", "unreadable-card"),
+    )
+)  # findings that say that a handoff and a card do not agree
+_FACTS = "memory/facts.db"
+
+
+class Tidied(NamedTuple):
+    """What a search for doubles, or for what lasts, came to."""
+
+    doubles: tuple[Double, ...]
+    offered: tuple[Offered, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def count(self, state: str) -> int:
+        return sum(item.state == state for item in self.offered)
+
+
+class Reconciled(NamedTuple):
+    """Where the stores disagree, and what was done about it."""
+
+    found: tuple[Disagreement, ...]
+    done: tuple[str, ...]
+    offered: tuple[Offered, ...]
+    problems: tuple[str, ...]  # what could not be looked at
+
+    @property
+    def open(self) -> tuple[Disagreement, ...]:
+        """Those that somebody should do something about."""
+        return tuple(item for item in self.found if item.action != "none")
+
+
+class Upkeep:
+    """Upkeep of one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.root = str(workspace.path)
+        self.today = workspace.today()
+        self.now = workspace.moment()
+
+    def survey(self) -> Survey:
+        return self.workspace.survey()
+
+    # Tidying.
+
+    def duplicates(self, *, dry_run: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Tidied:
+        """Find cards that say the same, and propose to merge them."""
+        survey = self.workspace.survey(tell)
+        sense = Sense(os.path.join(self.root, STATE, "index.sqlite"))
+        try:
+            compare_fresh(survey, self.read, sense)
+        finally:
+            sense.close()
+        doubles = find_doubles(survey)
+
+        def ideas() -> Iterator[Idea]:
+            yield from merge_ideas(doubles, self.read)
+            yield from instructed_ideas(survey, self.read, self._instruction_lines)
+
+        offered = self._offered("duplicates", survey, ideas, dry_run=dry_run)
+        return Tidied(tuple(doubles), offered, tuple(survey.problems(self.today)))
+
+    def promote(self, *, dry_run: bool = False) -> Tidied:
+        """Find what logs keep saying and no card holds, and propose cards."""
+        survey = self.survey()
+        structural = self.workspace.config.decay.structural
+        offered = self._offered(
+            "promote", survey, lambda: promotion_ideas(survey, self.read, structural=structural), dry_run=dry_run
+        )
+        return Tidied((), offered, tuple(survey.problems(self.today)))
+
+    def _offered(
+        self, name: str, survey: Survey, ideas: Callable[[], Iterable[Idea]], *, dry_run: bool
+    ) -> tuple[Offered, ...]:
+        """Put ideas before a person. Where nothing changed since there were none, there are none."""
+        key = self._key(survey)
+        if key and survey.answer(name, key) == "none":
+            return ()
+        found = list(ideas())
+        if found and not dry_run:
+            with self.workspace.writing("propose") as books:
+                told = offer(found, books, actor=person(), now=self.now)
+        else:
+            told = offer(found, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+        if key and not found:
+            survey.remember(name, key, "none")
+        return tuple(told)
+
+    def _key(self, survey: Survey, *more: object) -> str:
+        """What an answer rests on; empty while that is not certain."""
+        if not survey.mark:
+            return ""
+        config = self.workspace.config
+        files = [
+            os.path.join(self.root, STATE, "decay.toml"),
+            os.path.join(self.root, REVIEW),
+            os.path.join(self.root, _FACTS),
+        ]
+        return repr((survey.mark, self.today.isoformat(), [_stamp(path) for path in files], config.decay, *more))
+
+    # Reconciling.
+
+    def reconcile(self, *, fix: bool = False, code: bool = True) -> Reconciled:
+        """Where the stores disagree, with who wins and why. `fix` writes what is decided, and asks what is not.
+
+        `code`: hold what changed against current code first; else what the last check said counts.
+        """
+        problems: list[str] = []
+        checked = self._rot(problems, fresh=code)
+        survey = self.survey()
+        found = list(self._disagreements(survey, checked, problems))
+        disagreements = tuple(item for item, _ in found)
+        if not fix:
+            return Reconciled(disagreements, (), (), tuple(problems))
+        done, offered = self._fix(found, checked, problems)
+        return Reconciled(disagreements, tuple(done), tuple(offered), tuple(problems))
+
+    def _disagreements(self, survey: Survey, checked: Sequence[Checked], problems: list[str]) -> Iterator[Found]:
+        yield from self._index_found(survey, problems)
+        facts = list(self._facts(problems))
+        judge = Judge(
+            today=self.today,
+            code=self._code_says,
+            instructions=self._instruction_values,
+            read=self.read,
+        )
+        told = [(name, self._instruction_values(name)) for name in self._repositories(survey)]
+        by_instruction = list(hold_instructions([item for item in told if item[1]], survey.said))
+        yield from by_instruction
+        settled = {item.place for item, _ in by_instruction}
+        for found in hold_values(self._clashes(survey, facts), judge):
+            if found[0].place not in settled:
+                yield found
+        self._listen(survey, problems)
+        yield from hold_talk(survey.contradicted(), survey.said)
+        yield from self._handoffs(problems)
+        for item in checked:
+            for verdict in item.verdicts:
+                if verdict.is_rot:
+                    winner, reason = REASONS["memory-code"]
+                    is_kept = item.path.startswith(f"{CARDS}/") or verdict.verdict != "gone"
+                    yield (
+                        Disagreement(
+                            "memory-code",
+                            f"{item.path}:{verdict.claim.line}",
+                            verdict.claim.shown,
+                            verdict.place or "current code",
+                            f"{verdict.verdict}: {verdict.why}",
+                            winner,
+                            reason,
+                            "fix" if is_kept else "person",
+                            "" if is_kept else f"edit {item.path}",
+                        ),
+                        Repairs(),
+                    )
+
+    def _clashes(self, survey: Survey, facts: Sequence[Said]) -> Iterator[tuple[str, str, list[Said]]]:
+        """Things with several values, those of the database of facts among them."""
+        extra: dict[tuple[str, str], list[Said]] = {}
+        for item in facts:
+            extra.setdefault((item.value.kind, item.value.subject), []).append(item)
+        for kind, subject, said in survey.clashes():
+            yield kind, subject, [*self._dated(said), *extra.pop((kind, subject), ())]
+        for (kind, subject), given in extra.items():
+            said = [*self._dated(survey.said(kind, subject)), *given]
+            if len({item.value.value for item in said}) > 1:
+                yield kind, subject, said
+
+    def _dated(self, said: Sequence[Said]) -> list[Said]:
+        """With the days on which cards were written: a repair of one line does not make the others younger."""
+        paths = sorted({item.path for item in said if item.store == "cards"})
+        repairs = self.workspace.books().ledger.last_repairs(paths) if paths else {}
+        out = []
+        for item in said:
+            days = parse_repair(repairs[item.path][1]) if item.path in repairs else None
+            is_repair = days is not None and days[1] is not None and days[1].isoformat() == item.day
+            before = days[0].isoformat() if days is not None and days[0] is not None else ""
+            out.append(item._replace(day=before) if is_repair else item)
+        return out
+
+    def _index_found(self, survey: Survey, problems: list[str]) -> Iterator[Found]:
+        try:
+            data = self.read(INDEX)
+        except (UnsafePath, ChangedSince, OSError) as error:
+            problems.append(f"{INDEX}: {error}")
+            return
+        if data is None:
+            data = b""
+        ledger = self.workspace.books().ledger
+
+        @cache
+        def owners() -> list[int]:
+            return line_owners(ledger, INDEX, data)
+
+        def is_ours(number: int) -> bool:
+            known = owners()
+            return 0 < number <= len(known) and known[number - 1] > 0
+
+        yield from hold_index(data, list(survey.cards()), is_ours)
+
+    def _rot(self, problems: list[str], *, fresh: bool) -> list[Checked]:
+        """The memories that code refutes."""
+        from truekeep.verify.kept import read_counts
+
+        config = self.workspace.config
+        if not (config.verify.checkouts or config.repositories):
+            return []
+        try:
+            if fresh:
+                self.workspace.verify(changed=True, system=False)
+            counted = read_counts(os.path.join(self.root, STATE, "facts.sqlite"))
+            rotten = [
+                path
+                for path, _, counts in counted
+                if any(counts.get(word) for word in ("gone", "moved", "changed"))
+                and os.path.isfile(os.path.join(self.root, path))
+            ]
+            return self.workspace.verify(rotten, system=False) if rotten else []
+        except TruekeepError as error:
+            problems.append(f"code: {error.message}")
+            return []
+
+    def _code_says(self, said: Said) -> str:
+        """What the last check says to the place of a value."""
+        checked = self._checked(said.path) if said.store in ("cards", "documents") else None
+        for verdict in checked.verdicts if checked is not None else ():
+            if verdict.claim.line == said.value.line and said.value.value in verdict.claim.text:
+                if verdict.is_rot:
+                    return "refuted"
+                if verdict.verdict == "confirmed":
+                    return "confirmed"
+        return ""
+
+    @cache  # noqa: B019 - one run
+    def _checked(self, path: str) -> Checked | None:
+        return self.workspace.last_checked(path)
+
+    # What it is held against.
+
+    def _repositories(self, survey: Survey) -> list[str]:
+        rows = survey.db.execute("SELECT DISTINCT repository FROM files WHERE repository != '' ORDER BY repository")
+        return [str(row[0]) for row in rows]
+
+    @cache  # noqa: B019 - one run
+    def _instructions(self, repository: str) -> tuple[tuple[str, str], ...]:
+        """The instruction files of a repository, and their texts."""
+        root = self.workspace.checkout_of(repository)
+        found = []
+        for name in INSTRUCTION_FILES:
+            text = _read_plain(os.path.join(root, name)) if root else None
+            if text is not None:
+                found.append((f"{repository}/{name}", text))
+        return tuple(found)
+
+    def _instruction_lines(self, repository: str) -> str:
+        from truekeep.card import words_of
+
+        texts = (text for _, text in self._instructions(repository))
+        return "\n".join(" ".join(words_of(line)) for text in texts for line in text.split("\n"))
+
+    @cache  # noqa: B019 - one run
+    def _instruction_values(self, repository: str) -> list[Said]:
+        if not repository:
+            return []
+        return [
+            item
+            for path, text in self._instructions(repository)
+            for item in said_in(path, text, store="instructions", day="", repository=repository)
+        ]
+
+    def _facts(self, problems: list[str]) -> Iterator[Said]:
+        """The facts of memory/facts.db as values: entity and key name the thing."""
+        path = os.path.join(self.root, _FACTS)
+        if not os.path.lexists(path):
+            return
+        from truekeep.alf.factsdb import UnreadableFacts, facts_of
+        from truekeep.values import name_of
+
+        try:
+            for record in facts_of(path, agent="reconcile", mtime_ns=0):
+                fact: Any = record["raw_source_format"]["truekeep"]
+                kind, subject = name_of(fact["entity"], fact["key"])
+                day = str(record["temporal"]["updated_at"])[:10]
+                if subject:
+                    value = Value(kind, subject, fact["value"], 0, 0, 0)
+                    yield Said(_FACTS, "facts", day if day > "1971" else "", "", value)
+        except UnreadableFacts as error:
+            problems.append(f"{_FACTS}: {error.what}")
+
+    def _listen(self, survey: Survey, problems: list[str]) -> None:
+        """Take in what was said in sessions of late."""
+        days = self.workspace.config.decay.transcript_days
+        try:
+            archive = self.workspace.archive()
+            kept = {item.shown: item for item in archive.sessions(since=self.today - timedelta(days=days))}
+            sessions = [
+                (name, f"{item.version} {item.turns}", item.last_at[:10], item.repository)
+                for name, item in kept.items()
+            ]
+
+            def turns(name: str) -> Iterator[Spoken]:
+                for turn in archive.own_turns(kept[name]):
+                    yield Spoken(turn.text, turn.line, turn.at[:10])
+
+            survey.listen(sessions, turns)
+        except TruekeepError as error:
+            problems.append(f"transcripts: {error.message}")
+
+    def _handoffs(self, problems: list[str]) -> Iterator[Found]:
+        """Waiting handoffs that say otherwise than a card: the judge's word, before they are filed."""
+        try:
+            letters = self.workspace.waiting_letters()
+        except TruekeepError as error:
+            problems.append(f"inboxes: {error.message}")
+            return
+        filings = self.workspace.lint([(raw, name, root) for raw, name, root, _ in letters])
+        for (_, _, _, place), filing in zip(letters, filings, strict=True):
+            codes = [finding for finding in filing.findings if finding.code in _COMPARED]
+            is_update = filing.outcome == "promoted" and self.read(filing.target) is not None
+            if not codes and not is_update:
+                continue
+            why = (
+                "; ".join(finding.message for finding in codes)
+                or "the handoff is sure of itself, and the judge has nothing against it"
+            )
+            sure = filing.outcome == "promoted"
+            found = Disagreement(
+                "handoff-card",
+                place,
+                filing.title,
+                filing.target,
+                "the card as it is",
+                "handoff" if sure else "",
+                why,
+                "none" if sure else "person",
+                "`truekeep ingest` updates the card" if sure else "`truekeep ingest` puts it into review",
+            )
+            yield found, Repairs()
+
+    # Fixing.
+
+    def _fix(
+        self, found: Sequence[Found], checked: Sequence[Checked], problems: list[str]
+    ) -> tuple[list[str], list[Offered]]:
+        done: list[str] = []
+        repairs = [item for _, item in found]
+        with self.workspace.writing("reconcile") as books:
+            done += self._fix_index(repairs, books, problems)
+            done += self._fix_values(repairs, books, problems)
+            ideas = [item.idea for item in repairs if item.idea is not None]
+            offered = offer(ideas, books, actor=person(), now=self.now)
+        if checked:
+            done += self.workspace.repair(checked)[1]
+        return done, offered
+
+    def _fix_index(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
+        staging = Staging(books.vault)
+        told = []
+        try:
+            for item in repairs:
+                if item.unpoint:
+                    staging.unpoint(item.unpoint, 0)
+                    told.append(f"{INDEX}: the line for {item.unpoint}, which is not there, was taken out")
+                if item.once:
+                    staging.unpoint(item.once, 0, but_one=True)
+                    told.append(f"{INDEX}: {item.once} has one line")
+                if item.retitle is not None:
+                    staging.index().retitle(item.retitle[1], item.retitle[2], 0)
+                    told.append(f"{INDEX}: the line for {item.retitle[0]} says its topic")
+                if item.point is not None:
+                    staging.point_at(*item.point, 0)
+                    told.append(f"{INDEX}: {item.point[0]} got its line")
+            if told and staging.changes():
+                note = f"{len(told)} index lines" if len(told) > 1 else told[0]
+                books.act(staging, Entry(at=self.workspace.stamp(), verb="reconciled", actor=person(), note=note))
+        except (UnsafePath, ChangedSince, EditedSince, StorageFailed) as error:
+            problems.append(f"{INDEX}: {error}")
+            return []
+        return list(dict.fromkeys(told))
+
+    def _fix_values(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
+        """Write the values that hold into the cards that say otherwise, one entry for each card."""
+        wanted: dict[str, dict[int, tuple[Said, str]]] = {}
+        for item in repairs:
+            if item.value is not None:
+                said, value = item.value
+                wanted.setdefault(said.path, {}).setdefault(said.value.start, (said, value))
+        told = []
+        for path, places in wanted.items():
+            staging = Staging(books.vault)
+            try:
+                data = staging.read(path)
+                if data is None:
+                    continue
+                text = decode_text(data)
+                what = []
+                for _, (said, value) in sorted(places.items(), reverse=True):
+                    text = with_value(text, said, value) if text is not None else None
+                    what.append(f"{said.value.subject} {said.value.kind} {said.value.value} → {value}")
+                if text is None:
+                    problems.append(f"{path}: edited since it was looked at, so it was left alone; run it again")
+                    continue
+                since = next(iter(places.values()))[0].day or "no day"
+                note = "; ".join(what) + f" (of {since}, brought up to {self.today})"
+                staging.put(path, spelled_like(data, bumped(path, text, self.today)), 0)
+                books.act(staging, Entry(at=self.workspace.stamp(), verb="repaired", actor=person(), note=note))
+            except (UnsafePath, ChangedSince, EditedSince) as error:
+                problems.append(f"{path}: {error}")
+                continue
+            told.append(f"{path}: {'; '.join(what)}")
+        return told
+
+    # Files.
+
+    def read(self, path: str) -> bytes | None:
+        """A memory file as it is; nothing for what is none or cannot be read."""
+        with suppress(UnsafePath, ChangedSince, OSError):
+            stored = self.workspace.books().vault.read(path)
+            return stored.data if stored is not None else None
+        return None
+
+
+def _read_plain(path: str) -> str | None:
+    """The text of a file outside of the workspace, through no link."""
+    from truekeep.index.refresh import read_source
+
+    with suppress(OSError):
+        data, _ = read_source(path)
+        return decode_text(data[:_INSTRUCTION_BYTES])
+    return None
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return None
+    return info.st_mtime_ns, info.st_size
