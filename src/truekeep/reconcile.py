@@ -223,6 +223,8 @@ def _decide(said: Sequence[Said], judge: Judge) -> tuple[str, str, str]:
         }
         if len(told) == 1:
             return "instructions", REASONS["memory-instructions"][1], told.pop()
+    if len({item.repository for item in said}) > 1:
+        return "", "", ""  # perhaps two things of one name: nothing is written on the strength of a day
     limit = (judge.today - timedelta(days=RECENT)).isoformat()
     now = judge.today.isoformat()
     recent = {item.value.value for item in said if limit <= item.day <= now}

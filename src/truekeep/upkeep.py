@@ -169,11 +169,15 @@ class Upkeep:
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
         found = list(self._disagreements(survey, checked, problems))
-        disagreements = tuple(item for item, _ in found)
-        if not fix:
-            return Reconciled(disagreements, (), (), tuple(problems))
-        done, offered = self._fix(found, checked, problems)
-        return Reconciled(disagreements, tuple(done), tuple(offered), tuple(problems))
+        done: list[str] = []
+        if fix and any(item.action in ("fix", "ask") for item, _ in found):
+            done, offered = self._fix(found, checked, problems)
+        else:
+            ideas = [repair.idea for _, repair in found if repair.idea is not None]
+            offered = offer(ideas, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+        states = {item.idea: item for item in offered}
+        told = [_asked(item, states.get(repair.idea) if repair.idea else None) for item, repair in found]
+        return Reconciled(tuple(told), tuple(done), tuple(offered) if fix else (), tuple(problems))
 
     def _disagreements(self, survey: Survey, checked: Sequence[Checked], problems: list[str]) -> Iterator[Found]:
         yield from self._index_found(survey, problems)
@@ -478,6 +482,17 @@ class Upkeep:
             stored = self.workspace.books().vault.read(path)
             return stored.data if stored is not None else None
         return None
+
+
+def _asked(item: Disagreement, offered: Offered | None) -> Disagreement:
+    """A disagreement with what became of its question."""
+    if offered is None or offered.state in ("proposed", "later"):
+        return item
+    if offered.state == "waiting":
+        return item._replace(step=f"asked in review: draft {offered.draft}")
+    if offered.state == "rejected":
+        return item._replace(action="none", step="a person was asked, and left it so")
+    return item._replace(action="person", step="it holds what looks like a credential; edit the card")
 
 
 def _read_plain(path: str) -> str | None:

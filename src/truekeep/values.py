@@ -179,7 +179,7 @@ class _Scope(NamedTuple):
         Not `narrow`: one repository has one of them, so it needs no topic.
         """
         own = (*clause.words, *clause.tail)
-        if any(word not in _GENERIC and word not in _ASPECTS and word not in self.topic for word in clause.words):
+        if any(word not in _GENERIC and word not in _ASPECTS for word in clause.words):
             return own
         if not narrow and self.repository:
             return own

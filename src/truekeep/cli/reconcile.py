@@ -1,0 +1,125 @@
+"""reconcile: where the stores disagree, who wins, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.hidden import printable
+
+if TYPE_CHECKING:
+    from truekeep.proposal import Offered
+    from truekeep.reconcile import Disagreement
+    from truekeep.upkeep import Reconciled
+
+EXIT_OPEN = 1
+_TINTS = {"fix": "yellow", "ask": "red", "person": "red", "none": None}
+_MOST = 200  # that are shown at once
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Write what is decided; put what is not into review.")
+@click.option("--no-code", is_flag=True, help="Do not look at code again; what the last check said counts.")
+@click.option(
+    "--exit-code", is_flag=True, help="Exit 1 if a disagreement is left that somebody must do something about."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def reconcile(
+    ctx: click.Context, fix: bool, no_code: bool, exit_code: bool, as_json: bool, workspace: str | None
+) -> int:
+    """Show where the stores disagree, who wins, and why.
+
+    Index lines, cards, daily logs, waiting handoffs, transcripts, memory/facts.db, instruction files (CLAUDE.md,
+    AGENTS.md) and current code are held against each other. Each rule has a winner; what no rule decides is asked in
+    review, not guessed. Everything that --fix writes is in the history and can be undone.
+
+    Example: truekeep reconcile --fix
+    """
+    from truekeep.upkeep import Upkeep
+
+    with open_workspace(ctx, workspace) as opened:
+        result = Upkeep(opened).reconcile(fix=fix, code=not no_code)
+    if as_json:
+        print_json("reconcile", shown_reconciled(result))
+    else:
+        _show(result, fix=fix)
+    left = [item for item in result.open if not (fix and item.action in ("fix", "ask"))] or result.problems
+    return EXIT_OPEN if exit_code and left else 0
+
+
+def shown_reconciled(result: Reconciled) -> dict[str, Any]:
+    return {
+        "disagreements": [item._asdict() for item in result.found],
+        "open": len(result.open),
+        "done": list(result.done),
+        "proposed": [shown_offer(item) for item in result.offered],
+        "problems": list(result.problems),
+    }
+
+
+def shown_offer(item: Offered) -> dict[str, Any]:
+    return {
+        "draft": item.draft,
+        "state": item.state,
+        "target": item.idea.target,
+        "drops": [path for path, _ in item.idea.drops],
+        "reasons": [{"code": code, "message": sentence} for code, sentence in item.idea.reasons],
+    }
+
+
+def _show(result: Reconciled, *, fix: bool) -> None:
+    """One line for each disagreement, the rule above them. What --fix settled is said as what was written."""
+    by_rule: dict[tuple[str, str, str], list[Disagreement]] = {}
+    for item in result.found:
+        if not (fix and item.action == "fix"):
+            by_rule.setdefault((item.rule, item.winner, item.reason), []).append(item)
+    shown = 0
+    for (rule, winner, reason), items in by_rule.items():
+        wins = f"wins: {winner}" if winner else "nobody can tell"
+        click.echo(f"{click.style(rule, bold=True)}  {len(items)}, {wins} ({printable(reason)})")
+        for item in items[: max(0, _MOST - shown)]:
+            place = click.style(printable(item.place), fg=_TINTS[item.action])
+            click.echo(f"  {place}: {printable(item.says)} | {printable(item.other)}: {printable(item.other_says)}")
+            if item.step:
+                click.echo(f"    {printable(item.step)}")
+        shown += len(items)
+    if shown > _MOST:
+        click.echo(f"… and {shown - _MOST} more; --json has all of them")
+    for line in result.done:
+        click.echo(click.style("written ", fg="green") + printable(line))
+    show_offers(result.offered)
+    for problem in result.problems:
+        click.echo(click.style("not looked at ", fg="red") + printable(problem))
+    writes, asks = (sum(item.action == action for item in result.found) for action in ("fix", "ask"))
+    if not result.found:
+        click.echo(click.style("the stores agree", fg="green"))
+    elif not fix and writes + asks:
+        click.echo(f"{writes} decided, {asks} for review. next: truekeep reconcile --fix")
+
+
+def show_offers(offered: tuple[Offered, ...]) -> None:
+    """What upkeep put before a person, or did not, and why."""
+    words = {
+        "proposed": ("proposed", "yellow"),
+        "waiting": ("waits already", None),
+        "rejected": ("was turned down before", None),
+        "withheld": ("holds a credential, not proposed", "red"),
+    }
+    later = 0
+    for item in offered:
+        if item.state == "later":
+            later += 1
+            continue
+        word, tint = words[item.state]
+        click.echo(f"{click.style(word, fg=tint)} {item.draft}")
+        if item.state == "proposed":
+            for _, sentence in item.idea.reasons:
+                click.echo(f"  {printable(sentence)}")
+    if later:
+        click.echo(f"{later} more when these are decided: enough wait for now")
+    if any(item.state == "proposed" for item in offered):
+        click.echo("next: truekeep review list")
