@@ -16,6 +16,7 @@ from truekeep.errors import BadInput, NotFound
 from truekeep.index.passages import describe
 from truekeep.index.refresh import decode, read_source
 from truekeep.index.sources import Source, sweep
+from truekeep.model import ARCHIVE
 
 if TYPE_CHECKING:
     from truekeep.transcript import Turn
@@ -118,9 +119,11 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> Source:
         inside = os.path.relpath(path, root)
         path = path if inside.startswith("..") else inside
     path = path.replace(os.sep, "/")
-    names = {path, f"{path}.md", f"memory/cards/{path}", f"memory/cards/{path}.md", f"memory/{path}"}
+    names = [path, f"{path}.md", f"memory/{path}", f"memory/cards/{path}", f"memory/cards/{path}.md"]
+    if path.startswith("memory/"):
+        names.append(f"{ARCHIVE}/{path.removeprefix('memory/')}")  # a log that was put away meanwhile, whole
     found = {source.path: source for source in sweep(root, extra) if source.path in names}
-    for name in (path, f"{path}.md", f"memory/{path}", f"memory/cards/{path}", f"memory/cards/{path}.md"):
+    for name in names:
         if name in found:
             return found[name]
     if path.startswith("../") or path == ".." or os.path.isabs(path):

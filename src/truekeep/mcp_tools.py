@@ -118,7 +118,9 @@ class Memory:
         corpus, store = given.get("corpus", ""), given.get("store", "")
         if corpus == "wiki":
             return _shown_answer((), ["there is no wiki here; the corpora are memory, sessions and all"])
-        if (corpus == "memory" and store == "transcripts") or (corpus == "sessions" and store in _MEMORY):
+        if (corpus == "memory" and store == "transcripts") or (
+            corpus == "sessions" and store in (*_MEMORY, "archive")
+        ):
             raise BadInput(f"corpus {corpus!r} has no store {store!r}", hint="leave one of the two out")
         query, notes = given["query"].replace("\0", " "), list[str]()
         if len(query) > QUERY_LIMIT:
@@ -687,7 +689,10 @@ _SEARCH = Tool(
             " Without it: memory, and transcripts only if memory has nothing.",
             enum=["memory", "wiki", "all", "sessions"],
         ),
-        "store": _text("Only this kind of memory.", enum=[*_MEMORY, "transcripts"]),
+        "store": _text(
+            "Only this kind of memory; the archive has old logs that no other search covers.",
+            enum=[*_MEMORY, "transcripts", "archive"],
+        ),
         "since": _text("Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.", maxLength=40),
         "repo": _text("Only memory of this repository, such as owner/name or name.", maxLength=300),
     },

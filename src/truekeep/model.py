@@ -11,6 +11,7 @@ card            memory/cards/*.md: one topic, frontmatter, durable
 index line      the one line in MEMORY.md that points at a card
 document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
 review          memory/handoff-inbox/: drafts that wait for a person
+archive         memory/archive/: logs of which everything has expired; searched on request only
 finding         one thing noticed about a handoff, with a code; the policy says what it leads to
 claim           something a memory names that can be checked now: a path, a line, a symbol, a flag, a port, a decision
 verdict         confirmed, moved, changed, gone or unverifiable, with evidence
@@ -36,6 +37,7 @@ WORKSPACE = "~/.openclaw/workspace"  # where nothing else is said
 WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
+ARCHIVE = "memory/archive"
 INDEX = "MEMORY.md"
 TEST_MARK = "# truekeep test letter"  # begins a handoff that only tries the way
 BEGIN_MARK = "<!-- truekeep:begin"

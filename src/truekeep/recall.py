@@ -29,6 +29,7 @@ from truekeep.index.sources import STORES, Changes, Source, compare, sweep
 from truekeep.transcripts.archive import Archive
 
 if TYPE_CHECKING:
+    from truekeep.decayed import Decayed
     from truekeep.excerpt import Excerpt
     from truekeep.index.refresh import Prepared, Refreshed
     from truekeep.transcript import Turn
@@ -40,6 +41,8 @@ TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the inde
 CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1"  # what a chunk is; a change rebuilds the index
 _LONGEST_QUERY = 100_000
 _ARCHIVE = "archive:"  # how the location of a session in the archive begins
+_DECAY_FILE = "decay.toml"  # as decayed.NAME, which is loaded where there is one
+_MIXED = "?"  # as decayed.MIXED
 
 
 class Answer(NamedTuple):
@@ -109,6 +112,8 @@ class Recall:
         self._archive = Archive(state)
         self._embedders: dict[str, Embedder | None] = {}
         self._is_held = False  # whether this process holds the indexer's lock
+        self._decayed: Decayed | None = None  # what was forgotten on purpose, when the files were last looked at
+        self._noted = ""  # the stamp of what the index had then
         self.notes: list[str] = []
 
     def close(self) -> None:
@@ -181,6 +186,7 @@ class Recall:
         """The index, as fresh as there is time for, and the files that are not in it."""
         unseen: list[str] = []
         sources = list(self._sweep(unseen))
+        self._decayed = self._read_decayed()
         try:
             searcher = self._open()
         except DAMAGE:
@@ -189,13 +195,68 @@ class Recall:
             what = error.what if isinstance(error, Unusable) else str(error)
             self.notes.append(f"the index cannot be used ({what}); these are found in the files, by words alone")
             return Searcher(open_index(":memory:"), None), sources
-        changes = compare(searcher.db, sources, unseen=unseen)
+        changes = self._compare(searcher.db, sources, unseen=unseen)
         left = changes.changed
-        if changes.changed or changes.gone:
+        if changes.changed or changes.gone or self._noted != self._stamp():
             left = self._catch_up(searcher, changes)
         if transcripts:
             self._catch_up_transcripts(searcher)
         return searcher, left
+
+    def _compare(self, db: apsw.Connection, sources: Sequence[Source], *, unseen: Sequence[str] = ()) -> Changes:
+        """What differs from the index: files by their stats, and logs of which something was forgotten or came back."""
+        changes = compare(db, sources, unseen=unseen)
+        self._decayed = self._read_decayed()
+        self._noted = str(read_meta(db, "decay", ""))
+        if self._noted == self._stamp():
+            return changes
+        from truekeep.decayed import find_concerned
+
+        is_concerned = find_concerned(self._noted, self._decayed)
+        changed = {source.path for source in changes.changed}
+        rows: Any = db.execute("SELECT path, id FROM files WHERE store = 'logs'")
+        known = {path: file_id for path, file_id in rows if path not in changed and is_concerned(path)}
+        changes.changed.extend(source for source in sources if source.path in known)
+        changes.known.update(known)
+        return changes
+
+    def _read_decayed(self) -> Decayed | None:
+        """What was forgotten on purpose. A record that cannot be read is told, and forgets nothing."""
+        if not os.path.lexists(os.path.join(self._state, _DECAY_FILE)):
+            return None
+        from truekeep.decayed import read_decayed
+
+        try:
+            return read_decayed(self._state)
+        except TruekeepError as error:
+            self.notes.append(f"{error.message}; so nothing is left out of search ({error.hint})")
+            return None
+
+    def _stamp(self) -> str:
+        return self._decayed.stamp if self._decayed is not None else ""
+
+    def _take_in(
+        self,
+        db: apsw.Connection,
+        changes: Changes,
+        embedder: Embedder | None,
+        *,
+        until: float | None = None,
+        tell: Callable[[int, int], None] = lambda *_: None,
+    ) -> Refreshed:
+        """Refresh by what was forgotten on purpose, and note by what; until all of it is in, the index is a mixture."""
+        from truekeep.index.refresh import prepare, refresh
+
+        decayed, stamp = self._decayed, self._stamp()
+        before = str(read_meta(db, "decay", ""))
+        if before != stamp:
+            with transaction(db):
+                write_meta(db, "decay", _MIXED)
+        done = refresh(db, changes, embedder, until=until, tell=tell, read=lambda source: prepare(source, decayed))
+        if before != stamp and before == self._noted and not done.left:
+            with transaction(db):
+                write_meta(db, "decay", stamp)
+        return done
 
     def _sweep(self, unseen: list[str]) -> Iterator[Source]:
         """Every memory file; what cannot be looked at is said."""
@@ -207,15 +268,13 @@ class Recall:
 
     def _catch_up(self, searcher: Searcher, changes: Changes) -> list[Source]:
         """Refresh while there is time. Returns what is left."""
-        from truekeep.index.refresh import refresh
-
         quick = searcher.embedder if searcher.embedder and searcher.embedder.provider == "static" else None
         try:
             with self._lock() as held:
                 if not held:
                     self.notes.append("another truekeep is indexing; what changed meanwhile is found by its words")
                     return changes.changed
-                done = refresh(searcher.db, changes, quick, until=time.monotonic() + TIME_TO_REFRESH)
+                done = self._take_in(searcher.db, changes, quick, until=time.monotonic() + TIME_TO_REFRESH)
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
@@ -240,12 +299,10 @@ class Recall:
         """The same search over files that are not in the index, by their words, in memory."""
         if not left:
             return found
-        from truekeep.index.refresh import refresh
-
         db = open_index(":memory:")
         try:
             changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
-            done = refresh(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
+            done = self._take_in(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
                 self.notes.append(f"{done.left} files were not looked at; `truekeep index` takes them in")
             extra = Searcher(db, None).search(query, filter_=filter_, **options)
@@ -351,18 +408,14 @@ class Recall:
     def _refresh_all(
         self, db: apsw.Connection, embedder: Embedder | None, tell: Callable[[str, int, int], None]
     ) -> tuple[int, int, int, list[str]]:
-        from truekeep.index.refresh import embed_waiting, refresh, remove_stale_cache
+        from truekeep.index.refresh import embed_waiting, remove_stale_cache
 
         told: list[str] = []
         embedder = self._borrowing(embedder)
         unseen: list[str] = []
-        changes = compare(db, list(self._sweep(unseen)), unseen=unseen)
-        done = refresh(
-            db,
-            changes,
-            embedder,
-            tell=lambda at, total: tell("files", at, total),
-        )
+        sources = list(self._sweep(unseen))
+        changes = self._compare(db, sources, unseen=unseen)
+        done = self._take_in(db, changes, embedder, tell=lambda at, total: tell("files", at, total))
         changed, removed, embedded = done.files, done.removed, done.embedded
         told += done.unread
         failure = done.failure
@@ -428,7 +481,7 @@ class Recall:
         """What the archive holds, and the session files that it does not hold as they are now."""
         from truekeep.transcript import find_transcripts
 
-        since = (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
+        since = self._oldest_session()
         home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
         known = self._archive.originals()
         newer: set[str] = set()
@@ -437,10 +490,47 @@ class Recall:
                 newer.add(file.shown)
                 yield Source(file.shown, "transcripts", file.size, file.mtime_ns, 0, 0, f"{file.harness}:{file.path}")
         for kept in self._archive.sessions():
-            if kept.shown not in newer:
-                at = int(kept.moment.timestamp()) * 1_000_000_000
+            at = int(kept.moment.timestamp()) * 1_000_000_000
+            if kept.shown not in newer and at >= since * 1e9:
                 place = f"{_ARCHIVE}{kept.id}"
                 yield Source(kept.shown, "transcripts", kept.turns, at, kept.version, kept.id, place)
+
+    def _oldest_session(self) -> float:
+        """Sessions that nobody spoke in since this moment are not searched."""
+        return (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
+
+    def count_old_sessions(self) -> int:
+        """How many sessions in the index are past their age."""
+        return len(self._old_sessions(self._usable().db)) if os.path.exists(self._path) else 0
+
+    def _old_sessions(self, db: apsw.Connection) -> list[int]:
+        rows: Any = db.execute(
+            "SELECT id FROM files WHERE store = 'transcripts' AND mtime_ns < ?", (int(self._oldest_session() * 1e9),)
+        )
+        return [row[0] for row in rows]
+
+    def let_go(self) -> int:
+        """Take out of the index what was forgotten on purpose. Gives the number of sessions that were past their age.
+
+        Any search or refresh does the same; this is for whoever has just decided it.
+        """
+        from truekeep.index.refresh import refresh
+
+        self.notes = []
+        if not os.path.exists(self._path):
+            return 0
+        searcher = self._usable()
+        with self._lock(wait=5.0) as held:
+            if not held:
+                self.notes.append("another truekeep is indexing; what was forgotten leaves the index after that")
+                return 0
+            old = self._old_sessions(searcher.db)
+            if old:
+                refresh(searcher.db, Changes([], old, 0, {}), None)
+        self._decayed = self._read_decayed()
+        if str(read_meta(searcher.db, "decay", "")) != self._stamp():
+            self._ready(transcripts=False)
+        return len(old)
 
     def _refresh_transcripts(
         self,
@@ -688,7 +778,7 @@ class Recall:
             db = searcher.db
             rows: Any = db.execute("SELECT store, count(*) FROM files GROUP BY store").fetchall()
             files = empty | dict(rows)
-            waiting = compare(db, sweep(self._root, self._settings.extra_paths))
+            waiting = self._compare(db, list(sweep(self._root, self._settings.extra_paths)))
             return Status(
                 files=files,
                 chunks=db.execute("SELECT count(*) FROM chunks").get,
@@ -742,7 +832,9 @@ class Recall:
 
         def is_memory(_: object, path: str) -> bool:
             # A folder that is moved is one event; what is in it is seen by the sweep.
-            return not path.startswith(state) and (path.endswith(".md") or "." not in os.path.basename(path))
+            if path.startswith(state):
+                return path == state + _DECAY_FILE
+            return path.endswith(".md") or "." not in os.path.basename(path)
 
         for _ in watchfiles.watch(
             *folders, watch_filter=is_memory, debounce=400, step=50, stop_event=stop, raise_interrupt=False

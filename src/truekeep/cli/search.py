@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from truekeep.recall import Answer, Indexed
     from truekeep.verify.verdict import Verdict
 
-_STORES = ("cards", "documents", "logs", "transcripts")
+_STORES = ("cards", "documents", "logs", "transcripts", "archive")
 _BAR = 24
 _SHOWN = 7  # lines of a hit that a terminal shows
 
@@ -112,7 +112,8 @@ def search(
     """Find memories by words and by meaning.
 
     A question, an identifier, an error message, a path: any of them will do. What changed a moment ago is in. Every hit
-    says how old it is; transcripts are left out unless asked for, or unless nothing else matches.
+    says how old it is; transcripts are left out unless asked for, or unless nothing else matches, and the archive of old
+    logs unless asked for.
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """

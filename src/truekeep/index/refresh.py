@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.embed import Embedder, EmbedderFailed, Vector, load_numpy
 from truekeep.index import passages
 from truekeep.index.chunks import Chunk, split_chunks, strip_notes
-from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta, transaction, write_meta
+from truekeep.index.schema import SECTIONS, read_meta, section_of, transaction, write_meta
 from truekeep.index.sources import Changes, Source
 from truekeep.index.vectors import clear_vectors, store_vectors
 from truekeep.words import hump_words, spaced
 
 if TYPE_CHECKING:
     import apsw
+
+    from truekeep.decayed import Decayed
 
 FILE_LIMIT = 8_000_000  # bytes of one file that are indexed
 _BATCH_BYTES = 1_500_000
@@ -166,15 +168,21 @@ def embed_waiting(
 # Reading.
 
 
-def prepare(source: Source) -> Prepared:
-    """Read a file whole and cut it up. What is not UTF-8 is read as far as it can be."""
+def prepare(source: Source, decayed: Decayed | None = None) -> Prepared:
+    """Read a file whole and cut it up. What is not UTF-8 is read as far as it can be.
+
+    What a log says and has expired is left out; the digest is then another one, so that it is noticed.
+    """
     data, info = read_source(source.location)
     source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
-    text = strip_notes(decode(data[:FILE_LIMIT]))
+    whole = decode(data[:FILE_LIMIT])
+    left = decayed.leave_out(source.path, whole) if decayed is not None and source.store == "logs" else whole
+    digest = hashlib.sha256(data if left is whole else b"decayed\0" + left.encode("utf-8", "replace")).digest()
+    text = strip_notes(left)
     about = passages.describe(source.path, text)
     settled = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > _SETTLED_NS
     chunks = split_chunks(text, by_entry=passages.is_by_entry(source.path))
-    return Prepared(source, hashlib.sha256(data).digest(), settled, about, chunks)
+    return Prepared(source, digest, settled, about, chunks)
 
 
 def decode(data: bytes) -> str:
@@ -302,7 +310,7 @@ def _unchanged_apart(db: apsw.Connection, prepared: list[Prepared], known: dict[
     same: list[tuple[int, int, int, int, int, str]] = []
     for item in prepared:
         source = item.source
-        if source.path in known and _digest_in(db, source.path) == item.digest:
+        if source.path in known and _noted(db, source.path) == (item.digest, source.store):
             same.append((source.size, source.mtime_ns, source.ctime_ns, source.inode, item.is_settled, source.path))
         else:
             fresh.append(item)
@@ -314,9 +322,10 @@ def _unchanged_apart(db: apsw.Connection, prepared: list[Prepared], known: dict[
     return fresh
 
 
-def _digest_in(db: apsw.Connection, path: str) -> bytes | None:
-    row = db.execute("SELECT digest FROM files WHERE path = ?", (path,)).fetchone()
-    return row[0] if row else None
+def _noted(db: apsw.Connection, path: str) -> tuple[bytes, str] | None:
+    """The digest and the store that a file has in the index."""
+    row: Any = db.execute("SELECT digest, store FROM files WHERE path = ?", (path,)).fetchone()
+    return (row[0], row[1]) if row else None
 
 
 def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int]) -> list[int]:
@@ -327,10 +336,11 @@ def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int])
         for file_id in replaced:
             _drop_file(db, file_id, generation)
     file_id = db.execute("SELECT coalesce(max(id), 0) FROM files").get
-    ids: dict[bool, Iterator[int]] = {}
-    for transcripts in (False, True):
-        count = sum(len(item.chunks) for item in prepared if (item.source.store == "transcripts") is transcripts)
-        ids[transcripts] = iter(_new_ids(db, count, transcripts=transcripts) if count else ())
+    counts: dict[str, int] = {}
+    for item in prepared:
+        section = section_of(item.source.store)
+        counts[section] = counts.get(section, 0) + len(item.chunks)
+    ids = {section: iter(_new_ids(db, count, section)) for section, count in counts.items()}
     files, chunks, words = [], [], []
     for item in prepared:
         file_id += 1
@@ -339,7 +349,7 @@ def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int])
             (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns,
              source.inode, item.is_settled, about.day, about.repository, about.title, source.location)
         )  # fmt: skip
-        mine = ids[source.store == "transcripts"]
+        mine = ids[section_of(source.store)]
         for at, chunk in enumerate(item.chunks):
             chunk_id = next(mine)
             text = chunk.text
@@ -354,9 +364,9 @@ def _write(db: apsw.Connection, prepared: list[Prepared], known: dict[str, int])
     return [chunk[0] for chunk in chunks]
 
 
-def _new_ids(db: apsw.Connection, count: int, *, transcripts: bool) -> list[int]:
+def _new_ids(db: apsw.Connection, count: int, section: str) -> list[int]:
     """Ids for new chunks: those that became free first, so that the vectors stay close together."""
-    low, high = (TRANSCRIPTS_FROM, 1 << 62) if transcripts else (0, TRANSCRIPTS_FROM)
+    low, high = SECTIONS[section]
     highest = db.execute(
         "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
         " (SELECT coalesce(max(id), ?1) FROM free_chunks WHERE id > ?1 AND id <= ?2))",

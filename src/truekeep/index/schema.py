@@ -27,6 +27,12 @@ import apsw
 VERSION = 1
 BLOCK = 256  # vectors in a block
 TRANSCRIPTS_FROM = 1 << 40  # chunk ids from here belong to transcripts, so that ordinary search can leave them out
+ARCHIVE_FROM = 1 << 50  # and from here, to what was put away
+SECTIONS = {
+    "memory": (0, TRANSCRIPTS_FROM),
+    "transcripts": (TRANSCRIPTS_FROM, ARCHIVE_FROM),
+    "archive": (ARCHIVE_FROM, 1 << 62),
+}
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
@@ -133,6 +139,11 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
             db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
+
+
+def section_of(store: str) -> str:
+    """Which part of the ids a store's chunks have: above the first number of SECTIONS, up to the second."""
+    return store if store in SECTIONS else "memory"
 
 
 def read_meta(db: apsw.Connection, key: str, default: Any = None) -> Any:

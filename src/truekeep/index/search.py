@@ -15,7 +15,7 @@ from truekeep.embed import Embedder, EmbedderFailed, Vector
 from truekeep.index import rank as ranking
 from truekeep.index.query import Query, parse_query, phrase_of, quote
 from truekeep.index.rank import Candidate, Matcher, Passage, Scored, choose_passages
-from truekeep.index.schema import TRANSCRIPTS_FROM, read_meta
+from truekeep.index.schema import SECTIONS, read_meta, section_of
 from truekeep.index.sources import STORES
 from truekeep.index.vectors import Shelf, cosines
 
@@ -34,7 +34,7 @@ _SAME = 0.8  # shared words from which two passages say the same
 class Filter(NamedTuple):
     """What may be returned."""
 
-    stores: tuple[str, ...] = ()  # none: everything but transcripts
+    stores: tuple[str, ...] = ()  # none: everything but transcripts and the archive
     since: str = ""
     repository: str = ""
 
@@ -42,15 +42,17 @@ class Filter(NamedTuple):
     def transcripts(self) -> bool:
         return "transcripts" in self.stores
 
-    def covers(self, transcripts: bool) -> bool:
-        """Whether transcripts, or whether anything else, may be returned."""
-        return self.transcripts if transcripts else self.stores != ("transcripts",)
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections of the index that have what may be returned."""
+        return tuple(dict.fromkeys(map(section_of, self.stores))) or ("memory",)
 
     @property
     def is_plain(self) -> bool:
-        """Whether one side of the ids, memory or transcripts, is all there is to it."""
-        whole = not self.stores or self.stores == ("transcripts",) or set(self.stores) == set(STORES) - {"transcripts"}
-        return whole and not self.since and not self.repository
+        """Whether one section of the ids is all there is to it."""
+        if self.since or self.repository or len(self.sections) > 1:
+            return False
+        return not self.stores or set(self.stores) == {store for store in STORES if section_of(store) in self.sections}
 
 
 class Hit(NamedTuple):
@@ -101,7 +103,7 @@ class Searcher:
     def __init__(self, db: apsw.Connection, embedder: Embedder | None) -> None:
         self.db = db
         self.embedder = embedder
-        self._shelves: dict[bool, Shelf] = {}
+        self._shelves: dict[str, Shelf] = {}
         self._total: tuple[int, int] = (-1, 0)
 
     def search(
@@ -188,11 +190,11 @@ class Searcher:
     def _ask(self, match: str, filter_: Filter, count: int) -> dict[int, float]:
         bm25 = "bm25(1.2, 1.0, 0.6)"
         if filter_.is_plain:
-            side = ">" if filter_.transcripts else "<="
+            first, last = SECTIONS[filter_.sections[0]]
             rows = self.db.execute(
-                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"  # noqa: S608
-                f" AND rowid {side} {TRANSCRIPTS_FROM} ORDER BY rank LIMIT ?",
-                (match, bm25, count),
+                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"
+                " AND rowid > ? AND rowid <= ? ORDER BY rank LIMIT ?",
+                (match, bm25, first, last, count),
             )
         else:
             condition, values = _where(filter_)
@@ -244,10 +246,8 @@ class Searcher:
             )
             among = [row[0] for row in rows]
         found: list[int] = []
-        for transcripts in (False, True):
-            if not filter_.covers(transcripts):
-                continue
-            shelf = self._shelves.setdefault(transcripts, Shelf(transcripts=transcripts))
+        for section in filter_.sections:
+            shelf = self._shelves.setdefault(section, Shelf(section))
             shelf.load(self.db, len(vector))
             found += shelf.nearest(vector, count, among)
         return found
@@ -395,7 +395,7 @@ def _where(filter_: Filter) -> tuple[str, tuple[Any, ...]]:
         conditions.append(f"store IN ({','.join('?' * len(filter_.stores))})")
         values += filter_.stores
     else:
-        conditions.append("store != 'transcripts'")
+        conditions.append("store NOT IN ('transcripts', 'archive')")
     if filter_.since:
         conditions.append("coalesce(nullif(day, ''), date(mtime_ns / 1000000000, 'unixepoch')) >= ?")
         values.append(filter_.since)

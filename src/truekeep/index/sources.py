@@ -12,17 +12,18 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from truekeep.model import CARDS, INDEX, REVIEW
+from truekeep.model import ARCHIVE, CARDS, INDEX, REVIEW
 
 if TYPE_CHECKING:
     import apsw
 
-Store = Literal["cards", "documents", "logs", "transcripts"]
-STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts")
+Store = Literal["cards", "documents", "logs", "transcripts", "archive"]
+STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts", "archive")
 
 _LOG = re.compile(r"memory/(?:[^/]+/)*(\d{4}-\d{2}-\d{2})[^/]*\.md\Z")
 _PROJECT = re.compile(r"memory/(?:projects/|project-)([^/]+)\.md\Z")
 _CARDS = CARDS + "/"
+_ARCHIVE = ARCHIVE + "/"
 _make = tuple.__new__
 _ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
 _ROOT_FOLDERS = ("rules", ".learnings")
@@ -41,13 +42,17 @@ class Source(NamedTuple):
 
 
 def store_of(path: str) -> Store:
-    """Which store a path belongs to: curated memory, topic documents, or the log of a day."""
-    if path == INDEX or path.startswith(CARDS + "/"):
+    """Which store a path belongs to: curated memory, topic documents, the log of a day, or what was put away."""
+    if path == INDEX or path.startswith(_CARDS):
         return "cards"
+    if path.startswith(_ARCHIVE):
+        return "archive"
     return "logs" if is_log(path) else "documents"
 
 
 def is_log(path: str) -> bool:
+    if path.startswith(_ARCHIVE):
+        return False
     return _LOG.match(path) is not None or path.startswith(("memory/daily/", "memory/checkpoints/"))
 
 
@@ -172,7 +177,7 @@ def compare(
     """
     where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
     rows = db.execute(
-        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled FROM files WHERE store {where}"  # noqa: S608
+        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled, store FROM files WHERE store {where}"  # noqa: S608
     )
     noted = {row[0]: row[1:] for row in rows}
     changed: list[Source] = []
@@ -181,7 +186,7 @@ def compare(
     for source in sources:
         total += 1
         row = noted.pop(source.path, None)
-        if row is None or row[1:] != (source.size, source.mtime_ns, source.ctime_ns, source.inode, 1):
+        if row is None or row[1:] != (source.size, source.mtime_ns, source.ctime_ns, source.inode, 1, source.store):
             changed.append(source)
             if row is not None:
                 known[source.path] = row[0]

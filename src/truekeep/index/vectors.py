@@ -13,7 +13,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from truekeep.embed import load_numpy, multiply
-from truekeep.index.schema import BLOCK, TRANSCRIPTS_FROM
+from truekeep.index.schema import BLOCK, SECTIONS
 
 if TYPE_CHECKING:
     import apsw
@@ -85,12 +85,11 @@ def _read_block(db: apsw.Connection, number: int, size: int) -> bytearray:
 
 
 class Shelf:
-    """All 8-bit vectors of one kind of chunks (memory, or transcripts) in one piece of memory, kept up to date."""
+    """All 8-bit vectors of a section (memory, transcripts, the archive) in one piece of memory, kept up to date."""
 
-    def __init__(self, *, transcripts: bool = False) -> None:
-        self._first = block_of(TRANSCRIPTS_FROM + 1) if transcripts else 0
-        self._last = (1 << 62) if transcripts else block_of(TRANSCRIPTS_FROM)
-        self._base = TRANSCRIPTS_FROM if transcripts else 0
+    def __init__(self, section: str = "memory") -> None:
+        self._base, last = SECTIONS[section]
+        self._first, self._last = block_of(self._base + 1), block_of(last + 1)
         self._seen = -1
         self._data = bytearray()
         self._size = 0
