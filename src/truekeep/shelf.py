@@ -73,6 +73,10 @@ class StoreShelf:
     def restage(self, staging: Staging) -> None:
         self._staging = staging
 
+    def apart(self) -> StoreShelf:
+        """The same store, without a repository to speak of."""
+        return StoreShelf(self._vault, self._ledger, self._catalog, self._staging)
+
     def from_repository(self, root: Path | None, name: str = "") -> None:
         """Name the repository whose code and instruction files count for the next question: its folder, or its name."""
         self._repository, self._name = root, name

@@ -1,8 +1,11 @@
-"""truekeep card list, show."""
+"""truekeep card list, show, write, confirm, drop."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,20 +14,26 @@ from truekeep.cli.show import (
     age_in_days,
     json_option,
     open_workspace,
+    print_difference,
+    print_findings,
     print_json,
     print_table,
     shown_age,
+    shown_finding,
     workspace_option,
 )
+from truekeep.errors import BadInput, BadSetup, InvalidHandoff
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.card import Card
+    from truekeep.cards import Covering, Manuscript, Scribe, Written
+    from truekeep.workspace import Workspace
 
 
 @click.group()
 def card() -> None:
-    """Look at the cards.
+    """Look at the cards, write them, confirm and drop them.
 
     A card is a claim about one topic at one moment; how old it is comes first.
     """
@@ -43,6 +52,7 @@ def _card_json(found: Card) -> dict[str, Any]:
         "tags": list(found.tags),
         "created": found.created,
         "updated": found.updated,
+        "confirmed": found.confirmed,
         "age_days": age_in_days(found.updated, _today()),
         "repository": found.repository,
         "writer": found.writer,
@@ -106,6 +116,8 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
     parts = [f"a claim {age}"]
     if found.updated:
         parts.append(f"updated {found.updated}, created {found.created or '?'}")
+    if found.confirmed:
+        parts.append(f"confirmed {found.confirmed}")
     if found.writer or found.repository:
         parts.append(f"by {found.writer or '?'} in {found.repository or '?'}")
     if handoff:
@@ -115,3 +127,293 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
         click.echo(click.style(f"frontmatter: {found.problem}", fg="yellow"))
     click.echo()
     click.echo(printable(text, newlines=True).rstrip("\n"))
+
+
+# --- Writing ---------------------------------------------------------------------------------------------------------
+
+
+@card.command()
+@click.argument("name", required=False)
+@click.option("--topic", default="", metavar="TEXT", help="What it is about, in one line.")
+@click.option("--category", default="", metavar="WORD", help="A coarse category. [default: project-context]")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A tag; may be repeated.")
+@click.option("--file", "file", metavar="FILE", help="Read the text from a file; - is standard input.")
+@click.option("--update", metavar="CARD", default="", help="Add what is new to this card instead.")
+@click.option("--repo", metavar="DIR", help="The repository that it is about. [default: the one you are in]")
+@click.option("--anyway", is_flag=True, help="A new card although one covers it, or although it will not last.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@json_option
+@workspace_option
+@click.pass_context
+def write(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: Any) -> None:
+    """Write a card: search first, then add to the card that covers it, or make a new one with its line in the index.
+
+    The text comes from --file, standard input, or your editor; it may have frontmatter of its own. The judge is that
+    of ingest. What code, git, CLAUDE.md or a task list keeps better stops it, each line with the reason. Elsewhere than
+    on the canonical host it leaves a handoff. Exit 3, and nothing written: a card covers it already
+    (`already-covered`), or the text was stopped (`invalid-handoff`).
+
+    Example: truekeep card write --topic 'Staging sits behind a proxy' --file note.md
+    """
+    from truekeep.cards import parse_manuscript
+    from truekeep.cli.handoff import workspace_if_any
+
+    if given["name"] and given["update"]:
+        raise click.UsageError("NAME is for a new card; --update names the one to add to.")
+    opened = workspace_if_any(ctx, workspace)
+    by = _scribe(opened, given["repo"])
+    options = {name: given[name] for name in ("topic", "category", "tags")}
+    is_asked = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    text, is_edited = _read_text(given["file"])
+    desk = _Desk(opened, by, anyway=given["anyway"], dry_run=given["dry_run"], is_asked=is_asked)
+    try:
+        while True:
+            update = given["update"] and _known_name(opened, given["update"])
+            wanted = parse_manuscript(text, name=given["name"] or "", is_update=bool(update), **options)
+            try:
+                written = desk.write(wanted, update)
+            except InvalidHandoff as error:
+                if not is_asked or (again := _ask_again(text, error, desk)) is None:
+                    raise
+                is_edited, text = is_edited or again != text, again
+                continue
+            break
+    except BaseException:
+        if is_edited:
+            _keep(text)
+        raise
+    _show_written(written, as_json=as_json)
+
+
+def _scribe(opened: Workspace | None, repo: str | None) -> Scribe:
+    from truekeep.cards import Scribe
+    from truekeep.cli.handoff import running_harness
+    from truekeep.repo import find_top, repository_name
+    from truekeep.workspace import person
+
+    if repo is not None and not Path(repo).is_dir():
+        raise BadInput(f"{repo} is not a folder", hint="name the repository's root with --repo")
+    root = find_top(Path(repo) if repo is not None else Path.cwd()) or (Path(repo) if repo is not None else None)
+    if repo is None and root is not None and opened is not None and root.resolve() == opened.path.resolve():
+        root = None  # memory itself is about no repository
+    return Scribe(
+        writer=running_harness() or person(),
+        actor=person(),
+        now=datetime.now().astimezone(),
+        root=root,
+        repository=repository_name(root) if root is not None else "",
+        is_named=repo is not None,
+    )
+
+
+def _known_name(opened: Workspace | None, wanted: str) -> str:
+    """The name of a card that is there; where no cards can be seen, as it was given."""
+    return opened.card_file(wanted)[0] if opened is not None else wanted
+
+
+def _read_text(file: str | None) -> tuple[str, bool]:
+    """The text, and whether it was written in an editor just now."""
+    from truekeep.disk import decode_text
+
+    if file is None and sys.stdin is not None and sys.stdin.isatty():
+        edited = click.edit("", extension=".md")
+        if edited is None:
+            raise BadInput("nothing was saved in the editor", hint="--file FILE reads a text from a file")
+        return edited, True
+    try:
+        raw = sys.stdin.buffer.read() if file in (None, "-") else Path(str(file)).read_bytes()
+    except OSError as error:
+        raise BadInput(
+            f"{file}: {error.strerror}", hint="name a file with the text, or - for standard input"
+        ) from error
+    text = decode_text(raw)
+    if text is None:
+        raise BadInput(f"{file or 'standard input'} is not UTF-8 text", hint="save it as UTF-8")
+    return text, False
+
+
+class _Desk:
+    """Writes, and asks whoever sits at the terminal."""
+
+    def __init__(self, opened: Workspace | None, by: Scribe, *, anyway: bool, dry_run: bool, is_asked: bool) -> None:
+        self.opened, self.by, self.anyway, self.dry_run, self.is_asked = opened, by, anyway, dry_run, is_asked
+        self._chosen: str | None = None  # the card to add to; empty: a new one
+
+    def write(self, wanted: Manuscript, update: str) -> Written:
+        from truekeep.cards import find_covering, leave_card, write_card
+
+        if self.opened is None:
+            from truekeep import producer
+            from truekeep.config import Config
+
+            if self.by.root is None or update:
+                raise BadSetup(
+                    "there is no workspace on this machine",
+                    hint="in a repository, a new card is left as a handoff; what is on a card is changed on the host",
+                )
+            return leave_card(wanted, self.by, producer.judge, Config(), anyway=self.anyway)
+        if self.is_asked and not update and not self.anyway:
+            if self._chosen is None:
+                found, _ = find_covering(self.opened, wanted, self.by.repository)
+                self._chosen = _ask_which(found) if found else ""
+            update = self._chosen
+        return write_card(
+            self.opened,
+            wanted,
+            self.by,
+            update=update,
+            anyway=self.anyway,
+            is_seen=self._chosen is not None,
+            dry_run=self.dry_run,
+        )
+
+
+def _ask_which(found: Sequence[Covering]) -> str:
+    """The card that a person wants to add to; empty for a new one."""
+    click.echo("Memory may have this already:")
+    for number, item in enumerate(found, 1):
+        age = shown_age(age_in_days(item.card.updated, _today()))
+        said = click.style(f"; {printable(item.said)}", fg="red" if item.is_refuted else None) if item.said else ""
+        click.echo(f"  {number}  {item.card.name} ({age}) {item.why}{said}: {printable(item.card.topic)}")
+    choices = [str(number) for number in range(1, len(found) + 1)]
+    answer = click.prompt(
+        "Add to which one? Or n for a new card, s to stop",
+        type=click.Choice([*choices, "n", "s"]),
+        default="1" if found[0].is_sure else "n",
+        show_choices=False,
+    )
+    if answer == "s":
+        raise click.Abort
+    return "" if answer == "n" else found[int(answer) - 1].card.name
+
+
+def _ask_again(text: str, error: InvalidHandoff, desk: _Desk) -> str | None:
+    """The text to try again, after a person has seen what is wrong with it; None to leave it."""
+    from truekeep.model import RULES
+
+    click.echo(f"{error.message}:")
+    print_findings(error.findings, indent="  ")
+    can_pass = not any(RULES[finding.code].binding for finding in error.findings)
+    answer = click.prompt(
+        "e to edit the text, s to stop" + (", a to write it anyway" if can_pass else ""),
+        type=click.Choice(["e", "s", *("a" * can_pass)]),
+        default="e",
+        show_choices=False,
+    )
+    if answer == "a":
+        desk.anyway = True
+        return text
+    if answer == "e" and (edited := click.edit(text, extension=".md")) is not None:
+        return edited
+    return None
+
+
+def _keep(text: str) -> None:
+    """Nobody writes a text twice."""
+    import os
+    import tempfile
+
+    descriptor, path = tempfile.mkstemp(prefix="truekeep-card-", suffix=".md")
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    click.echo(f"your text is kept in {path}", err=True)
+
+
+def _show_written(written: Written, *, as_json: bool) -> None:
+    if as_json:
+        covering = [
+            _card_json(item.card) | {"why": item.why, "sure": item.is_sure, "code_says": item.said}
+            for item in written.covering
+        ]
+        data = {
+            "outcome": written.outcome,
+            "path": written.path,
+            "topic": written.topic,
+            "entry": written.entry,
+            "passed": list(written.passed),
+            "hints": [shown_finding(finding) for finding in written.hints],
+            "covering": covering,
+            "difference": list(written.difference),
+            "notes": list(written.notes),
+        }
+        print_json("card-write", data)
+        return
+    words = {
+        "written": "wrote",
+        "updated": "added to",
+        "already": "nothing new for",
+        "planned": "would write",
+        "left": "left",
+    }
+    ending = " for the canonical host" if written.outcome == "left" else ""
+    undo = f" (`truekeep undo {written.entry}` takes it back)" if written.entry else ""
+    print_difference([printable(line) for line in written.difference])
+    click.echo(f"{click.style(words[written.outcome], fg='green')} {printable(written.path)}{ending}{undo}")
+    if written.passed:
+        click.echo(f"  passed, and noted: {', '.join(written.passed)}")
+    for finding in written.hints:
+        place = f"line {finding.line}: " if finding.line else ""
+        click.echo(f"  hint, {place}{finding.code}: {printable(finding.message)}")
+    for item in written.covering:
+        click.echo(f"  see also {item.card.path}, which {item.why}: {printable(item.card.topic)}")
+    for note in written.notes:
+        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+
+
+@card.command()
+@click.argument("name")
+@json_option
+@workspace_option
+@click.pass_context
+def confirm(ctx: click.Context, name: str, as_json: bool, workspace: str | None) -> None:
+    """Say that a card still holds, as of today.
+
+    Writes `confirmed: YYYY-MM-DD` into its frontmatter and touches nothing else. Another text on the card ends it.
+
+    Example: truekeep card confirm staging-proxy
+    """
+    from truekeep.cards import confirm_card
+    from truekeep.workspace import person
+
+    path, day, entry = confirm_card(open_workspace(ctx, workspace), name, actor=person())
+    if as_json:
+        print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
+    elif entry is None:
+        click.echo(f"{path} says so already: confirmed {day}")
+    else:
+        click.echo(f"{click.style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
+
+
+@card.command()
+@click.argument("name")
+@click.option("--reason", required=True, metavar="TEXT", help="Why: kept in the ledger.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@workspace_option
+@click.pass_context
+def drop(ctx: click.Context, name: str, reason: str, yes: bool, as_json: bool, workspace: str | None) -> None:
+    """Remove a card and its line in the index.
+
+    A line of the index that says more than where the card is stays, and is named. Undo brings all of it back.
+
+    Example: truekeep card drop staging-proxy --reason 'the proxy is gone'
+    """
+    from truekeep.cards import drop_card
+    from truekeep.workspace import person
+
+    opened = open_workspace(ctx, workspace)
+    found, stored = opened.card_file(name)
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
+        shown = opened.card(found)[0]
+        age = shown_age(age_in_days(shown.updated, _today()))
+        click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
+    dropped = drop_card(opened, found, reason=reason, actor=person(), seen=stored.data)
+    if as_json:
+        print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})
+        return
+    undo = f"`truekeep undo {dropped.entry}` brings it back"
+    click.echo(f"{click.style('dropped', fg='magenta')} {dropped.path} ({undo})")
+    for line in dropped.left:
+        click.echo(click.style("MEMORY.md still says: ", fg="yellow") + line)
