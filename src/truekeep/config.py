@@ -184,7 +184,8 @@ def parse_config(text: str, *, where: str) -> Config:
         decay=_decay(data.get("decay", {}), problems),
     )
     if problems:
-        raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file; nothing was changed")
+        told = f"{where}: " + "; ".join(problems)
+        raise BadSetup(told, hint="correct the file; nothing was changed", problems=problems)
     return _one_age(config, is_new="transcript_days" in data.get("decay", {}))
 
 

@@ -83,7 +83,7 @@ def see_health(workspace: Workspace, *, now: datetime, flow: Callable[[], Pipeli
     look.unseen += surveyed.unread if surveyed is not None else ()
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        look.only(lambda: _untouched(cards, today, _budget(config)), "untouched", given=surveyed),
+        look.only(lambda: _untouched(cards, today, config.decay.card_days), "untouched", given=surveyed),
         look.only(lambda: _index(workspace, config), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
         look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
@@ -420,7 +420,3 @@ def _shown_bytes(size: int) -> str:
         if number >= 1000:
             number, unit = number / 1000, larger
     return f"{number:.1f} {unit}" if number < 100 else f"{number:.0f} {unit}"
-
-
-def _budget(config: Config) -> int:
-    return int(getattr(getattr(config, "decay", None), "card_days", 90))

@@ -38,10 +38,21 @@ def machine_name() -> str:
 
 
 def this_machine() -> Machine:
+    return known_machine() or _machine(_own_id())
+
+
+def known_machine() -> Machine | None:
+    """This machine, if it has an id already. Makes none."""
+    raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id()
+    if not raw and os.path.exists(own_id_path()):
+        raw = _own_id()
+    return _machine(raw) if raw else None
+
+
+def _machine(raw: str) -> Machine:
     import hashlib
 
     name = machine_name()
-    raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id() or _own_id()
     return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
 
 
@@ -71,17 +82,20 @@ def _mac_id() -> str:
     return ""
 
 
+def own_id_path() -> str:
+    return os.path.join(own_state(), "machine-id")
+
+
 def _own_id() -> str:
     """A system without an id gets one that truekeep keeps in the user's state folder, outside any workspace."""
-    state = Path(own_state())
-    path = state / "machine-id"
+    path = Path(own_id_path())
     try:
         return path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         pass
     import secrets
 
-    state.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with path.open("x", encoding="ascii") as file:
             file.write(secrets.token_hex(16) + "\n")

@@ -51,9 +51,13 @@ class Probe:
 
 def connection_state(homes: Homes, *, root: Path | None, cards: Path | None) -> tuple[list[Connection], Probe]:
     """Every harness, and whether the command that their hooks run works from here."""
+    return see_connections(homes, root=root, cards=cards), probe_hook()
+
+
+def see_connections(homes: Homes, *, root: Path | None, cards: Path | None) -> list[Connection]:
+    """Every harness, as its files have it."""
     programs = find_programs(homes)
-    connections = [_look(name, programs[name], homes, root, cards) for name in HARNESSES]
-    return connections, probe_hook()
+    return [_look(name, programs[name], homes, root, cards) for name in HARNESSES]
 
 
 def _look(name: str, program: str | None, homes: Homes, root: Path | None, cards: Path | None) -> Connection:

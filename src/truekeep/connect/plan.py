@@ -135,7 +135,7 @@ def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
         if programs[name] is None:
             continue
         owner = frozenset((f"{name}@{wish.place}",))
-        files = {**_bundle(homes), **HARNESSES[name].files(homes)}
+        files = {**bundle_files(homes), **HARNESSES[name].files(homes)}
         try:
             standing = HARNESSES[name].look(homes, wish.cards)
             ours = [_own(path, text, owner) for path, text in files.items()]
@@ -189,7 +189,7 @@ def _choose(wish: Wish, programs: Mapping[str, str | None]) -> tuple[list[str], 
     return chosen, skipped
 
 
-def _bundle(homes: Homes) -> dict[Path, str]:
+def bundle_files(homes: Homes) -> dict[Path, str]:
     return {homes.market / name: text for name, text in MARKET_FILES.items()}
 
 

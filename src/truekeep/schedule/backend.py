@@ -43,6 +43,9 @@ class Backend(Protocol):
     def find(self, name: str) -> Installed | None:
         """The job of this name, if it is installed."""
 
+    def command(self, name: str) -> tuple[str, ...]:
+        """What the job of this name runs, word by word; nothing where that cannot be told."""
+
     def remove(self, name: str, made: tuple[str, ...]) -> bool:
         """Take a job away, and what install had made for it. Tells whether there was one."""
 

@@ -20,6 +20,7 @@ from truekeep.schedule.job import Job
 MADE = "crontab"  # in `made`: there was none before
 _NONE = ("no crontab for", "no such file")
 _WHEN = re.compile(rb"^(?:\*/(\d+)|(\*)) \* \* \* \* |^0 (?:\*/(\d+)|(\*)) \* \* \* |^(0 0) \* \* \* ", re.MULTILINE)
+_ASSIGNED = re.compile(r"[A-Z_][A-Z0-9_]*=", re.ASCII)
 _DAEMONS = frozenset(("cron", "crond", "fcron", "anacron", "dcron"))
 
 
@@ -70,6 +71,24 @@ def find(name: str) -> Installed | None:
     except BrokenBlock:
         return Installed(("crontab",), 0)
     return Installed(("crontab",), _every(text[span[0] : span[1]])) if span is not None else None
+
+
+def command(name: str) -> tuple[str, ...]:
+    text = read_crontab() or b"" if not missing() else b""
+    try:
+        span = find_block(text, _marks(name))
+    except BrokenBlock:
+        span = None
+    if span is None:
+        return ()
+    lines = text[span[0] : span[1]].decode("utf-8", "surrogateescape").splitlines()
+    told = next((line for line in lines if line and not line.startswith("#")), "")
+    try:
+        words = shlex.split(" ".join(told.split(" ")[5:]).replace("\\%", "%"))  # after the five of when
+    except ValueError:
+        return ()
+    first = next((at for at, word in enumerate(words) if not _ASSIGNED.match(word)), len(words))
+    return tuple(words[first:])
 
 
 def remove(name: str, made: tuple[str, ...]) -> bool:

@@ -52,6 +52,14 @@ def find(name: str) -> Installed | None:
     return Installed((str(path),), every) if given.get("TruekeepNote") == OURS else None
 
 
+def command(name: str) -> tuple[str, ...]:
+    try:
+        given: dict[str, Any] = plistlib.loads(_path(name).read_bytes())
+        return tuple(map(str, given["ProgramArguments"]))
+    except (OSError, ValueError, KeyError, TypeError, plistlib.InvalidFileException):
+        return ()
+
+
 def remove(name: str, made: tuple[str, ...]) -> bool:
     path = _path(name)
     if not os.path.lexists(path):

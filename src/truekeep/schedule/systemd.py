@@ -16,6 +16,9 @@ from truekeep.schedule.hours import DAY, even_every
 from truekeep.schedule.job import Job, make_folders
 
 _PLAIN = re.compile(r"/[\w/.+,:@~ -]*\Z", re.ASCII)  # what systemd takes as the name of a program, and some less
+_THROUGH = ("/bin/sh", "-c", 'exec "$@"', "truekeep")
+_START = re.compile(r"^ExecStart=(.*)$", re.MULTILINE)
+_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _EVERY = re.compile(r"^# every (\d+) minutes$", re.MULTILINE)
 
 
@@ -71,6 +74,16 @@ def find(name: str) -> Installed | None:
     return Installed(tuple(str(path) for path in paths), int(every[1]) if every else 0)
 
 
+def command(name: str) -> tuple[str, ...]:
+    try:
+        text = (_folder() / f"{name}.service").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ()
+    line = _START.search(text)
+    words = tuple(_unquoted(word) for word in _WORD.findall(line[1])) if line is not None else ()
+    return words[len(_THROUGH) :] if words[: len(_THROUGH)] == _THROUGH else words
+
+
 def remove(name: str, made: tuple[str, ...]) -> bool:
     folder = _folder()
     timer = folder / f"{name}.timer"
@@ -111,7 +124,7 @@ def _folder() -> Path:
 
 def render_service(job: Job) -> str:
     # A program whose path systemd would not take is started by a shell, to which it is an argument like any other.
-    through = () if _PLAIN.match(job.command[0]) else ("/bin/sh", "-c", 'exec "$@"', "truekeep")
+    through = () if _PLAIN.match(job.command[0]) else _THROUGH
     words = [quote_word(word) for word in (*through, *job.command)]
     environment = "".join(f"Environment={_quoted(f'{key}={value}')}\n" for key, value in job.environment.items())
     return (
@@ -160,3 +173,7 @@ def quote_word(word: str) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word).replace("%%", "%").replace("$$", "$")

@@ -1,0 +1,120 @@
+"""What is examined, and what is found: the words of the doctor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.config import Config
+from truekeep.errors import BadSetup
+from truekeep.host import Machine, known_machine, own_state
+from truekeep.state import STATE, State
+
+if TYPE_CHECKING:
+    from truekeep.tenure import Standing
+    from truekeep.workspace import Workspace
+
+WELL, MENDED, BROKEN = STATES = ("well", "mended", "broken")
+HOUR = 3600.0  # seconds after which nobody is still writing a small file
+
+
+class Trouble(NamedTuple):
+    """Something that is wrong."""
+
+    what: str
+    where: str = ""
+    hint: str = ""  # the next step, for a person
+    mend: Callable[[], str] | None = None  # puts it right and says what was done
+    cure: str = ""  # what `mend` would do
+
+
+class Check(NamedTuple):
+    """What came of looking at one thing."""
+
+    name: str
+    state: str
+    what: str = ""
+    where: str = ""
+    done: str = ""
+    hint: str = ""
+
+
+Found = Iterator[Trouble | str]  # what is wrong, and what is merely worth knowing
+
+
+class Case:
+    """One machine, and the workspace on it, if there is one."""
+
+    def __init__(self, path: Path | None, *, now: Callable[[], datetime] | None = None) -> None:
+        self.path = path
+        self.now = now or (lambda: datetime.now().astimezone())
+        self.own = own_state()
+
+    @property
+    def root(self) -> str:
+        assert self.path is not None
+        return str(self.path)
+
+    @property
+    def state(self) -> str:
+        """The state folder of the workspace."""
+        return os.path.join(self.root, STATE)
+
+    @property
+    def has_state(self) -> bool:
+        return self.path is not None and os.path.isdir(self.state) and not os.path.islink(self.state)
+
+    @cached_property
+    def is_newer(self) -> bool:
+        """Whether a newer truekeep made the workspace: then it is left alone."""
+        try:
+            State(Path(self.root)).check_format()
+        except BadSetup as error:
+            return error.__cause__ is None
+        return False
+
+    @cached_property
+    def machine(self) -> Machine | None:
+        """This machine; None where it has no id yet, or one that cannot be read."""
+        try:
+            return known_machine()
+        except (OSError, ValueError):
+            return None
+
+    @cached_property
+    def standing(self) -> Standing:
+        from truekeep.tenure import read_standing
+
+        return read_standing(self.state)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether this machine is the one that may write the workspace."""
+        found = self.standing.canonical
+        return found is not None and self.machine is not None and found.id == self.machine.id
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration; where it cannot be read, the defaults."""
+        try:
+            return State(Path(self.root)).config()
+        except BadSetup:
+            return Config()
+
+    def open(self) -> Workspace:
+        """The workspace, whatever is wrong with it; for whoever mends."""
+        from truekeep.workspace import Workspace
+
+        return Workspace(Path(self.root), now=self.now)
+
+    def stamp(self) -> str:
+        return self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+    def shown(self, path: str) -> str:
+        """A path as it is told: inside of the workspace, from there."""
+        inside = self.root + os.sep if self.path is not None else ""
+        return path.removeprefix(inside) if inside and path.startswith(inside) else path

@@ -1,0 +1,144 @@
+"""Looking into an SQLite file without touching it, or anything beside it: sound, damaged, foreign, or of which version.
+
+A file without a journal is read as if nobody could change it. One that has a journal was left in the middle of
+something, or is in use: it is looked at in a copy, where SQLite may finish what was left.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+import apsw
+
+MISSING, EMPTY, SOUND, DAMAGED, FOREIGN, OLDER, NEWER, BUSY, ODD = (
+    "missing", "empty", "sound", "damaged", "foreign", "older", "newer", "busy", "odd",
+)  # fmt: skip
+TAILS = ("-wal", "-shm", "-journal")
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)
+_PAUSE = 0.2
+
+
+class Look(NamedTuple):
+    """How a database stands."""
+
+    state: str
+    why: str = ""
+
+
+def look_into(path: str, *, version: int, tables: Sequence[str]) -> Look:
+    """How a database stands that should be of this version and have these tables."""
+    for _ in range(3):
+        before = _identity(path)
+        found = _look(path, version, tables)
+        if found.state not in (DAMAGED, FOREIGN) or _identity(path) == before:
+            return found
+        time.sleep(_PAUSE)
+    return Look(BUSY, "is being written right now")
+
+
+def _look(path: str, version: int, tables: Sequence[str]) -> Look:
+    try:
+        info = os.lstat(path)
+    except FileNotFoundError:
+        return Look(MISSING, "is missing")
+    if not stat.S_ISREG(info.st_mode):
+        return Look(ODD, "is a symlink" if stat.S_ISLNK(info.st_mode) else "is not a plain file")
+    if not info.st_size:
+        return Look(EMPTY, "is empty")
+    try:
+        with opened(path) as db:
+            known = db.execute("PRAGMA user_version").get
+            if known > version:
+                return Look(NEWER, f"is of version {known}, this truekeep knows {version}")
+            there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+            if not there.issuperset(tables):
+                return Look(FOREIGN, "is some other database")
+            if known < version:
+                return Look(OLDER, f"is of the older version {known}")
+            said = db.execute("PRAGMA quick_check(1)").get
+            return Look(SOUND) if said == "ok" else Look(DAMAGED, f"is damaged ({_first_line(str(said))})")
+    except _DAMAGE as error:
+        return Look(DAMAGED, f"is damaged ({error})")
+    except apsw.SQLError as error:
+        return Look(FOREIGN, f"is some other database ({error})")
+    except (apsw.BusyError, apsw.LockedError):
+        return Look(BUSY, "is being written right now")
+
+
+@contextmanager
+def opened(path: str) -> Iterator[apsw.Connection]:
+    """A database, as it is or would be when its journal is taken in."""
+    tails = [tail for tail in ("-wal", "-journal") if _size(path + tail)]
+    if not tails:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        db = apsw.Connection(f"file:{quote(os.path.abspath(path))}?immutable=1", flags=flags)
+        try:
+            yield db
+        finally:
+            db.close()
+        return
+    with tempfile.TemporaryDirectory(prefix="truekeep-doctor-") as folder:
+        copy = os.path.join(folder, "copy.sqlite")
+        for tail in ("", *tails):
+            with suppress(FileNotFoundError):  # whoever uses it has just finished
+                shutil.copyfile(path + tail, copy + tail)
+        db = apsw.Connection(copy)
+        try:
+            yield db
+        finally:
+            db.close()
+
+
+def save_tables(path: str, beside: str) -> bool:
+    """Write everything that a damaged database still has into a new file; False where not all of it can be read.
+
+    Indexes are made anew on the way: damage that is only in them costs nothing.
+    """
+    remove(beside)
+    try:
+        with opened(path) as db:
+            db.execute("VACUUM INTO ?", (beside,))
+        with opened(beside) as db:
+            is_whole = bool(db.execute("PRAGMA integrity_check(1)").get == "ok")
+    except apsw.Error:
+        is_whole = False
+    if not is_whole:
+        remove(beside)
+    return is_whole
+
+
+def remove(path: str) -> None:
+    """Remove a database and what SQLite keeps beside it."""
+    for tail in ("", *TAILS):
+        with suppress(FileNotFoundError):
+            os.unlink(path + tail)
+
+
+def _identity(path: str) -> tuple[object, ...]:
+    found: list[object] = []
+    for tail in ("", "-wal", "-journal"):
+        try:
+            info = os.lstat(path + tail)
+            found.append((info.st_ino, info.st_size, info.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return tuple(found)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:120]

@@ -1,0 +1,516 @@
+"""The state folder: who may write, the configuration, the ledger, what is derived, what a killed run left."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from truekeep import disk, ledger
+from truekeep.doctor import database
+from truekeep.doctor.case import HOUR, Case, Found, Trouble
+from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
+from truekeep.errors import BadSetup
+from truekeep.model import CARDS
+from truekeep.state import STATE, State
+
+CONFIG = "config.toml"
+KEPT = "leftovers"  # in the state folder: what lay beside memory files and is nowhere else
+_LEDGER_TABLES = ("handoff", "batch", "entry", "change", "splice")
+_TABLE = re.compile(r"\s*\[\s*([\w.\"' -]+?)\s*\]\s*(?:#.*)?$")
+_AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_OF_KEY = re.compile(r"(?:unknown key )?([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?)")
+_SHOWN = 5
+
+
+# --- Who may write --------------------------------------------------------------------------------------------------
+
+
+def check_workspace(case: Case) -> Found:
+    """Whether there is a workspace at all, and one that this truekeep knows."""
+    if not os.path.isdir(case.root):
+        yield Trouble(
+            "there is no such folder", case.root, f"`truekeep init {case.root}` on the canonical host makes it"
+        )
+    elif os.path.islink(case.state):
+        yield Trouble("is a symlink", case.state, "truekeep keeps its state in a real folder: put one there")
+    elif not os.path.isdir(case.state):
+        yield Trouble("is no truekeep workspace", case.root, f"`truekeep init {case.root}` on the canonical host")
+    elif case.is_newer:
+        yield Trouble("was made by a newer truekeep, and is left alone", case.root, "upgrade truekeep on this machine")
+    else:
+        yield case.root
+
+
+def check_host(case: Case) -> Found:
+    """Whether the files say which machine may write."""
+    standing = case.standing
+    for file, why in standing.unreadable:
+        yield Trouble(
+            f"{why}: nobody can tell which machine may write",
+            f"{STATE}/{file}",
+            "put it right, or delete it once you know of which machine it was; `truekeep host show` has the others",
+        )
+    if not standing.tenures and not standing.unreadable:
+        hint = f"`truekeep init {case.root}` writes it, on the machine that is to be the canonical host"
+        yield Trouble("is missing: no file says which machine may write", f"{STATE}/host", hint)
+    elif len(standing.rivals) > 1:
+        hint = "`truekeep host take` on the one that stays; `truekeep host show` tells the story"
+        yield Trouble(f"{standing.holders()} each hold themselves for the canonical host", f"{STATE}/hosts", hint)
+    elif not standing.rivals and standing.tenures:
+        yield Trouble(
+            f"nobody is the canonical host since {standing.holders()} released it",
+            f"{STATE}/hosts",
+            "`truekeep host take` on the machine that is to be it",
+        )
+    found = standing.canonical
+    if found is not None:
+        yield f"{found.name} is the canonical host" + ("" if case.is_host else "; this is a copy")
+    if standing.copies:
+        yield f"a sync tool left {', '.join(standing.copies[:_SHOWN])}"
+
+
+# --- The configuration ----------------------------------------------------------------------------------------------
+
+
+def check_config(case: Case) -> Found:
+    """Every problem in the files that a person writes, with its line. They are never rewritten."""
+    path = os.path.join(case.state, CONFIG)
+    hint = "correct that line in an editor; truekeep never rewrites it"
+    try:
+        State(Path(case.root)).config()
+    except BadSetup as error:
+        text = _read_text(path)
+        for problem in error.details.get("problems") or [error.message.removeprefix(f"{path}: ")]:
+            line = line_of_problem(text, problem)
+            yield Trouble(problem, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
+    from truekeep.sync.route import read_routes
+
+    try:
+        read_routes(Path(case.state))
+    except BadSetup as error:
+        yield Trouble(error.message, f"{STATE}/sync.toml", error.hint)
+
+
+def line_of_problem(text: str, problem: str) -> int:
+    """The line that a problem in a TOML text is about; 0 where it cannot be told."""
+    told = _AT_LINE.search(problem)
+    if told is not None:
+        return int(told[1])
+    named = _OF_KEY.match(problem)
+    return line_of_key(text, named[1]) if named is not None else 0
+
+
+def line_of_key(text: str, dotted: str) -> int:
+    """The line on which a key, or table, of a TOML text stands; 0 where it is not found."""
+    table, _, key = dotted.rpartition(".")
+    inside = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = _TABLE.match(line)
+        if header is not None:
+            inside = header[1].strip("\"' ")
+            if not table and inside == key:
+                return number
+        elif inside == table and line.partition("=")[0].strip(" \t\"'") == key and "=" in line:
+            return number
+    return 0
+
+
+def _read_text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(1_000_000)
+    except OSError:
+        return ""
+
+
+# --- The ledger -----------------------------------------------------------------------------------------------------
+
+
+def check_ledger(case: Case) -> Found:
+    """Whether history can be read, and whether a killed run left something to finish."""
+    path = os.path.join(case.state, "ledger.sqlite")
+    where = case.shown(path)
+    found = look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES)
+    if found.state == database.NEWER:
+        yield Trouble(found.why, where, "upgrade truekeep on this machine")
+    elif found.state == database.ODD:
+        yield Trouble(found.why, where, "put the real file back in its place")
+    elif found.state == database.BUSY:
+        yield "is being written right now"
+    elif found.state in (database.MISSING, database.EMPTY):
+        if case.is_host:
+            yield Trouble(found.why, where, mend=lambda: _begin_ledger(case), cure="begin a new one")
+        else:
+            yield "none here; the canonical host has it"
+    elif found.state in (database.DAMAGED, database.FOREIGN, database.OLDER):
+        hint = "" if case.is_host else "on the canonical host, `truekeep doctor --fix`"
+        mend = (lambda: _mend_ledger(case, path)) if case.is_host else None
+        yield Trouble(found.why, where, hint, mend, "save what can be read, keep the damaged file as evidence")
+    else:
+        with opened(path) as db:
+            pending = db.execute("SELECT count(*) FROM batch WHERE state != 'done'").get
+        if pending and case.is_host:
+            what = f"{pending} batch(es) of a killed run are not finished"
+            yield Trouble(what, where, mend=lambda: _begin_ledger(case), cure="finish them")
+        elif pending:
+            yield "a batch is under way on the canonical host"
+    kept = sorted(name for name in os.listdir(case.state) if name.startswith("ledger.sqlite.damaged-"))
+    kept = [name for name in kept if not name.endswith(TAILS)]
+    if kept:
+        yield f"{', '.join(kept[:_SHOWN])}: evidence of earlier damage; delete it when you need it no more"
+
+
+def _begin_ledger(case: Case) -> str:
+    """Open the ledger for writing: a missing one begins, and what a killed run left is finished."""
+    with case.open() as workspace:
+        with workspace.writing("mend the ledger"):
+            pass
+        return "; ".join(workspace.notices) or "a new one begins, with the handoffs that the files tell of"
+
+
+def _mend_ledger(case: Case, path: str) -> str:
+    with case.open() as workspace, workspace.still():
+        workspace.state.check_host(workspace.machine, "mend the ledger")
+        beside = f"{path}.new"
+        is_saved = save_tables(path, beside)
+        if is_saved and look_into(beside, version=ledger.VERSION, tables=_LEDGER_TABLES).state != database.SOUND:
+            remove(beside)
+            is_saved = False
+        kept = os.path.basename(ledger.set_aside(path, stamp=case.stamp()))
+        if is_saved:
+            os.rename(beside, path)
+            _sync_folder(case.state)
+            return f"written anew with all of its history; the damaged one is kept as {kept}"
+    done = _begin_ledger(case)
+    return f"the damaged one is kept as {kept}: {done}"
+
+
+def _sync_folder(path: str) -> None:
+    folder = disk.open_root(path)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+# --- What is derived ------------------------------------------------------------------------------------------------
+
+
+class Derived(NamedTuple):
+    """A database that can be made again from files."""
+
+    file: str
+    version: int
+    tables: Sequence[str]
+    rebuild: Callable[[Case], str]
+
+
+def _catalog(case: Case) -> str:
+    from truekeep.catalog import Catalog
+    from truekeep.vault import Vault
+
+    vault = Vault(case.root)
+    catalog = Catalog(os.path.join(case.state, "catalog.sqlite"), vault)
+    try:
+        catalog.find_clash("")  # the first question brings it up to date
+    finally:
+        catalog.close()
+        vault.close()
+    return "made anew from the cards"
+
+
+def _survey(case: Case) -> str:
+    with case.open() as workspace:
+        workspace.survey()
+        total = workspace.surveyed.total if workspace.surveyed is not None else 0
+    return f"made anew from {total} files"
+
+
+def _facts(case: Case) -> str:
+    from truekeep.verify.store import Store
+
+    Store(os.path.join(case.state, "facts.sqlite")).close()
+    return "begun anew; the next `truekeep verify` fills it"
+
+
+def _index(case: Case) -> str:
+    with case.open() as workspace:
+        done = workspace.index()
+    return f"made anew from {done.files} files"
+
+
+def derived(name: str) -> Derived:
+    """What is known of a derived database."""
+    from truekeep import catalog, survey
+    from truekeep.index import schema
+    from truekeep.verify import store
+
+    return {
+        "catalog": Derived("catalog.sqlite", catalog.VERSION, ("card", "band"), _catalog),
+        "survey": Derived(survey.NAME, survey.VERSION, ("files", "cards", "problems"), _survey),
+        "facts": Derived("facts.sqlite", store.VERSION, ("blob", "verdict", "answer"), _facts),
+        "index": Derived("index.sqlite", schema.VERSION, ("files", "chunks", "chunks_fts", "vector_blocks"), _index),
+    }[name]
+
+
+def check_derived(name: str) -> Callable[[Case], Found]:
+    """The check of one derived database."""
+
+    def check(case: Case) -> Found:
+        known = derived(name)
+        path = os.path.join(case.state, known.file)
+        found = look_into(path, version=known.version, tables=known.tables)
+        where = case.shown(path)
+        cure = "remove it and make it anew: it is derived"
+        if found.state == database.NEWER:
+            yield Trouble(found.why, where, "upgrade truekeep, or delete it: it is derived")
+        elif found.state == database.ODD and os.path.isdir(path):
+            yield Trouble("is a folder", where, "move it away")
+        elif found.state in (database.DAMAGED, database.FOREIGN, database.OLDER, database.ODD):
+            yield Trouble(found.why, where, mend=lambda: _remake(case, known), cure=cure)
+        elif found.state in (database.MISSING, database.EMPTY):
+            yield "none yet; it is made when it is needed"
+        elif found.state == database.BUSY:
+            yield "is being written right now"
+        if aside := sorted(entry for entry in os.listdir(case.state) if entry.startswith(f"{known.file}.damaged-")):
+            what = f"{len(aside)} damaged file(s) of earlier: it is derived, so they are of no use"
+            cure = "remove them"
+            yield Trouble(what, f"{STATE}/{aside[0]}", mend=lambda: _drop(case.state, aside), cure=cure)
+
+    return check
+
+
+def _remake(case: Case, known: Derived) -> str:
+    remove(os.path.join(case.state, known.file))
+    return f"removed, and {known.rebuild(case)}"
+
+
+def _drop(folder: str, names: Sequence[str]) -> str:
+    for name in names:
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+    return f"removed {len(names)} file(s)"
+
+
+def check_search(case: Case) -> Found:
+    """Whether the search index fits the settings and the files. A damaged one is another check's."""
+    from truekeep.embed.choice import choose
+    from truekeep.index import schema
+    from truekeep.index.sources import compare, sweep
+    from truekeep.recall import CHUNKING
+
+    known = derived("index")
+    path = os.path.join(case.state, known.file)
+    where = case.shown(path)
+    state = look_into(path, version=known.version, tables=known.tables).state
+    cure = "bring it up to date"
+
+    def bring() -> str:
+        with case.open() as workspace:
+            done = workspace.index()
+        return f"brought up to date: {done.files} files, {done.chunks} pieces" + (
+            f" ({done.rebuilt})" * bool(done.rebuilt)
+        )
+
+    if state in (database.MISSING, database.EMPTY):
+        if any(source.path.startswith(f"{CARDS}/") for source in sweep(case.root)):
+            yield Trouble("there is no search index yet", where, mend=bring, cure="make it")
+        return
+    if state != database.SOUND:
+        return
+    try:
+        with opened(path) as db:
+            noted = str(schema.read_meta(db, "fingerprint", ""))
+            embedder = str(schema.read_meta(db, "embedder", ""))
+            unembedded = db.execute("SELECT count(*) FROM unembedded").get
+            changes = compare(db, sweep(case.root, case.config.recall.extra_paths))
+    except (apsw.Error, UnicodeDecodeError):
+        return
+    behind = len(changes.changed) + len(changes.gone)
+    wanted = choose(case.config.recall, os.environ)
+    if noted and noted.partition("\n")[0] != CHUNKING:
+        yield Trouble("was made by another version of truekeep", where, mend=bring, cure="build it anew")
+    elif embedder and embedder.partition("\t")[0] != wanted:
+        was = embedder.partition("\t")[0]
+        yield Trouble(f"has vectors of {was}, and the settings say {wanted}", where, mend=bring, cure="build it anew")
+    elif behind > max(50, 0.2 * changes.total):
+        yield Trouble(f"{behind} of {changes.total} files changed since", where, mend=bring, cure=cure)
+    elif unembedded:
+        yield Trouble(f"{unembedded} pieces have no vector", where, mend=bring, cure=cure)
+
+
+def check_transcripts(case: Case) -> Found:
+    """The archive of sessions: the only copy of what the harnesses have deleted."""
+    from truekeep.transcripts import store
+    from truekeep.transcripts.archive import FILE, FOLDER
+
+    for base in dict.fromkeys((case.state if case.has_state else case.own, case.own)):
+        path = os.path.join(base, FOLDER, FILE)
+        found = look_into(path, version=store.VERSION, tables=("session", "block", "source"))
+        where = case.shown(path)
+        if found.state == database.NEWER:
+            yield Trouble(found.why, where, "upgrade truekeep on this machine")
+        elif found.state in (database.DAMAGED, database.FOREIGN):
+            hint = "`truekeep transcripts sync` saves what can be read of it"
+            is_current = (base == case.state) == case.is_host if case.has_state else True
+            mend = (lambda: _mend_transcripts(case)) if is_current else None
+            yield Trouble(found.why, where, hint, mend, "save what can be read, keep the damaged file as evidence")
+        with suppress(OSError):
+            kept = [name for name in os.listdir(os.path.dirname(path)) if name.startswith(f"{FILE}.damaged-")]
+            if kept := sorted(name for name in kept if not name.endswith(TAILS)):
+                yield f"{', '.join(kept[:_SHOWN])}: evidence of earlier damage; delete it when you need it no more"
+
+
+def _mend_transcripts(case: Case) -> str:
+    from truekeep import producer
+
+    if case.has_state:
+        with case.open() as workspace:
+            done = workspace.sync_transcripts()
+    else:
+        done = producer.sync_transcripts(force=False)
+    return "; ".join(done.notes) or "synced"
+
+
+# --- What a killed run left -----------------------------------------------------------------------------------------
+
+
+def check_leftovers(case: Case) -> Found:
+    """Temporary files of killed writes: beside memory files, in the state folders, in inboxes."""
+    if case.has_state and not case.is_newer:
+        if os.path.lexists(os.path.join(case.state, "importing")) and case.is_host:
+            yield Trouble(
+                "a stopped import left files beside their places",
+                f"{STATE}/importing",
+                mend=lambda: _begin_ledger(case),
+                cure="clear them",
+            )
+        beside = list(_temporaries(case.root, deep=("memory", "rules", ".learnings")))
+        if beside and case.is_host:
+            what = f"{len(beside)} temporary file(s) of killed writes beside memory files"
+            cure = f"remove them; what is nowhere else is kept in {STATE}/{KEPT}"
+            yield Trouble(what, case.shown(beside[0]), mend=lambda: _clear_beside(case, beside), cure=cure)
+    old = [path for path in _own_leftovers(case) if _is_old(case, path)]
+    if old:
+        what = f"{len(old)} temporary file(s) of killed runs"
+        yield Trouble(what, case.shown(old[0]), mend=lambda: _drop("/", old), cure="remove them")
+    letters = [path for path in _in_inboxes(case) if _is_old(case, path)]
+    if letters:
+        what = f"{len(letters)} handoff(s) that a killed command was about to leave"
+        cure = f"put them into {STATE}/{KEPT}"
+        yield Trouble(what, letters[0], mend=lambda: _clear_letters(case, letters), cure=cure)
+
+
+def _temporaries(folder: str, *, deep: Sequence[str] | None = None) -> Iterator[str]:
+    """The temporary files in a folder and below: everywhere, or in the named folders only. Links are not followed."""
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in listed:
+        if entry.name.endswith(disk.TEMPORARY) and entry.is_file(follow_symlinks=False):
+            yield entry.path
+        elif entry.is_dir(follow_symlinks=False) and (deep is None or entry.name in deep):
+            yield from _temporaries(entry.path)
+
+
+def _own_leftovers(case: Case) -> Iterator[str]:
+    """What lies in the state folders: of writes, of an index that was being rebuilt, of records of sessions."""
+    for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):
+        yield from _temporaries(base)
+        yield from (path for path in _listed(base) if re.search(r"/lexicon\.bin\.\d+\Z", path))
+        yield from (path for path in _listed(base) if re.search(r"/index\.sqlite\.new(?:-\w+)?\Z", path))
+    yield from (path for path in _listed(os.path.join(case.own, "sessions")) if re.search(r"\.json\.\d+\Z", path))
+
+
+def _in_inboxes(case: Case) -> Iterator[str]:
+    from truekeep.checkouts import expand_repositories
+    from truekeep.inbox import find_inboxes
+
+    if not case.has_state or case.is_newer:
+        return
+    roots = [*expand_repositories(case.config.repositories), Path(case.root)]
+    for inbox in find_inboxes(roots, case.config.writers):
+        for path in _listed(str(inbox.path)):
+            if path.endswith(disk.TEMPORARY) and os.path.isfile(path) and not os.path.islink(path):
+                yield path
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _is_old(case: Case, path: str) -> bool:
+    """Whether nobody can still be writing it: these are written without the lock."""
+    try:
+        return case.now().timestamp() - os.lstat(path).st_mtime > HOUR
+    except OSError:
+        return False
+
+
+def _clear_beside(case: Case, paths: Sequence[str]) -> str:
+    """Remove what lies beside memory files, under the lock. A version that nobody else has is kept."""
+    kept = []
+    with case.open() as workspace, workspace.writing("clear what a killed run left") as books:
+        for path in paths:
+            data = _read(path)
+            if data is None:
+                continue
+            folder, name = os.path.split(case.shown(path))
+            written = name.removeprefix(".").removesuffix(disk.TEMPORARY)
+            if not _is_elsewhere(books.ledger, os.path.join(case.root, folder), folder, written, data):
+                kept.append(_keep(case, name, data))
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+    return f"removed {len(paths)}" + (f"; kept {', '.join(kept)}" if kept else "")
+
+
+def _is_elsewhere(known: ledger.Ledger, place: str, folder: str, name: str, data: bytes) -> bool:
+    """Whether these bytes are in the file itself, or were before or after a change of it."""
+    import hashlib
+
+    if not data or _read(os.path.join(place, name)) == data:
+        return True
+    path = f"{folder}/{name}" if folder else name
+    digest = hashlib.sha256(data).digest()
+    return any(digest in (version.before, version.after) for version in known.versions(path))
+
+
+def _clear_letters(case: Case, paths: Sequence[str]) -> str:
+    kept = []
+    for path in paths:
+        data = _read(path)
+        if data:
+            kept.append(_keep(case, os.path.basename(path), data))
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+    return f"kept {', '.join(kept)}" if kept else f"removed {len(paths)}"
+
+
+def _keep(case: Case, name: str, data: bytes) -> str:
+    """Put bytes by, under a name that nothing has yet."""
+    import hashlib
+
+    plain = name.removeprefix(".").removesuffix(disk.TEMPORARY) or "file"
+    chosen = f"{plain[:120]}.{hashlib.sha256(data).hexdigest()[:12]}"
+    disk.write_whole(os.path.join(case.state, KEPT, chosen), data)
+    return f"{STATE}/{KEPT}/{chosen}"
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            return file.read()
+    except OSError:
+        return None
