@@ -21,7 +21,7 @@ from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput
 from truekeep.frontmatter import Field, Frontmatter
 from truekeep.index.passages import describe
-from truekeep.index.sources import store_of, sweep
+from truekeep.index.sources import STORES, store_of, sweep
 from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.verify.kept import Checked, Memory, Origin, quick_stamp, recall
 from truekeep.verify.store import Store, begun_anew
@@ -490,7 +490,7 @@ def _statement(hit: Hit) -> Statement:
 def _age_key(item: Statement) -> tuple[int, int]:
     """Cards before documents before logs on the same day; what is dated in the future counts as old."""
     age = item.age_days if item.age_days is not None and item.age_days >= 0 else 100_000
-    return age, ("cards", "documents", "logs", "transcripts").index(item.store)
+    return age, STORES.index(item.store)
 
 
 def read_memory(location: str, shown: str) -> Memory | None:
