@@ -117,19 +117,21 @@ def parse_stamp(stamp: str) -> Decayed | None:
 def find_concerned(noted: str, now: Decayed | None) -> Callable[[str], bool]:
     """Which logs, by their paths, may say something else now than by the record with this stamp."""
     try:
-        before = parse_stamp(noted)
+        between = spans(parse_stamp(noted), now)
     except ValueError:
         return lambda path: log_day(path) is not None
+    return lambda path: any(after < day <= until for day in (day_in(path),) for after, until in between)
+
+
+def spans(before: Decayed | None, now: Decayed | None) -> list[tuple[str, str]]:
+    """The days, above the first and up to the last, whose logs may have entries that one record forgets alone."""
     records = [record for record in (before, now) if record is not None]
     if not records or before == now:
-        return lambda _: False
+        return []
     if before is not None and now is not None and before.tiers == now.tiers:
         first, last = sorted((before.day, now.day))
-        spans: list[tuple[date | None, date]] = [(_back(first, days), _back(last, days)) for days in _days(now)]
-    else:
-        spans = [(None, max(_back(record.day, min(_days(record))) for record in records))]
-    shown = [(after.isoformat() if after else "", until.isoformat()) for after, until in spans]
-    return lambda path: any(after < day <= until for day in (day_in(path),) for after, until in shown)
+        return [(_back(first, days).isoformat(), _back(last, days).isoformat()) for days in sorted(set(_days(now)))]
+    return [("", max(_back(record.day, min(_days(record))) for record in records).isoformat())]
 
 
 def _days(record: Decayed) -> tuple[int, int]:

@@ -43,6 +43,7 @@ class Change:
         self.before = before
         self.data = data
         self.splices = [] if splices is None else splices
+        self.mode: int | None = before.stamp.mode if before else None
 
     @property
     def before_digest(self) -> bytes | None:
@@ -141,8 +142,9 @@ class Vault:
                 if change.data is not None:
                     folder, name = self._place(change.path)
                     prepared.append((folder, name))
-                    mode = change.before.stamp.mode if change.before else None
-                    stamps[change.path] = disk.write_beside(folder, name, change.data, mode=mode, sync=not together)
+                    stamps[change.path] = disk.write_beside(
+                        folder, name, change.data, mode=change.mode, sync=not together
+                    )
             if together:
                 disk.sync_together({folder for folder, _ in prepared})
         except OSError as error:
@@ -296,6 +298,15 @@ class Staging:
         change = self._change(path)
         change.splices += [(entry, splice) for splice in _splices(path, change.data or b"", data or b"")]
         change.data = data
+
+    def move(self, path: str, to: str, entry: int) -> None:
+        """Put a file where there is none, as it is, with the permissions that it has."""
+        stored = self._stored(path)
+        if stored is None or self._stored(to) is not None:
+            raise ChangedSince(path if stored is None else to)
+        self.put(to, stored.data, entry)
+        self._changes[to].mode = stored.stamp.mode
+        self.put(path, None, entry)
 
     def append(self, path: str, data: bytes, entry: int) -> None:
         """Add bytes to the end of a file, or begin it with them."""
