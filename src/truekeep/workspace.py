@@ -1199,6 +1199,12 @@ class Workspace:
 
     # Upkeep.
 
+    def let_go(self, *, dry_run: bool = False) -> tuple[int, list[str]]:
+        """Take out of the search index what was forgotten on purpose: how many sessions, and what to know of it."""
+        recall = self._the_recall()
+        sessions = recall.count_old_sessions() if dry_run else recall.let_go()
+        return sessions, recall.notes
+
     def books(self) -> Books:
         """Vault and ledger, for looking; whoever writes comes through `writing`."""
         return self._books()
