@@ -125,6 +125,8 @@ class Pointers:
             return len(data), lead + b"## Cards" + newline * 2
         heading_end, end = section
         body_end = heading_end + len(data[heading_end:end].rstrip())
+        if body_end == heading_end and end == len(data) and data[heading_end:] == newline:
+            return end, b""
         if body_end == heading_end:
             return heading_end, newline * (1 if data[:heading_end].endswith(b"\n") else 2)
         line_end = data.find(b"\n", body_end)

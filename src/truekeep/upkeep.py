@@ -6,6 +6,7 @@ card; whatever is doubtful becomes a draft. A night in which nothing changed is 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,8 +15,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.blame import line_owners
+from truekeep.decayed import Decayed, read_decayed
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import EditedSince, StorageFailed, TruekeepError
+from truekeep.importance import Tiers
 from truekeep.ledger import Entry
 from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.proposal import Idea, Offered, offer
@@ -35,6 +38,19 @@ from truekeep.reconcile import (
 from truekeep.shelf import INSTRUCTION_FILES
 from truekeep.state import STATE
 from truekeep.survey import Problem, Said, Spoken, Survey
+from truekeep.tidy.decay import (
+    Decay,
+    Forgetting,
+    Move,
+    Stale,
+    checks_of,
+    find_stale,
+    is_taken_back,
+    plan_forgetting,
+    plan_moves,
+    write_forgetting,
+    write_moves,
+)
 from truekeep.tidy.duplicates import Double, Sense, compare_fresh, find_doubles, instructed_ideas, merge_ideas
 from truekeep.tidy.promote import promotion_ideas
 from truekeep.truth import bumped, parse_repair, spelled_like
@@ -129,6 +145,91 @@ class Upkeep:
         )
         return Tidied((), offered, tuple(survey.problems(self.today)))
 
+    # Forgetting.
+
+    def decay(
+        self, *, dry_run: bool = False, archive: bool = False, force: bool = False, by_hand: bool = True
+    ) -> Decay:
+        """Forget on purpose: entries of logs, drafts, processed handoffs, sessions; and list cards that need a look.
+
+        `archive`: put logs away of which nothing is left. Unless `by_hand`, what somebody took back stays.
+        """
+        drafts, files = self.workspace.prune(dry_run=dry_run, force=force)  # which looks at the clock first
+        survey, notes, problems = self.survey(), list[str](), list[str]()
+        plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
+        if not dry_run and (plan is not None or moves):
+            with self.workspace.writing("decay") as books:
+                survey, notes, problems = self.survey(), [], []  # again: nobody else writes now
+                plan, record, moves = self._forgetting(
+                    survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems
+                )
+                at = self.workspace.stamp()
+                if plan is not None:
+                    write_forgetting(books, plan, at=at, actor=person())
+                if record is not None:
+                    moves = write_moves(books, moves, record, at=at, actor=person(), problems=problems)
+        sessions, told = self.workspace.let_go(dry_run=dry_run)
+        bad = [
+            f"{item.path}:{item.line}: {item.what}" for item in survey.problems(self.today) if item.code == "bad-tag"
+        ]
+        return Decay(
+            day=self.today,
+            record=record,
+            leaving=plan.leaving if plan is not None else (),
+            returning=plan.returning if plan is not None else (),
+            moves=tuple(moves),
+            drafts=tuple(draft.id for draft in drafts),
+            processed=tuple(files),
+            sessions=sessions,
+            cards=tuple(self._stale_cards(survey)),
+            problems=(*bad, *problems),
+            notes=(*notes, *told),
+        )
+
+    def _forgetting(
+        self, survey: Survey, *, archive: bool, by_hand: bool, notes: list[str], problems: list[str]
+    ) -> tuple[Forgetting | None, Decayed | None, list[Move]]:
+        """What becomes of entries of logs, the record after that, and the logs that are put away."""
+        settings = self.workspace.config.decay
+        tiers = Tiers(settings.structural, settings.potential, settings.potential_days, settings.contextual_days)
+        record = read_decayed(os.path.join(self.root, STATE))
+        plan = plan_forgetting(survey, record, self.today, tiers)
+        if plan is not None and not by_hand and is_taken_back(self.workspace.books()):
+            notes.append("what logs said stays in search, because that was undone; `truekeep tidy decay` decides anew")
+            plan = None
+        record = plan.record if plan is not None else record
+        moves = plan_moves(survey, record, self._bytes, self.today, problems) if archive else []
+        return plan, record, moves
+
+    def _bytes(self, path: str) -> bytes | None:
+        stored = self.workspace.books().vault.read(path)
+        return stored.data if stored is not None else None
+
+    def _stale_cards(self, survey: Survey) -> list[Stale]:
+        """Cards without a sign of life; while nothing changed, as they were found the last time."""
+        from truekeep.verify.kept import read_counts
+
+        config, state = self.workspace.config, os.path.join(self.root, STATE)
+        facts = os.path.join(state, "facts.sqlite")
+        verified = [_stamp(path) for path in (facts, f"{facts}-wal")]
+        rests_on = (survey.mark, self.today, verified, config.decay.card_days, config.repositories, config.verify)
+        key = repr(rests_on) if survey.mark else ""
+        if key and (known := survey.answer("stale", key)) is not None:
+            return [Stale(*item) for item in json.loads(known)]
+
+        @cache
+        def hurdle(repository: str) -> str:
+            if not repository:
+                return "it names no repository, so it cannot be verified"
+            known = self.workspace.checkout_of(repository)
+            return "" if known else f"no checkout of {repository} is known on this machine"
+
+        checks = checks_of(read_counts(facts))
+        found = find_stale(survey.cards(), checks, self.today, config.decay.card_days, hurdle)
+        if key:
+            survey.remember("stale", key, json.dumps(found))
+        return found
+
     def _offered(
         self, name: str, survey: Survey, ideas: Callable[[], Iterable[Idea]], *, dry_run: bool
     ) -> tuple[Offered, ...]:
@@ -169,15 +270,26 @@ class Upkeep:
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
         found = list(self._disagreements(survey, checked, problems))
-        done: list[str] = []
-        if fix and any(item.action in ("fix", "ask") for item, _ in found):
-            done, offered = self._fix(found, checked, problems)
-        else:
-            ideas = [repair.idea for _, repair in found if repair.idea is not None]
-            offered = offer(ideas, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+        if not fix:
+            return Reconciled(self._asked(found, self._offer(found, dry_run=True)), (), (), tuple(problems))
+        done = self._fix(found, checked, problems)
+        if done:  # what is asked is asked of the cards as they are now
+            found = [item for item in found if item[0].action != "ask"]
+            left = self._disagreements(self.survey(), (), [])
+            found += [item for item in left if item[0].action == "ask"]
+        offered = self._offer(found, dry_run=False)
+        return Reconciled(self._asked(found, offered), tuple(done), tuple(offered), tuple(problems))
+
+    def _offer(self, found: Sequence[Found], *, dry_run: bool) -> list[Offered]:
+        ideas = [repair.idea for _, repair in found if repair.idea is not None]
+        if not ideas or dry_run:
+            return offer(ideas, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+        with self.workspace.writing("reconcile") as books:
+            return offer(ideas, books, actor=person(), now=self.now)
+
+    def _asked(self, found: Sequence[Found], offered: Sequence[Offered]) -> tuple[Disagreement, ...]:
         states = {item.idea: item for item in offered}
-        told = [_asked(item, states.get(repair.idea) if repair.idea else None) for item, repair in found]
-        return Reconciled(tuple(told), tuple(done), tuple(offered) if fix else (), tuple(problems))
+        return tuple(_asked(item, states.get(repair.idea) if repair.idea else None) for item, repair in found)
 
     def _disagreements(self, survey: Survey, checked: Sequence[Checked], problems: list[str]) -> Iterator[Found]:
         yield from self._index_found(survey, problems)
@@ -403,19 +515,16 @@ class Upkeep:
 
     # Fixing.
 
-    def _fix(
-        self, found: Sequence[Found], checked: Sequence[Checked], problems: list[str]
-    ) -> tuple[list[str], list[Offered]]:
-        done: list[str] = []
+    def _fix(self, found: Sequence[Found], checked: Sequence[Checked], problems: list[str]) -> list[str]:
+        """Write what is decided: code first, then the index, then values."""
+        if not any(item.action == "fix" for item, _ in found):
+            return []
         repairs = [item for _, item in found]
+        done = self.workspace.repair(checked)[1] if checked else []
         with self.workspace.writing("reconcile") as books:
             done += self._fix_index(repairs, books, problems)
             done += self._fix_values(repairs, books, problems)
-            ideas = [item.idea for item in repairs if item.idea is not None]
-            offered = offer(ideas, books, actor=person(), now=self.now)
-        if checked:
-            done += self.workspace.repair(checked)[1]
-        return done, offered
+        return done
 
     def _fix_index(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
         staging = Staging(books.vault)

@@ -59,10 +59,12 @@ _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _LEAD = re.compile(r"[\s>]*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX]\]\s+)?(?:\[[a-zA-Z -]{1,30}\|i=[^\]\s]{0,8}\]\s*)?")
 _BREAK = re.compile(r"[,;()—–]|\s-\s|\b(?:because|since|so|which|that|while|but|and|via|using)\b", re.IGNORECASE)
 _END = re.compile(
-    r"[`*_\"')\]]*\s*(?:[.,;!?()—–|]|\Z|(?:-|because|since|so|which|that|while|but|and)\s)", re.IGNORECASE
+    r"[`*_\"')\]]*(?:\s+(?:now|today|again|instead|already))?\s*(?:[.,;!?()—–|]|\Z|(?:-|because|since|so|which|that|while|but|and)\s)",
+    re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"[`*_\"')\]]*\s+(?:in|on|for|of|at|by)\s+(?:the\s+)?([\w-]+(?:\s[\w-]+){0,2})\s*(?=[.,;!?()—–|]|\Z)", re.IGNORECASE
+    r"[`*_\"')\]]*(?:\s+(?:now|today|again|instead|already))?\s+(?:in|on|for|of|at|by)\s+(?:the\s+)?([\w-]+(?:\s[\w-]+){0,2})\s*(?=[.,;!?()—–|]|\Z)",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(
     r"(?<![\w./:-])(?P<host>`?(?:[A-Za-z][\w.-]*|\d{1,3}(?:\.\d{1,3}){3}|\[::1?\])?:)?`?(?P<port>\d{2,5})\b(?![./:-]?\w)"

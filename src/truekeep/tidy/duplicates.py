@@ -31,6 +31,7 @@ SAME_SENSE = 0.35  # with vectors that agree
 AGREEING = 0.86  # cosine from which two vectors do
 NEAR = 0.75  # of word pairs, as ingest has it
 _RAREST = 10  # words of a card by which others are looked for
+_LEAST = 1_000  # cards: in a store of three, a word that two share is not common
 _MANY = 200  # cards from which on all counts are read at once
 _LOOKED_AT = 12  # candidates that are compared word by word
 
@@ -66,7 +67,8 @@ class _Comparison:
     """Cards side by side, each read once."""
 
     def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, is_many: bool) -> None:
-        self._db, self._read, self._sense, self._total = db, read, sense, total
+        self._db, self._sense = db, sense
+        self._total = max(total, _LEAST)
         rows: Any = db.execute("SELECT word, cards FROM counts") if is_many else ()
         self._counts: dict[int, int] = dict(rows)
         self._weights = lru_cache(maxsize=4_000)(self._weights_of)

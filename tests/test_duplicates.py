@@ -1,0 +1,201 @@
+"""Doubles: cards that say the same are found without looking at all pairs, and merged so that no fact is lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.helpers import Place, tree
+from tests.upkeep_place import REPOSITORY, point_at_all, put, upkeep, with_instructions, write_card
+from truekeep.card import parse_card, words_of
+from truekeep.draft import parse_draft, render_draft
+from truekeep.errors import EditedSince, InvalidHandoff, NotFound
+from truekeep.tidy.duplicates import merged
+
+LOCKS = "- SQLite file locks are not reliable under NFS mounts.\n- Keep the database on a local disk and copy it later."
+
+
+def two_cards(place: Place) -> None:
+    write_card(place, "sqlite-nfs", LOCKS, day="2026-01-05")
+    write_card(place, "sqlite-network-drives", f"{LOCKS}\n- The backup job runs on the NAS.", day="2026-02-01")
+    write_card(place, "zebra-crossing", "- Zebras cross the road at noon.\n- Nobody knows why they like it.")
+    point_at_all(place)
+
+
+def draft_id(place: Place) -> str:
+    (draft,) = place.drafts()
+    return draft.stem
+
+
+def test_reworded_and_extended_cards_are_doubles_and_others_are_not(place: Place) -> None:
+    two_cards(place)
+    found = upkeep(place).duplicates(dry_run=True)
+    assert [(item.one, item.other) for item in found.doubles] == [
+        ("memory/cards/sqlite-network-drives.md", "memory/cards/sqlite-nfs.md")
+    ]
+    assert place.drafts() == []
+
+
+def test_approving_a_merge_keeps_the_older_card_with_the_lines_of_both(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        shown = workspace.show_draft(draft_id(place))
+        assert "-- The backup job runs on the NAS." in shown.difference  # of the card that goes
+        workspace.approve(draft_id(place))
+    assert place.cards() == ["sqlite-nfs.md", "zebra-crossing.md"]
+    kept = place.card("sqlite-nfs.md")
+    assert "- The backup job runs on the NAS." in kept
+    assert kept.count("not reliable under NFS") == 1
+    assert "created: 2026-01-05" in kept
+    assert "sqlite-network-drives" not in place.index()
+    assert place.index().count("sqlite-nfs.md") == 1
+    assert place.drafts() == []
+
+
+def test_undoing_an_approved_merge_brings_everything_back(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    before = dict(tree(place.workspace))
+    with place.open() as workspace:
+        workspace.approve(draft_id(place))
+        entry, _ = next(iter(workspace.history()))
+        workspace.undo(entry.id)
+    assert tree(place.workspace) == before
+
+
+def test_the_second_run_changes_nothing(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    before = tree(place.workspace)
+    again = upkeep(place).duplicates()
+    assert [item.state for item in again.offered] == ["waiting"]
+    assert tree(place.workspace) == before
+
+
+def test_what_was_turned_down_is_not_proposed_again(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        workspace.reject(draft_id(place))
+    assert [item.state for item in upkeep(place).duplicates().offered] == ["rejected"]
+    assert place.drafts() == []
+
+
+def test_a_card_edited_since_is_not_merged_over(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    write_card(place, "sqlite-network-drives", f"{LOCKS}\n- A line of a person.", day="2026-02-01")
+    before = tree(place.workspace)
+    with place.open() as workspace, pytest.raises(EditedSince):
+        workspace.approve(draft_id(place))
+    assert tree(place.workspace) == before
+    assert "proposed" in [item.state for item in upkeep(place).duplicates().offered]
+
+
+def test_an_edited_draft_is_left_to_its_editor(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        workspace.edit_draft(draft_id(place), lambda body: body.replace(b"NAS", b"big NAS"))
+    edited = place.drafts()[0].read_bytes()
+    assert [item.state for item in upkeep(place).duplicates().offered] == ["waiting"]
+    assert place.drafts()[0].read_bytes() == edited
+
+
+def test_retry_does_not_decide_in_a_persons_place(place: Place) -> None:
+    two_cards(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        ((_, filing),) = workspace.retry(None)
+    assert filing.outcome == "review"
+    assert len(place.cards()) == 3
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md", "memory/2026-01-01.md", "memory/cards/../../MEMORY.md", "TOOLS.md"])
+def test_a_draft_cannot_drop_what_is_no_card(place: Place, path: str) -> None:
+    two_cards(place)
+    put(place, "memory/2026-01-01.md", "a log\n")
+    put(place, "TOOLS.md", "tools\n")
+    upkeep(place).duplicates()
+    (file,) = place.drafts()
+    draft = parse_draft(file.name, file.read_bytes())
+    mark = draft.drops[0].replace("memory/cards/sqlite-network-drives.md", path)
+    file.write_bytes(render_draft(draft).replace(draft.drops[0].encode(), mark.encode()))
+    before = tree(place.workspace)
+    with place.open() as workspace, pytest.raises((NotFound, EditedSince, InvalidHandoff)):
+        workspace.approve(file.stem)
+    assert tree(place.workspace) == before
+
+
+def test_the_same_topic_is_a_double_whatever_the_cards_say(place: Place) -> None:
+    write_card(place, "one", "- Apples are red in this orchard.", topic="Fruit colours")
+    write_card(place, "two", "- Lemons are yellow over there.", topic="fruit COLOURS!")
+    (double,) = upkeep(place).duplicates(dry_run=True).doubles
+    assert double.why == "same topic"
+
+
+def test_cards_of_two_repositories_are_two(place: Place) -> None:
+    write_card(place, "one", LOCKS, topic="Locks", repository="github.com/me/a")
+    write_card(place, "two", LOCKS, topic="Locks", repository="github.com/me/b")
+    found = upkeep(place).duplicates(dry_run=True)
+    assert found.offered == ()
+
+
+def test_a_family_with_other_numbers_is_no_double(place: Place) -> None:
+    for number in (1, 2, 3):
+        write_card(
+            place, f"node-{number}", f"- Node {number} of the storage cluster has {number * 7} disks in the cold room."
+        )
+    assert upkeep(place).duplicates(dry_run=True).doubles == ()
+
+
+def test_a_card_that_an_instruction_file_repeats_is_proposed_for_removal(place: Place) -> None:
+    with_instructions(place, "# Rules\n\n- Use tabs in Go files, never spaces there.\n- Run the linter first.\n")
+    write_card(place, "tabs", "- Use tabs in Go files, never spaces there.", repository=REPOSITORY)
+    write_card(place, "more", "- Run the linter first.\n- It takes a minute on the old laptop.", repository=REPOSITORY)
+    point_at_all(place)
+    found = upkeep(place).duplicates()
+    assert [item.idea.drops[0][0] for item in found.offered] == ["memory/cards/tabs.md"]
+    with place.open() as workspace:
+        workspace.approve(draft_id(place))
+    assert place.cards() == ["more.md"]
+    assert "tabs.md" not in place.index()
+
+
+def test_a_credential_is_not_copied_into_review(place: Place) -> None:
+    token = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
+    write_card(place, "one", f"{LOCKS}\n- The token is {token}.")
+    write_card(place, "two", f"{LOCKS}\n- The token is {token}.")
+    assert [item.state for item in upkeep(place).duplicates().offered] == ["withheld"]
+    assert place.drafts() == []
+
+
+LINE = st.lists(st.sampled_from("alpha beta gamma delta port nine lives".split()), min_size=1, max_size=6).map(" ".join)  # noqa: SIM905
+BODY = st.lists(
+    st.one_of(
+        LINE.map(lambda text: f"- {text}"),
+        LINE.map(lambda text: f"{text}."),
+        LINE.map(lambda text: f"\n## {text}\n"),
+        LINE.map(lambda text: f"```\n{text}\n```"),
+        st.just(""),
+    ),
+    min_size=1,
+    max_size=8,
+).map("\n".join)
+
+
+@given(BODY, BODY)
+@settings(max_examples=300, deadline=None)
+def test_a_merge_loses_no_fact_line(one: str, other: str) -> None:
+    keep = parse_card("a.md", f"---\ntopic: a\ntags: [x]\n---\n\n{one}\n")
+    drop = parse_card("b.md", f"---\ntopic: b\ntags: [y]\nlinks: c\n---\n\n{other}\n")
+    result = parse_card("a.md", merged(keep, drop))
+    there = {" ".join(words_of(line)) for line in result.body.split("\n")}
+    whole = " ".join(words_of(result.body))
+    for line in (*one.split("\n"), *other.split("\n")):
+        said = " ".join(words_of(line))
+        assert not said or line.startswith("#") or said in there or said in whole
+    assert set(result.tags) == {"x", "y"}
+    assert result.front.text("links") == "c"
