@@ -34,6 +34,7 @@ import apsw
 
 from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, tree
 from truekeep import disk, ingest
+from truekeep.cards import Scribe, drop_card, parse_manuscript, write_card
 from truekeep.errors import BadInput, TruekeepError
 from truekeep.ledger import Ledger
 from truekeep.model import Report
@@ -134,12 +135,23 @@ def _undo(workspace: Workspace) -> object:
     return workspace.undo(number)
 
 
+def _add_to_card(workspace: Workspace) -> object:
+    wanted = parse_manuscript("Staging is restarted at night.", is_update=True)
+    return write_card(workspace, wanted, Scribe("ada", "ada", NOW), update="staging-proxy.md")
+
+
+def _drop(workspace: Workspace) -> object:
+    return drop_card(workspace, "staging-proxy", reason="gone", actor="ada")
+
+
 SCENARIOS = {
     "ingest": Scenario(_waiting, lambda workspace: workspace.ingest(), is_repeatable=True, is_atomic=False),
     "plain": Scenario(_waiting, _ingest_plainly, is_repeatable=True, is_atomic=False),
     "approve": Scenario(_filed, _approve),
     "reject": Scenario(_filed, lambda workspace: workspace.reject(_draft(workspace), reason="not ours")),
     "undo": Scenario(_filed, _undo),
+    "add": Scenario(_filed, _add_to_card),
+    "drop": Scenario(_filed, _drop),
     "prune": Scenario(
         _filed, lambda workspace: workspace.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),

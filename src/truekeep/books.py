@@ -79,7 +79,9 @@ class Books:
             raise _refusal(failure.path, failure.error) from failure
         except ChangedSince as error:
             pending = Pending(batch, False, whole, tuple(_version_of(change) for change in changes))
-            raise Overtaken(self._settle(pending) or [error.path]) from error
+            if overtaken := self._settle(pending):
+                raise Overtaken(overtaken) from error
+            return {}  # it was only saved again as it was, and all is written
         self._finish(batch)
         return stamps
 

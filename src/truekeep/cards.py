@@ -43,7 +43,7 @@ _TEXT = ("instruction", "hidden-text", "own-words", "refuted", "relative-time", 
 """What is found in lines; of a card that is added to, in the new ones alone."""
 
 _LOOKED_AT, _SHOWN = 8, 5  # cards that a search brings up, and that are shown
-_NEAR = 0.6  # of a topic's words in another one, to be shown
+_NEAR = 0.6  # of the words of two topics, to be about the same
 _FIRST_LINES = 240  # characters of a text that are searched for
 _NAMES = 1_000
 
@@ -210,7 +210,7 @@ def _compared(card: Card, wanted: Manuscript, repository: str) -> tuple[str, boo
     here, there = _topic_words(wanted.topic), _topic_words(card.topic)
     shared = here & there
     is_apart = bool(repository and card.repository and card.repository != repository)
-    if len(shared) >= 2 and shared in (here, there):
+    if len(shared) >= 2 and shared in (here, there) and len(shared) >= _NEAR * len(here | there):
         return "is about the same", not is_apart
     if shared and len(shared) >= _NEAR * min(len(here), len(there)):
         return "may be about the same", False
