@@ -787,7 +787,7 @@ class Workspace:
         """Hold memories against current code: the named files, else every card and document."""
         from functools import cache
 
-        from truekeep.verify.kept import recall
+        from truekeep.verify.kept import recall, renew
         from truekeep.verify.options import Options
 
         truth = self._truth(Options(online=online, system=system))
@@ -803,10 +803,12 @@ class Workspace:
         if changed:
             same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
             memories = [memory for memory in memories if memory.path not in same]
+            renew(truth.store, same, self._now().timestamp())
             known = {}
         # What rests on evidence that is still the same holds without asking again; what was not found is looked for.
         settled = {path: item for path, item in known.items() if item.is_settled}
         asked = [memory for memory in memories if memory.path not in settled]
+        renew(truth.store, settled, self._now().timestamp())
         fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]

@@ -1,4 +1,4 @@
-"""One run of the job: sync, ingest, transcripts, index, verify, prune, each on its own.
+"""One run of the job: sync, ingest, transcripts, index, verify, decay, each on its own.
 
 A step that fails is told and the next ones are done. Only the canonical host files; every other machine syncs and
 keeps its transcripts. In quiet hours nothing is filed and nothing removed; the rest goes on.
@@ -90,7 +90,7 @@ def plan_steps(
         ("verify", lambda: _verify(workspace)),
     ]
     if not is_quiet:
-        steps.append(("prune", lambda: _prune(workspace)))
+        steps.append(("decay", lambda: _decay(workspace)))
     return steps
 
 
@@ -197,9 +197,12 @@ def _verify(workspace: Workspace) -> Step:
     return Step("verify", {"checked": len(checked), "refuted": rot})
 
 
-def _prune(workspace: Workspace) -> Step:
-    drafts, files = workspace.prune()
-    return Step("prune", {"expired": len(drafts), "pruned": len(files)})
+def _decay(workspace: Workspace) -> Step:
+    from truekeep.upkeep import Upkeep
+
+    done = Upkeep(workspace).decay(by_hand=False)
+    counts = {"expired": len(done.drafts), "pruned": len(done.processed), "decayed": len(done.leaving)}
+    return Step("decay", counts)
 
 
 def is_at_work(state: Path) -> bool:

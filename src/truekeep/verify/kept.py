@@ -141,6 +141,17 @@ def recall(store: Store, memory: Memory, root: str = "", *, look: Callable[[str]
     )
 
 
+def renew(store: Store, paths: Iterable[str], at: float) -> None:
+    """Note that what was kept of these memories still holds, once a day: what it rests on was looked at again."""
+    if not (paths := list(paths)):
+        return
+    with store.transaction():
+        store.run(
+            "UPDATE verdict SET at = ?1 WHERE at < ?1 - 86400 AND path IN (SELECT value FROM json_each(?2))",
+            (at, json.dumps(paths)),
+        )
+
+
 def _seal(digest: str, stamp: str, verdicts: str) -> bytes:
     """Holds a memory's text and what was kept of it together: a database does not notice every bad page."""
     return sha256("\0".join((digest, stamp, verdicts)).encode()).digest()

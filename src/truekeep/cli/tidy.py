@@ -1,0 +1,176 @@
+"""truekeep tidy decay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.cli.show import json_option, open_workspace, print_json, print_table, shown_age, workspace_option
+from truekeep.hidden import printable
+from truekeep.secrets import withhold
+
+if TYPE_CHECKING:
+    from truekeep.config import Decay as Settings
+    from truekeep.tidy.decay import Decay, Expiry, Stale
+
+EXIT_NOTHING, EXIT_WAITING = 10, 11
+_MOST = 20  # rows of one kind that are shown
+_TINTS = {"verify first": "yellow", "decide": "yellow", "cannot be read": "red"}
+
+Row = tuple[str, str, str, str]
+
+
+@click.group()
+def tidy() -> None:
+    """Forget on purpose, merge what is doubled, keep what lasts.
+
+    Whatever is written stands in `truekeep history`, and `truekeep undo` takes it back.
+    """
+
+
+@tidy.command()
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--archive", is_flag=True, help="Put logs away of which everything has expired.")
+@click.option("--force", is_flag=True, help="Even if the clock looks wrong.")
+@click.option(
+    "--exit-code", is_flag=True, help="Exit 10 when there was nothing to do, 11 when something waits for a person."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def decay(
+    ctx: click.Context, dry_run: bool, archive: bool, force: bool, exit_code: bool, as_json: bool, workspace: str | None
+) -> int:
+    """Forget what no longer counts, and list what needs a look.
+
+    Entries of daily logs that are tagged, such as "- [context|i=0.3] ran the tests", leave search when their time is
+    over; the logs stay as they are, and text without a tag always counts. Old drafts and processed handoffs go, and
+    old sessions leave the index. Cards that nobody updated, confirmed or verified for long are listed: first those to
+    verify, then those to confirm or drop. [decay] in the configuration has the days.
+
+    With --archive, a log of which nothing is left moves to memory/archive, where `search --store archive` finds it.
+
+    Example: truekeep tidy decay --dry-run
+    """
+    from truekeep.upkeep import Upkeep
+
+    opened = open_workspace(ctx, workspace)
+    done = Upkeep(opened).decay(dry_run=dry_run, archive=archive, force=force)
+    if as_json:
+        print_json("tidy-decay", {"dry_run": dry_run, **shown_decay(done)})
+    else:
+        show_decay(done, opened.config.decay, dry_run=dry_run)
+    if exit_code and (done.cards or done.problems):
+        return EXIT_WAITING
+    return EXIT_NOTHING if exit_code and not done.has_changes else 0
+
+
+def shown_decay(done: Decay) -> dict[str, Any]:
+    """What a run did, as data."""
+    return {
+        "day": done.day,
+        "record": {"day": done.record.day, **done.record.tiers._asdict()} if done.record is not None else None,
+        "entries": [
+            {**entry._asdict(), "kind": withhold(printable(entry.kind)), "leaves": leaves}
+            for leaves, entries in ((True, done.leaving), (False, done.returning))
+            for entry in entries
+        ],
+        "archived": [move._asdict() for move in done.moves],
+        "drafts": list(done.drafts),
+        "processed": [withhold(printable(file)) for file in done.processed],
+        "sessions": done.sessions,
+        "cards": [
+            {
+                "path": card.path,
+                "age_days": card.age_days,
+                "next": "decide" if card.is_checked else "verify",
+                "why": printable(card.why),
+                "commands": _commands(card),
+            }
+            for card in done.cards
+        ],
+        "problems": [withhold(printable(problem)) for problem in done.problems],
+        "notes": [printable(note) for note in done.notes],
+    }
+
+
+def show_decay(done: Decay, settings: Settings, *, dry_run: bool) -> None:
+    rows = list(_rows(done, settings, dry_run=dry_run))
+    if rows:
+        shown = [row for _, some in groupby(rows, key=lambda row: row[0]) for row in _first(list(some))]
+        tints = [_TINTS.get(row[0]) for row in shown]
+        print_table(["what", "where", "what becomes of it", "because"], shown, tints=tints)
+    for note in done.notes:
+        click.echo(click.style(printable(note), fg="yellow"), err=True)
+    counts = {
+        "entries of logs out of search": len(done.leaving),
+        "back in search": len(done.returning),
+        "log(s) put away": len(done.moves),
+        "draft(s) removed": len(done.drafts),
+        "processed file(s) removed": len(done.processed),
+        "session(s) out of search": done.sessions,
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to forget"
+    click.echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
+    if done.cards:
+        wanting = sum(not card.is_checked for card in done.cards)
+        click.echo(f"{wanting} card(s) to verify, {len(done.cards) - wanting} to decide on")
+
+
+def _first(rows: Sequence[Row]) -> list[Row]:
+    left = len(rows) - _MOST
+    if left <= 1:
+        return list(rows)
+    return [*rows[:_MOST], (rows[0][0], f"and {left} more", "--json lists them all", "")]
+
+
+def _rows(done: Decay, settings: Settings, *, dry_run: bool) -> Iterator[Row]:
+    days = {"contextual": settings.contextual_days, "potential": settings.potential_days}
+    for (path, tier), count in _by_log(done.leaving):
+        because = f"{tier}, more than {days[tier]} days ago" if tier in days else tier
+        yield "log", path, f"{_entries(count)} {'would leave' if dry_run else 'left'} search", because
+    for (path, tier), count in _by_log(done.returning):
+        yield "log", path, f"{_entries(count)} {'would come' if dry_run else 'came'} back", f"{tier}, and counts again"
+    for move in done.moves:
+        yield "log", move.path, f"{'would go' if dry_run else 'went'} to {move.to}", "everything in it has expired"
+    gone = "would be removed" if dry_run else "removed"
+    for draft in done.drafts:
+        yield "draft", draft, gone, "nobody decided on it; undo brings it back"
+    for file in done.processed:
+        yield "processed", withhold(file), gone, "it was filed long ago"
+    if done.sessions:
+        leave = "would leave search" if dry_run else "left search"
+        because = f"nobody spoke in them for {settings.transcript_days} days; the archive keeps them"
+        yield "transcripts", f"{done.sessions} session(s)", leave, because
+    for card in sorted(done.cards, key=lambda item: item.is_checked):
+        age = f"no sign of life for {shown_age(card.age_days)}" if card.age_days is not None else "it has no date"
+        yield (
+            "decide" if card.is_checked else "verify first",
+            card.path,
+            " / ".join(_commands(card)),
+            f"{age}; {card.why}",
+        )
+    for problem in done.problems:
+        place, _, what = problem.partition(": ")
+        yield "cannot be read", place, "it stays in search", withhold(what)
+
+
+def _by_log(entries: Iterable[Expiry]) -> list[tuple[tuple[str, str], int]]:
+    return list(Counter((entry.path, entry.tier) for entry in entries).items())
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def _commands(card: Stale) -> list[str]:
+    import shlex
+
+    name = card.path.rpartition("/")[2].removesuffix(".md")
+    if not card.is_checked:
+        return [f"truekeep verify {shlex.quote(card.path)}"]
+    return [f"truekeep card {verb} {shlex.quote(name)}" for verb in ("confirm", "drop")]
