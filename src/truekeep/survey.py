@@ -269,7 +269,7 @@ class Survey:
                 self._problem(file, tag.line, "bad-tag", tag.what)
             said = ((key, file, line, text) for line, text in log_statements(text) for key in line_keys(text))
             db.executemany("INSERT OR IGNORE INTO lines VALUES (?, ?, ?, ?)", said)
-        if source.path != INDEX:
+        if source.path != INDEX and source.store != "archive":  # what was put away says nothing about now
             shift = text.count("\n", 0, len(text) - len(card.body)) if card is not None else 0
             body, topic = (card.body, card.topic) if card is not None else (text, "")
             offset = len(text) - len(body)
