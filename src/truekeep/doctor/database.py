@@ -100,19 +100,42 @@ def opened(path: str) -> Iterator[apsw.Connection]:
 def save_tables(path: str, beside: str) -> bool:
     """Write everything that a damaged database still has into a new file; False where not all of it can be read.
 
-    Indexes are made anew on the way: damage that is only in them costs nothing.
+    Indexes are made anew, so damage that is only in them costs nothing. (VACUUM would copy them.)
     """
     remove(beside)
     try:
-        with opened(path) as db:
-            db.execute("VACUUM INTO ?", (beside,))
-        with opened(beside) as db:
-            is_whole = bool(db.execute("PRAGMA integrity_check(1)").get == "ok")
-    except apsw.Error:
+        with opened(path) as old:
+            new = apsw.Connection(beside)
+            try:
+                _copy(old, new)
+                is_whole = bool(new.execute("PRAGMA integrity_check(1)").get == "ok")
+            finally:
+                new.close()
+    except (apsw.Error, UnicodeDecodeError):
         is_whole = False
     if not is_whole:
         remove(beside)
     return is_whole
+
+
+def _copy(old: apsw.Connection, new: apsw.Connection) -> None:
+    made: list[tuple[str, str, str]] = [
+        (kind, name, sql)
+        for kind, name, sql in old.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY rowid")
+        if sql and not name.startswith("sqlite_")
+    ]
+    with new:
+        for kind, name, sql in made:
+            if kind == "table":
+                new.execute(sql)
+                rows = old.execute(f'SELECT * FROM "{name}"')  # noqa: S608 - a name of the schema itself
+                marks = ", ".join("?" * len(list(new.execute(f'PRAGMA table_info("{name}")'))))
+                new.executemany(f'INSERT INTO "{name}" VALUES ({marks})', rows)  # noqa: S608
+        for kind, _, sql in made:
+            if kind == "index":
+                new.execute(sql)
+    for pragma in ("application_id", "user_version"):
+        new.execute(f"PRAGMA {pragma} = {int(old.execute(f'PRAGMA {pragma}').get)}")
 
 
 def remove(path: str) -> None:

@@ -13,6 +13,7 @@ from truekeep.errors import TruekeepError
 from truekeep.secrets import withhold
 
 Look = Callable[[Case], Found]
+_ROUNDS = 4  # of mending and looking again
 
 # What can be looked at on every machine.
 _MACHINE: tuple[tuple[str, Look], ...] = (
@@ -59,18 +60,24 @@ def _plan(case: Case) -> Iterator[tuple[str, Look]]:
 
 
 def _examine(name: str, look: Look, case: Case, fix: bool) -> Iterator[Check]:
-    """What one check finds. What was mended is looked at again: only what is gone then is mended."""
-    notes: list[str] = []
-    found: list[Check] = []
-    for item in _look(look, case):
-        if isinstance(item, str):
-            notes.append(item)
-        else:
-            found.append(_deal(name, item, fix))
-    if any(check.state == MENDED for check in found):
-        left = {item.what for item in _look(look, case) if isinstance(item, Trouble)}
-        found = [_doubted(check) if check.state == MENDED and check.what in left else check for check in found]
-    yield from found
+    """What one check finds. After mending it looks again: what is still there is broken, what came to light is next."""
+    found: dict[tuple[str, str], Check] = {}
+    for _ in range(_ROUNDS):
+        notes: list[str] = []
+        is_mended = False
+        for item in _look(look, case):
+            if isinstance(item, str):
+                notes.append(item)
+                continue
+            key = item.what, item.where
+            if key not in found:
+                found[key] = _deal(name, item, fix)
+                is_mended |= found[key].state == MENDED
+            elif found[key].state == MENDED:
+                found[key] = _doubted(found[key])
+        if not is_mended:
+            break
+    yield from found.values()
     if notes or not found:
         yield Check(name, WELL, withhold("; ".join(notes)))
 

@@ -15,7 +15,7 @@ from truekeep import disk, ledger
 from truekeep.doctor import database
 from truekeep.doctor.case import HOUR, Case, Found, Trouble
 from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
-from truekeep.errors import BadSetup
+from truekeep.errors import BadSetup, Busy
 from truekeep.model import CARDS
 from truekeep.state import STATE, State
 
@@ -102,6 +102,8 @@ def line_of_problem(text: str, problem: str) -> int:
     told = _AT_LINE.search(problem)
     if told is not None:
         return int(told[1])
+    if problem.endswith("(at end of document)"):
+        return len(text.splitlines())
     named = _OF_KEY.match(problem)
     return line_of_key(text, named[1]) if named is not None else 0
 
@@ -144,7 +146,10 @@ def check_ledger(case: Case) -> Found:
     elif found.state == database.BUSY:
         yield "is being written right now"
     elif found.state in (database.MISSING, database.EMPTY):
-        if case.is_host:
+        if case.is_host and _is_ledger(f"{path}.new"):
+            what = f"{found.why}: it was just being written anew"
+            yield Trouble(what, where, mend=lambda: _put_ledger(case, path), cure="put the new one in its place")
+        elif case.is_host:
             yield Trouble(found.why, where, mend=lambda: _begin_ledger(case), cure="begin a new one")
         else:
             yield "none here; the canonical host has it"
@@ -175,20 +180,31 @@ def _begin_ledger(case: Case) -> str:
 
 
 def _mend_ledger(case: Case, path: str) -> str:
+    """Write what can be read into a new ledger; killed in between, the next run finds that and goes on with it."""
     with case.open() as workspace, workspace.still():
         workspace.state.check_host(workspace.machine, "mend the ledger")
-        beside = f"{path}.new"
-        is_saved = save_tables(path, beside)
-        if is_saved and look_into(beside, version=ledger.VERSION, tables=_LEDGER_TABLES).state != database.SOUND:
-            remove(beside)
-            is_saved = False
+        is_saved = save_tables(path, f"{path}.new") and _is_ledger(f"{path}.new")
+        if not is_saved:
+            remove(f"{path}.new")
         kept = os.path.basename(ledger.set_aside(path, stamp=case.stamp()))
-        if is_saved:
-            os.rename(beside, path)
-            _sync_folder(case.state)
-            return f"written anew with all of its history; the damaged one is kept as {kept}"
-    done = _begin_ledger(case)
-    return f"the damaged one is kept as {kept}: {done}"
+    if is_saved:
+        return f"{_put_ledger(case, path)}; the damaged one is kept as {kept}"
+    return f"the damaged one is kept as {kept}: {_begin_ledger(case)}"
+
+
+def _put_ledger(case: Case, path: str) -> str:
+    with case.open() as workspace, workspace.still():
+        workspace.state.check_host(workspace.machine, "mend the ledger")
+        if os.path.lexists(path) and os.path.getsize(path):
+            raise Busy("another truekeep was faster", hint="run it again")
+        remove(path)
+        os.rename(f"{path}.new", path)
+        _sync_folder(case.state)
+    return "written anew with all of its history"
+
+
+def _is_ledger(path: str) -> bool:
+    return look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES).state == database.SOUND
 
 
 def _sync_folder(path: str) -> None:
@@ -341,7 +357,7 @@ def check_search(case: Case) -> Found:
         yield Trouble(f"has vectors of {was}, and the settings say {wanted}", where, mend=bring, cure="build it anew")
     elif behind > max(50, 0.2 * changes.total):
         yield Trouble(f"{behind} of {changes.total} files changed since", where, mend=bring, cure=cure)
-    elif unembedded:
+    elif unembedded and wanted != "none":
         yield Trouble(f"{unembedded} pieces have no vector", where, mend=bring, cure=cure)
 
 
