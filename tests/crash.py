@@ -38,6 +38,7 @@ from truekeep.cards import Scribe, drop_card, parse_manuscript, write_card
 from truekeep.errors import BadInput, TruekeepError
 from truekeep.ledger import Ledger
 from truekeep.model import Report
+from truekeep.upkeep import Upkeep
 from truekeep.workspace import Workspace
 
 BATCH = 3  # small, so that a run has several batches and a document is written by two of them
@@ -144,6 +145,22 @@ def _drop(workspace: Workspace) -> object:
     return drop_card(workspace, "staging-proxy", reason="gone", actor="ada")
 
 
+def _aged(place: Place) -> None:
+    """Logs of which something has expired, and two of which nothing is left."""
+    _earlier(place)
+    for day, text in (
+        ("2026-10-01", "- [lesson|i=0.7] Patches of lists are not merged\n- [decision|i=0.9] SQLite it is\n"),
+        ("2026-10-02", "- [context|i=0.2] Looked at the queue\n  twice\n"),
+        ("2026-10-03", "[context|i=0.2] Nothing notable\n"),
+        ("2026-11-14", "- [context|i=0.2] Looked at the proxy\n"),
+    ):
+        (place.workspace / "memory" / f"{day}.md").write_text(f"# {day}\n\n{text}")
+
+
+def _decay(workspace: Workspace) -> object:
+    return Upkeep(workspace).decay(archive=True)
+
+
 SCENARIOS = {
     "ingest": Scenario(_waiting, lambda workspace: workspace.ingest(), is_repeatable=True, is_atomic=False),
     "plain": Scenario(_waiting, _ingest_plainly, is_repeatable=True, is_atomic=False),
@@ -155,6 +172,7 @@ SCENARIOS = {
     "prune": Scenario(
         _filed, lambda workspace: workspace.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),
+    "decay": Scenario(_aged, _decay, is_repeatable=True, is_atomic=False),
     "mend": Scenario(
         _damaged,
         lambda workspace: workspace.ingest(),

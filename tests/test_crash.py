@@ -55,7 +55,7 @@ def assert_safe(found: dict[str, Any], *, at_least: int) -> None:
     assert found["points"] >= at_least, found
 
 
-POINTS = {"ingest": 60, "approve": 12, "reject": 6, "undo": 10, "add": 8, "drop": 8, "prune": 15, "mend": 9}
+POINTS = {"ingest": 60, "approve": 12, "reject": 6, "undo": 10, "add": 8, "drop": 8, "prune": 15, "decay": 40, "mend": 9}
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "power"])
@@ -78,7 +78,7 @@ def test_j1_ingest_refused_at_every_call(base: Path, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["once-ENOSPC", "stay-EIO"])
-@pytest.mark.parametrize("scenario", ["approve", "undo", "drop", "prune", "mend"])
+@pytest.mark.parametrize("scenario", ["approve", "undo", "drop", "prune", "decay", "mend"])
 def test_j1_other_commands_refused_at_every_call(base: Path, scenario: str, mode: str) -> None:
     assert_safe(run_loop("loop", str(base), scenario, mode), at_least=POINTS[scenario])
 

@@ -217,7 +217,7 @@ def write_moves(
             if stored is None or not is_spent(move.path, staging.found(move.path), record):
                 continue
             books.act(staging, Entry(at=at, verb="archived", actor=actor, note=note))
-        except (UnsafePath, ChangedSince, EditedSince, OSError) as error:
+        except (UnsafePath, ChangedSince, EditedSince) as error:
             problems.append(f"{move.path}: it is not put away ({error})")
             continue
         books.vault.set_time(move.to, stored.stamp.mtime_ns)
