@@ -265,7 +265,7 @@ def _silence(held: int) -> Alarm:
     return Alarm(
         "silent",
         "nothing was filed in a week: the closeout rule does not fire",
-        "`truekeep status closeout` shows which sessions left nothing, `truekeep connect --check` whether the rule is in",
+        "`truekeep status closeout` names the sessions that left nothing; `connect --check`, whether the rule is in",
     )
 
 

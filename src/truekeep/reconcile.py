@@ -154,6 +154,7 @@ class Judge(NamedTuple):
 
     today: date
     code: Callable[[Said], str]  # "confirmed", "refuted" or nothing
+    days: bool  # whether a younger memory wins over an older one; else a person is asked
     instructions: Callable[[str], Sequence[Said]]  # of a repository: what its instruction files give values to
     read: Callable[[str], bytes | None]
 
@@ -223,7 +224,7 @@ def _decide(said: Sequence[Said], judge: Judge) -> tuple[str, str, str]:
         }
         if len(told) == 1:
             return "instructions", REASONS["memory-instructions"][1], told.pop()
-    if len({item.repository for item in said}) > 1:
+    if not judge.days or len({item.repository for item in said}) > 1:
         return "", "", ""  # perhaps two things of one name: nothing is written on the strength of a day
     limit = (judge.today - timedelta(days=RECENT)).isoformat()
     now = judge.today.isoformat()

@@ -113,6 +113,7 @@ class Upkeep:
         self.root = str(workspace.path)
         self.today = workspace.today()
         self.now = workspace.moment()
+        self._days = True
 
     def survey(self) -> Survey:
         return self.workspace.survey()
@@ -261,11 +262,13 @@ class Upkeep:
 
     # Reconciling.
 
-    def reconcile(self, *, fix: bool = False, code: bool = True) -> Reconciled:
+    def reconcile(self, *, fix: bool = False, code: bool = True, by_hand: bool = True) -> Reconciled:
         """Where the stores disagree, with who wins and why. `fix` writes what is decided, and asks what is not.
 
-        `code`: hold what changed against current code first; else what the last check said counts.
+        `code`: hold what changed against current code first; else what the last check said counts. Unless `by_hand`, a
+        day alone decides nothing: nobody is there to see whether two cards speak of one thing.
         """
+        self._days = by_hand
         problems: list[str] = []
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
@@ -297,6 +300,7 @@ class Upkeep:
         judge = Judge(
             today=self.today,
             code=self._code_says,
+            days=self._days,
             instructions=self._instruction_values,
             read=self.read,
         )

@@ -101,10 +101,10 @@ def _show(result: Reconciled, *, fix: bool) -> None:
         click.echo(f"{writes} decided, {asks} for review. next: truekeep reconcile --fix")
 
 
-def show_offers(offered: tuple[Offered, ...]) -> None:
+def show_offers(offered: tuple[Offered, ...], *, dry_run: bool = False) -> None:
     """What upkeep put before a person, or did not, and why."""
     words = {
-        "proposed": ("proposed", "yellow"),
+        "proposed": ("would propose" if dry_run else "proposed", "yellow"),
         "waiting": ("waits already", None),
         "rejected": ("was turned down before", None),
         "withheld": ("holds a credential, not proposed", "red"),
@@ -121,5 +121,5 @@ def show_offers(offered: tuple[Offered, ...]) -> None:
                 click.echo(f"  {printable(sentence)}")
     if later:
         click.echo(f"{later} more when these are decided: enough wait for now")
-    if any(item.state == "proposed" for item in offered):
+    if not dry_run and any(item.state == "proposed" for item in offered):
         click.echo("next: truekeep review list")

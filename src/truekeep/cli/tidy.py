@@ -1,14 +1,16 @@
-"""truekeep tidy decay."""
+"""tidy: decay, duplicates, promote, and all of them."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.cli.reconcile import show_offers, shown_offer
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, shown_age, workspace_option
 from truekeep.hidden import printable
 from truekeep.secrets import withhold
@@ -16,20 +18,52 @@ from truekeep.secrets import withhold
 if TYPE_CHECKING:
     from truekeep.config import Decay as Settings
     from truekeep.tidy.decay import Decay, Expiry, Stale
+    from truekeep.upkeep import Tidied
 
 EXIT_NOTHING, EXIT_WAITING = 10, 11
+_LONG = 500  # changed files from which on it is told how far it is
 _MOST = 20  # rows of one kind that are shown
 _TINTS = {"verify first": "yellow", "decide": "yellow", "cannot be read": "red"}
 
 Row = tuple[str, str, str, str]
 
 
-@click.group()
-def tidy() -> None:
+@click.group(invoke_without_command=True)
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@json_option
+@workspace_option
+@click.pass_context
+def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None) -> None:
     """Forget on purpose, merge what is doubled, keep what lasts.
 
-    Whatever is written stands in `truekeep history`, and `truekeep undo` takes it back.
+    Without a command: decay, duplicates and promote, one after the other. Whatever is written stands in `truekeep
+    history`, and `truekeep undo` takes it back. What is doubtful is proposed in `truekeep review`.
+
+    Example: truekeep tidy --dry-run
     """
+    if ctx.invoked_subcommand is not None:
+        return
+    from truekeep.upkeep import Upkeep
+
+    opened = open_workspace(ctx, workspace)
+    desk = Upkeep(opened)
+    decayed = desk.decay(dry_run=dry_run)
+    doubled = desk.duplicates(dry_run=dry_run)
+    lasting = desk.promote(dry_run=dry_run)
+    if as_json:
+        told = {
+            "decay": shown_decay(decayed),
+            "duplicates": _shown_doubles(doubled),
+            "promote": _shown_promoted(lasting),
+        }
+        print_json("tidy", {"dry_run": dry_run, **told})
+        return
+    click.echo(click.style("decay", bold=True))
+    show_decay(decayed, opened.config.decay, dry_run=dry_run)
+    click.echo(click.style("duplicates", bold=True))
+    _show_doubles(doubled, dry_run=dry_run)
+    click.echo(click.style("promote", bold=True))
+    _show_promoted(lasting, dry_run=dry_run)
 
 
 @tidy.command()
@@ -174,3 +208,102 @@ def _commands(card: Stale) -> list[str]:
     if not card.is_checked:
         return [f"truekeep verify {shlex.quote(card.path)}"]
     return [f"truekeep card {verb} {shlex.quote(name)}" for verb in ("confirm", "drop")]
+
+
+@tidy.command()
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
+@json_option
+@workspace_option
+@click.pass_context
+def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None) -> None:
+    """Find cards that say the same, and propose to make them one.
+
+    The same topic, or contents that say the same by their words and their meaning; also cards that an instruction
+    file (CLAUDE.md, AGENTS.md) of their repository repeats. Each merge is a draft that keeps every line of both;
+    nothing changes before somebody approves it. Cards that differ in a number are not doubles.
+
+    Example: truekeep tidy duplicates --dry-run
+    """
+    from truekeep.upkeep import Upkeep
+
+    with open_workspace(ctx, workspace) as opened:
+        found = Upkeep(opened).duplicates(dry_run=dry_run, tell=_progress(as_json))
+    if as_json:
+        print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found)})
+    else:
+        _show_doubles(found, dry_run=dry_run)
+
+
+def _progress(as_json: bool) -> Callable[[int, int], None]:
+    """How far it is, on a terminal, where it takes long."""
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def tell(done: int, total: int) -> None:
+        if total >= _LONG:
+            end = "\n" if done >= total else ""
+            click.echo(f"\rread {done:,} of {total:,} changed files", nl=False, err=True)
+            click.echo(end, nl=False, err=True)
+
+    return tell
+
+
+def _shown_doubles(found: Tidied) -> dict[str, Any]:
+    return {
+        "duplicates": [item._asdict() for item in found.doubles],
+        "proposed": [shown_offer(item) for item in found.offered],
+        "problems": [item._asdict() for item in found.problems],
+    }
+
+
+def _show_doubles(found: Tidied, *, dry_run: bool) -> None:
+    if found.doubles:
+        rows = [[item.one, item.other, item.why, f"{item.likeness:.0%}"] for item in found.doubles[:_MOST]]
+        print_table(["card", "card", "why", "likeness"], rows)
+        if len(found.doubles) > _MOST:
+            click.echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
+    _show_offered(found, dry_run=dry_run, nothing="no two cards say the same")
+
+
+@tidy.command()
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
+@json_option
+@workspace_option
+@click.pass_context
+def promote(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None) -> None:
+    """Propose cards for what daily logs keep saying.
+
+    What logs say on three days, or mark as structural ("- [decision|i=0.9] ..."), and no card holds yet: each is a
+    draft with the lines it comes from.
+
+    Example: truekeep tidy promote --dry-run
+    """
+    from truekeep.upkeep import Upkeep
+
+    with open_workspace(ctx, workspace) as opened:
+        found = Upkeep(opened).promote(dry_run=dry_run)
+    if as_json:
+        print_json("tidy-promote", {"dry_run": dry_run, **_shown_promoted(found)})
+    else:
+        _show_promoted(found, dry_run=dry_run)
+
+
+def _shown_promoted(found: Tidied) -> dict[str, Any]:
+    return {
+        "proposed": [shown_offer(item) for item in found.offered],
+        "problems": [item._asdict() for item in found.problems],
+    }
+
+
+def _show_promoted(found: Tidied, *, dry_run: bool) -> None:
+    _show_offered(found, dry_run=dry_run, nothing="cards hold whatever logs keep saying")
+
+
+def _show_offered(found: Tidied, *, dry_run: bool, nothing: str) -> None:
+    show_offers(found.offered, dry_run=dry_run)
+    if not found.offered and not found.doubles:
+        click.echo(nothing)
+    if found.problems:
+        click.echo(
+            click.style(f"{len(found.problems)} problem(s) in memory files; ", fg="yellow") + "`truekeep status`"
+        )

@@ -1,4 +1,4 @@
-"""One run of the job: sync, ingest, transcripts, index, verify, decay, each on its own.
+"""One run of the job: sync, ingest, transcripts, index, verify, decay, tidy, reconcile, each on its own.
 
 A step that fails is told and the next ones are done. Only the canonical host files; every other machine syncs and
 keeps its transcripts. In quiet hours nothing is filed and nothing removed; the rest goes on.
@@ -90,7 +90,11 @@ def plan_steps(
         ("verify", lambda: _verify(workspace)),
     ]
     if not is_quiet:
-        steps.append(("decay", lambda: _decay(workspace)))
+        steps += [
+            ("decay", lambda: _decay(workspace)),
+            ("tidy", lambda: _tidy(workspace)),
+            ("reconcile", lambda: _reconcile(workspace)),
+        ]
     return steps
 
 
@@ -203,6 +207,22 @@ def _decay(workspace: Workspace) -> Step:
     done = Upkeep(workspace).decay(by_hand=False)
     counts = {"expired": len(done.drafts), "pruned": len(done.processed), "decayed": len(done.leaving)}
     return Step("decay", counts)
+
+
+def _tidy(workspace: Workspace) -> Step:
+    from truekeep.upkeep import Upkeep
+
+    desk = Upkeep(workspace)
+    offered = (*desk.duplicates().offered, *desk.promote().offered)
+    return Step("tidy", {"proposed": sum(item.state == "proposed" for item in offered)})
+
+
+def _reconcile(workspace: Workspace) -> Step:
+    from truekeep.upkeep import Upkeep
+
+    done = Upkeep(workspace).reconcile(fix=True, code=False, by_hand=False)
+    asked = sum(item.state == "proposed" for item in done.offered)
+    return Step("reconcile", {"reconciled": len(done.done), "asked": asked})
 
 
 def is_at_work(state: Path) -> bool:
