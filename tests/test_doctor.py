@@ -519,6 +519,11 @@ def test_routes_that_cannot_be_read(kept: Place) -> None:
     assert "pigeon" in stays(kept, "config").what
 
 
+def test_a_record_of_decay_that_cannot_be_read(kept: Place) -> None:
+    state(kept, "decay.toml").write_text('day = "soon"\n')
+    assert stays(kept, "config").where == ".truekeep/decay.toml"
+
+
 def test_what_the_configuration_names_and_is_not_there(kept: Place, tmp_path: Path) -> None:
     kept.configure(
         f'[writers]\nopencode = ".opencode/memory-handoffs"\n[recall]\nextra_paths = ["{tmp_path}/notes"]\n'

@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from tests.helpers import CLAUDE, NOW, Place, a_handoff, git_repo, run_cli, tree
 from truekeep.cli.status import bars, render
-from truekeep.health import AGES, OK, QUESTIONS, WEEKS, Health, Reading, ages, growth
+from truekeep.health import AGES, OK, QUESTIONS, WEEKS, Health, Reading, ages, growth, see_health
 from truekeep.index import refresh as refreshing
+from truekeep.pipeline import see_pipeline
 from truekeep.survey import CardFacts
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +45,7 @@ def put(place: Place, name: str, topic: str = "", *, created: str = "", updated:
 
 def see(place: Place, *, now: datetime = NOW) -> Health:
     with place.open(now=now) as workspace:
-        return workspace.health()
+        return see_health(workspace, now=now, flow=lambda: see_pipeline(workspace, now=now.astimezone(UTC)))
 
 
 def told(place: Place, *arguments: str, code: int = 0) -> dict[str, Any]:

@@ -7,7 +7,7 @@ machine to be the canonical host and take the workspace's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
-    from truekeep.health import Health
     from truekeep.history import History, Line
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
@@ -1248,14 +1247,6 @@ class Workspace:
         return self._survey
 
     # Status.
-
-    def health(self, *, roots: Iterable[str] = ()) -> Health:
-        """How memory stands. `roots`: folders that sessions were held in."""
-        from truekeep.health import see_health
-        from truekeep.pipeline import see_pipeline
-
-        now = self._now()
-        return see_health(self, now=now, flow=lambda: see_pipeline(self, now=now.astimezone(UTC), roots=roots))
 
     def count_cards(self) -> int:
         from truekeep.model import CARDS

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,8 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     """
     from truekeep import producer
     from truekeep.closeout import closeouts, iter_records
+    from truekeep.health import see_health
+    from truekeep.pipeline import now_utc, see_pipeline
 
     if ctx.invoked_subcommand is not None:
         return 0
@@ -60,7 +63,10 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     waiting = producer.count_waiting(Path.cwd()) if opened is None else None
     health = memory = None
     if opened is not None:
-        health = opened.health(roots=list(dict.fromkeys(record.root for record in records if record.root)))
+        roots = list(dict.fromkeys(record.root for record in records if record.root))
+        health = see_health(
+            opened, now=datetime.now().astimezone(), flow=lambda: see_pipeline(opened, now=now_utc(), roots=roots)
+        )
         if trouble:
             health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
         memory = _memory(opened, health)

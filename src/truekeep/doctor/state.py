@@ -89,12 +89,17 @@ def check_config(case: Case) -> Found:
         for problem in error.details.get("problems") or [error.message.removeprefix(f"{path}: ")]:
             line = line_of_problem(text, problem)
             yield Trouble(problem, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
+    from truekeep.decayed import RECORD, read_decayed
     from truekeep.sync.route import read_routes
 
     try:
         read_routes(Path(case.state))
     except BadSetup as error:
         yield Trouble(error.message, f"{STATE}/sync.toml", error.hint)
+    try:
+        read_decayed(case.state)
+    except BadSetup as error:
+        yield Trouble(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
 
 
 def line_of_problem(text: str, problem: str) -> int:
