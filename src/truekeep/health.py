@@ -72,12 +72,18 @@ class Health(NamedTuple):
         return next(reading for reading in self.readings if reading.name == name)
 
 
-def see_health(workspace: Workspace, *, now: datetime, flow: Callable[[], Pipeline]) -> Health:
-    """How memory stands now. `flow` tells of the pipeline."""
+def see_health(
+    workspace: Workspace,
+    *,
+    now: datetime,
+    flow: Callable[[], Pipeline],
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> Health:
+    """How memory stands now. `flow` tells of the pipeline; `tell` hears of files that are read for the first time."""
     look = _Look()
     config = look.at(lambda: workspace.config) or Config()
     today = now.date()
-    surveyed = look.at(lambda: _survey(workspace, today), "memory")
+    surveyed = look.at(lambda: _survey(workspace, today, tell), "memory")
     cards = surveyed.cards if surveyed is not None else ()
     grown = growth(cards, today)
     look.unseen += surveyed.unread if surveyed is not None else ()
@@ -132,8 +138,8 @@ class _Surveyed(NamedTuple):
     unread: tuple[str, ...]
 
 
-def _survey(workspace: Workspace, today: date) -> _Surveyed:
-    found = workspace.survey()
+def _survey(workspace: Workspace, today: date, tell: Callable[[int, int], None]) -> _Surveyed:
+    found = workspace.survey(tell)
     unread = workspace.surveyed.unread if workspace.surveyed is not None else ()
     return _Surveyed(tuple(found.cards()), tuple(found.same_topics()), tuple(found.problems(today)), unread)
 

@@ -27,6 +27,7 @@ BARS = "▁▂▃▄▅▆▇█"
 _TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
 _NAMES = 13  # the width of the column of names, and of verdicts
 _WORDS = 7
+_LONG = 1000  # files
 _PLACES = 3  # problems and things unseen that are named
 
 _days_option = click.option(
@@ -65,7 +66,10 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     if opened is not None:
         roots = list(dict.fromkeys(record.root for record in records if record.root))
         health = see_health(
-            opened, now=datetime.now().astimezone(), flow=lambda: see_pipeline(opened, now=now_utc(), roots=roots)
+            opened,
+            now=datetime.now().astimezone(),
+            flow=lambda: see_pipeline(opened, now=now_utc(), roots=roots),
+            tell=_progress,
         )
         if trouble:
             health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
@@ -121,6 +125,13 @@ def _shown_host(opened: Workspace) -> str:
         return "in doubt: `truekeep doctor`"
     more = "" if host.id == opened.machine.id else " (not this machine)" if host.id else ": `truekeep host show`"
     return printable(host.name) + more
+
+
+def _progress(done: int, total: int) -> None:
+    """How far the first look at a large memory is, on a terminal."""
+    if total >= _LONG and sys.stderr.isatty():
+        told = "\r\x1b[K" if done >= total else f"\rread {done:,} of {total:,} files"
+        click.echo(told, nl=False, err=True)
 
 
 # --- The screen -----------------------------------------------------------------------------------------------------
