@@ -24,6 +24,7 @@ from truekeep.health import AGES, OK, QUESTIONS, WEEKS, Health, Reading, ages, g
 from truekeep.index import refresh as refreshing
 from truekeep.pipeline import see_pipeline
 from truekeep.survey import CardFacts
+from truekeep.verify.store import Store
 
 ROOT = Path(__file__).parent.parent
 TODAY = NOW.date()
@@ -190,6 +191,12 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     reading = see(place, now=today).get("claims")
     assert (reading.verdict, reading.figures["verdicts"]["confirmed"]) == (OK, 2)
     assert reading.figures["checked_at"]
+    assert not list((place.workspace / ".truekeep").glob("facts.sqlite-*")), "looking leaves nothing beside it"
+    store = Store(str(place.workspace / ".truekeep" / "facts.sqlite"))
+    store.remember("somebody", "writes")
+    assert (place.workspace / ".truekeep" / "facts.sqlite-wal").stat().st_size
+    assert see(place, now=today).get("claims") == reading, "also while somebody writes it"
+    store.close()
     (place.repo / "main.py").rename(place.repo / "start.py")
     subprocess.run(["git", "-C", str(place.repo), "add", "-A"], check=True)
     subprocess.run(

@@ -213,9 +213,14 @@ def read_rows(path: str, sql: str) -> list[tuple[Any, ...]]:
 
     if not os.path.isfile(path) or os.path.islink(path):
         return []
-    for way in ("mode=ro", "immutable=1"):  # the second, where SQLite cannot even make its lock files
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    # As a file that nobody writes, SQLite leaves nothing beside it, and needs nothing there: the disk may be read-only.
+    ways = ["immutable=1", "mode=ro"]
+    with contextlib.suppress(OSError):
+        if os.stat(f"{path}-wal").st_size:
+            ways.reverse()
+    for way in ways:
         try:
-            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             db = apsw.Connection(f"file:{quote(path)}?{way}", flags=flags)
             try:
                 db.set_busy_timeout(2_000)
@@ -223,8 +228,8 @@ def read_rows(path: str, sql: str) -> list[tuple[Any, ...]]:
                 return list(db.execute(sql)) if version == VERSION else []
             finally:
                 db.close()
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
-            if way == "immutable=1":
+        except apsw.Error:  # somebody writes it after all, or the disk is read-only: the other way
+            if way == ways[-1]:
                 raise
     raise AssertionError("unreachable")
 
