@@ -66,7 +66,7 @@ VALUES: dict[str, tuple[str, ...]] = {
         "For the {name}, use port {value}.",
         "The {name} uses TCP port {value}.",
         "The {name} is exposed on port {value} of the host.",
-        "On the dev box the {name} is reachable at `http://localhost:{value}`.",
+        "The {name} is reachable at `http://localhost:{value}`.",
         "`{slug}` answers on `:{value}`; TLS ends at the proxy.",
     ),
     "version": (

@@ -45,7 +45,7 @@ from truekeep.tables import iter_prose
 from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
-VERSION = 1  # raise it when files are read differently: the survey is begun anew
+VERSION = 2  # raise it when files are read differently: the survey is begun anew
 RARE = 50  # cards that have a word, for it to say which cards may be about the same
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving

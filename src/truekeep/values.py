@@ -9,7 +9,7 @@ doubtful sentence gives none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from truekeep.card import words_of
@@ -28,68 +28,138 @@ _STOP = frozenset(
     exposed use uses used using require requires required need needs needed live lives lie lies sit sits stores
     stored keep keeps kept locate located find found writes written save saves saved reside resides set sets default
     defaults must pin pins pinned upgrade upgraded moved changed switched migrate migrated bump bumped built targets
-    deployed available reachable answer answers accept accepts talk talks connect connects port ports version
-    versions path file folder directory number value tcp udp http https note notes decision fact configured goes go
-    become became via over under inside into per all every each both current actual
+    deployed available reachable reached answer answers accept accepts talk talks connect connects port ports version
+    versions path file folder directory number value tcp udp http https note notes decision fact goes go become
+    became via over under inside into per all every each both current actual start starts started launches launched
+    comes invoke invoked passes passed puts publish published stay stays remain remains locked fixed frozen held raised
+    lowered increased reduced updated plain released latest installed can ends lands up reads loads loaded was were
     """.split()  # noqa: SIM905
 )
 _GENERIC = frozenset(
     """
     service server app application container process daemon host machine instance system component project
     repository repo setup configuration config overview detail details info information reference settings setting
-    ports
+    ports url address
     """.split()  # noqa: SIM905
 )
+_WORKPLACES = frozenset("build code codebase project everything team".split())  # noqa: SIM905 - they have no versions
 _ASPECTS = frozenset(
     """
     metric admin debug debugger health healthcheck grpc rest api ui web management ssh probe rpc internal external
     public private main primary secondary local remote
     """.split()  # noqa: SIM905
 )  # of many things: each has one
+_CONTAINERS = ("file", "folder", "directory", "dir", "path", "location")
+_FILLED = frozenset("log data backup cache upload dump".split())  # noqa: SIM905 - a folder of these is where they are
+_SAME_THING = {"configuration": "config", "configured": "config", "conf": "config", "folder": "directory"}
 _NOT_NOW = re.compile(
     r"\b(?:was|were|used to|formerly|previously|originally|once|no longer|not|never|n't|instead of|rather than|until"
     r"|unless|old|older|earlier|former|legacy|deprecated|would|could|might|may|will|should|plan|planned|planning|proposed|todo"
     r"|if|when|whenever|e\.g|for example|for instance|such as|example|sample|imagine|suppose|either|maybe|perhaps|try"
     r"|tried|like|free|taken|conflicts?|collides?|differs?|except|other than|before|after|between|at least|at most"
-    r"|up to|minimum|maximum|min|max|or (?:newer|later|above|higher|below)|and (?:newer|later|above|up))\b",
+    r"|up to|minimum|maximum|minimal|min|max|listened|ran|had|starting|prior|introduced|as of"
+    r"|or (?:newer|later|above|higher|below)|and (?:newer|later|above|up))\b",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(
+    r"\b(?:was|were|been)\s+(?:moved|upgraded|updated|bumped|raised|lowered|increased|reduced|set|pinned|changed"
+    r"|switched|migrated)\b",
+    re.IGNORECASE,
+)  # what was changed to something is that now
+_SINCE = re.compile(r"\b(?:since|from)\s+(?:version\s+|port\s+)?(?:\w+\s+)?[`v]*\Z", re.IGNORECASE)
+_ENDLESS = re.compile(r"\buntil\b", re.IGNORECASE)  # behind a value: it holds so far
 _ORDER = re.compile(r"\b(?:before|after)\b", re.IGNORECASE)  # a setting holds before something as well
+_REASON = re.compile(r"\A\W*(?:because|since|as)\b[^,;]{0,200}[,;]", re.IGNORECASE)
+_ONLY_IF = re.compile(r"[,;(]\s*(?:only\s+)?(?:if|when|unless|except)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _LEAD = re.compile(r"[\s>]*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX]\]\s+)?(?:\[[a-zA-Z -]{1,30}\|i=[^\]\s]{0,8}\]\s*)?")
 _BREAK = re.compile(r"[,;()—–]|\s-\s|\b(?:because|since|so|which|that|while|but|and|via|using)\b", re.IGNORECASE)
+_AFTERWARDS = (
+    r"[`*_\"')\]]*(?:/(?:tcp|udp)\b)?(?:\s+(?:now|today|again|instead|already|everywhere|by\s+default"
+    r"|for\s+(?:everybody|everyone|all|now)|on\s+(?:every|all|each)\s+\w+))?"
+)
 _END = re.compile(
-    r"[`*_\"')\]]*(?:\s+(?:now|today|again|instead|already))?\s*(?:[.,;!?()—–|]|\Z|(?:-|because|since|so|which|that|while|but|and)\s)",
+    _AFTERWARDS + r"\s*(?:[.,;!?()—–|]|\Z|(?:-|because|since|so|which|that|while|but|and|until|behind|through)\s)",
     re.IGNORECASE,
 )
 _TAIL = re.compile(
-    r"[`*_\"')\]]*(?:\s+(?:now|today|again|instead|already))?\s+(?:in|on|for|of|at|by)\s+(?:the\s+)?([\w-]+(?:\s[\w-]+){0,2})\s*(?=[.,;!?()—–|]|\Z)",
+    _AFTERWARDS
+    + r"\s+(?P<how>in|on|for|of|at|by|to)\s+(?:the\s+)?(?P<which>[\w`-]+(?:\s[\w`-]+){0,2})\s*(?=[.,;!?()—–|]|\Z)",
+    re.IGNORECASE,
+)
+_MUST = re.compile(r"\b(?:must|has\s+to|have\s+to|needs?)\b", re.IGNORECASE)
+_OR_ELSE = re.compile(r"[`*_]*\s+or\s+(?:the|it|they|else)\b", re.IGNORECASE)
+_WHOSE = re.compile(r"\A\s*(?:for|as\s+for)\s", re.IGNORECASE)
+_DIRECTED = re.compile(
+    r"\b(?:forwards?|proxies|routes?|sends?|points?|redirects?|connects?|talks?|maps?)\b[^,;]{0,60}?\s(?:to|with)\s+"
+    r"(?=\S)",
+    re.IGNORECASE,
+)  # the port is that of what it is directed to
+_ENDS_UP = re.compile(r"\bends?\s+up\b", re.IGNORECASE)
+_ASKED = re.compile(
+    r"\A\W*(?:please\s+|we\s+)?(?:look\s+(?:for|at)|stick\s+to|see|check|visit|open|edit|leave|call|launch|pass|put"
+    r"|install)\s",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"(?<![\w./:-])(?P<host>`?(?:[A-Za-z][\w.-]*|\d{1,3}(?:\.\d{1,3}){3}|\[::1?\])?:)?`?(?P<port>\d{2,5})\b(?![./:-]?\w)"
+    r"(?<![\w./:-])(?P<host>`?(?:[A-Za-z][\w.-]*|\d{1,3}(?:\.\d{1,3}){3}|\[::1?\])?:)?`?(?P<port>\d{2,5})\b"
+    r"(?![./:-]?\w)"
+    r"|(?<![\w./:-])(?P<tcp>\d{2,5})(?=/(?:tcp|udp)\b)"
 )
-_PORT_BEFORE = re.compile(r"\bport\b\W{0,4}(?:(?:is|number|no|=)\W{0,3})?(?:now\s+)?[`*_]*\Z", re.IGNORECASE)
+_URL = re.compile(
+    r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(?P<port>\d{2,5})(?P<rest>(?:/[^\s`\"'<>)]*)?)"
+)
+_SHOWN_BY = re.compile(
+    r"[^`\n]{0,80}`?\s+(?:is|checks|shows|opens|reaches|serves|answers\s+for)\s+(?:the\s+)?(?P<thing>[^,;.()]{1,60})"
+)
+_PORT_BEFORE = re.compile(
+    r"(?<![\w.])port\b\W{0,4}(?:(?:is|number|no|=)\W{0,3})?(?:now\s+)?[`*_]*\Z"
+    r"|\bport\s+(?:of|for)\s+[^,;:()]{1,60}\s(?:is|=)\s+(?:now\s+)?[`*_]*\Z",
+    re.IGNORECASE,
+)
 _PORT_OF = re.compile(
-    r"\A[`*_]*port\s+`?(?P<port>\d{2,5})`?[`*_]*\s*(?::|=|is\s+(?:for|used\s+by)|belongs\s+to|serves)\s+(?P<thing>[^,;.()]{1,60})",
+    r"\A[`*_]*port\s+`?(?P<port>\d{2,5})`?[`*_]*\s*(?::|=|is\s+(?:for|used\s+by|the\s+port\s+of)|belongs\s+to|serves"
+    r"|goes\s+to)\s+(?P<thing>[^,;.()]{1,60})",
     re.IGNORECASE,
 )
 _LISTENS = re.compile(
-    r"\b(?:listen(?:s|ing)?|serves?|served|runs?|running|bound|binds?|exposed|available|reachable|answers?)\s+"
-    r"(?:on|at|to)\s+[`*_]*\Z",
+    r"\b(?:listen(?:s|ing)?|serves?|served|runs?|running|bound|binds?|exposed|published|available|reachable|reached"
+    r"|answers?)\s+(?:on|at|to|from|under)\s+[`*_]*\Z",
     re.IGNORECASE,
 )
+_NOT_MORE = r"`?(?![\w%/-]|\.\d|:\d)"
+_DOTTED = r"`?v?(?P<{}>\d+(?:\.\d+){{{},3}})" + _NOT_MORE.replace("{", "{{").replace("}", "}}")
 _VERSION = re.compile(
-    r"(?<![\w./-])`?(?P<name>[A-Za-z][\w+-]*(?:\.js|\.io)?)`?\s+(?:version\s+|v\.?\s?)?`?v?(?P<number>\d+(?:\.\d+){0,3})`?"
-    r"(?![\w%/-]|\.\d|:\d)"
+    r"(?<![\w./-])`?(?P<name>[A-Za-z][\w+-]*(?:\.js|\.io)?)`?\s+(?:version\s+|v\.?\s?)?" + _DOTTED.format("number", 0)
 )
 _VERSION_OF = re.compile(
-    r"\b(?:is|are|at|on|runs?|to)\s+(?:version|v\.?)\s?`?v?(?P<number>\d+(?:\.\d+){0,3})`?(?![\w%/-]|\.\d|:\d)"
-)
-_PINNED = re.compile(r"`(?P<name>[A-Za-z][\w.+-]*)==(?P<number>\d[\w.]*)`")
-_RUNS_ON = re.compile(
-    r"(?:\A|\b(?:uses?|using|requires?|needs?|runs?(?:\s+on)?|on|with|to|pinned|pins?|targets?|is|are|now))\s*[`*_]*\Z",
+    "|".join(
+        (
+            r"\b(?:is|are|at|on|runs?|to)\s+(?:version|v\.?)\s?" + _DOTTED.format("number", 0),
+            r"\bversion\s+(?:of\s+[^,;:()]{1,60}\s)?(?:is|=)\s+(?:now\s+)?" + _DOTTED.format("said", 0),
+            r"\b(?:pinned|locked|fixed|frozen|held|kept|upgraded|updated|bumped|migrated|moved)\s+(?:at|to|on)\s+"
+            + _DOTTED.format("pinned", 1),
+            r"\b(?:is|are|been|stays?|remains?|must\s+(?:be|stay))\s+(?:(?:still|now)\s+)?(?:(?:at|on)\s+)?"
+            + _DOTTED.format("stays", 2),
+            r"\b(?:keep|leave|pin|upgraded|updated|bumped|pinned)\s+[^,;:()]{1,60}\s(?:at|on|to)\s+"
+            + _DOTTED.format("kept", 1),
+        )
+    ),
     re.IGNORECASE,
+)
+_VERSION_FIRST = re.compile(
+    r"\b(?:at|on|run|runs|use|uses|with)\s+version\s+`?v?(?P<number>\d+(?:\.\d+){0,3})`?\s+of\s+(?:the\s+)?"
+    r"(?P<thing>[^,;.()]{1,60})",
+    re.IGNORECASE,
+)
+_PINNED = re.compile(r"`(?P<name>[A-Za-z@][\w./+-]*?)(?:==|@)v?(?P<number>\d[\w.]*)`")
+_RUNS_ON = re.compile(
+    r"(?:\A|\b(?:uses?|using|requires?|needs?|runs?(?:\s+on)?|on|with|to|pinned|pins?|targets?|is|are|now|only"
+    r"|installs?))\s*[`*_]*\Z",
+    re.IGNORECASE,
+)
+_NEEDED = re.compile(
+    r"`?\s+(?:is|are)\s+(?:required|needed|installed|used|pinned|mandatory|what)\b|`?\s+works\b", re.IGNORECASE
 )
 _RUNTIMES = frozenset(
     """
@@ -101,26 +171,59 @@ _RUNTIMES = frozenset(
 )
 _PATH = re.compile(r"`(?P<quoted>[^`\s]{1,200})`|(?<![\w`/.~-])(?P<bare>(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*)")
 _LIES = re.compile(
-    r"\b(?:is|are|lives?|lies|sits?|stored|kept|located|found|written|saved|goes|resides?)(?:\s+now)?"
-    r"(?:\s+(?:in|at|under|to|inside))?\s*(?:the\s+file\s+)?[*_\"']*\Z",
+    r"\b(?:is|are|lives?|lies|sits?|stored|kept|located|found|written|saved|goes|go|resides?|lands?|ends?\s+up|comes?"
+    r"|configured)(?:\s+now)?(?:\s+(?:in|at|under|to|inside|from))?\s*(?:the\s+file\s+)?[*_\"']*\Z"
+    r"|\b(?:writes|puts|stores|saves|keeps|sends|reads|loads|takes|gets)\s+(?:its|the|all|their|all\s+its)\s+[\w-]+"
+    r"(?:\s[\w-]+)?\s(?:in|into|at|under|to|inside|from)\s+[*_\"']*\Z"
+    r"|\blogs\s+to\s+[*_\"']*\Z|\A\W*(?:look\s+for|find|see)\s[^,;]{1,60}\s(?:in|at|under)\s+[*_\"']*\Z",
     re.IGNORECASE,
 )
+_PATH_FIRST = re.compile(
+    r"`?\s+(?:is|holds|contains|has)\s+(?:the\s+|all\s+(?:the\s+)?)?(?P<thing>[^,;.()`]{1,60})(?=[.,;]|\Z)"
+)
 _ASSIGNED = re.compile(
-    r"(?<![\w$./-])`?(?P<name>[A-Z][A-Z0-9_]{2,60})\s?=\s?(?P<value>\"[^\"`\n]{1,80}\"|[\w./:@%+-]{1,80})`?"
+    r"(?<![\w$./-])`?(?P<name>[A-Z][A-Z0-9_]{2,60}|[a-z][a-z0-9]{0,30}(?:_[a-z0-9]{1,30}){1,6})\s?=\s?"
+    r"(?P<value>\"[^\"`\n]{1,80}\"|[\w./:@%+-]{1,80})`?"
+)
+_SETTING = (
+    r"(?:`(?P<name>-{0,2}[A-Za-z][\w.-]{1,60})`"
+    r"|(?<![\w$./-])(?P<plain>[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){1,6}|[a-z][a-z0-9]{0,30}(?:_[a-z0-9]{1,30}){1,6}))"
+)
+_AMOUNT = (
+    r"(?:`(?P<quoted>[^`\n]{1,80})`|(?P<bare>\d+(?:\.\d+)?(?:\s?(?:ms|s|min|minutes|seconds|hours|MB|GB|kB|%))?"
+    r"|true|false|on|off|enabled|disabled)\b(?!\.\d))"
 )
 _NAMED = re.compile(
-    r"`(?P<name>-{0,2}[A-Za-z][\w.-]{1,60})`\s+(?:is(?:\s+now)?(?:\s+set\s+to)?|are|defaults?\s+to|must\s+be|set\s+to|=)\s+"
-    r"(?:`(?P<quoted>[^`\n]{1,80})`|(?P<bare>\d+(?:\.\d+)?(?:\s?(?:ms|s|min|minutes|seconds|hours|MB|GB|kB|%))?"
-    r"|true|false|on|off|enabled|disabled)\b)"
+    _SETTING + r"(?:\s+(?:flag|feature|setting|option|switch))?"
+    r"\s*(?:\s(?:is|are)(?:\s+now)?(?:\s+(?:set\s+to|turned|switched|fixed\s+at))?|\sdefaults?\s+to"
+    r"|\s(?:must|has\s+to)\s+(?:be|stay|remain)|\s(?:stays?|remains?)(?:\s+at)?|\sset\s+to|\s=|:)\s+" + _AMOUNT
 )
-_FLAGGED = re.compile(
-    r"`(?P<command>[\w./-]{1,60})[^`\n]{0,120}?\s(?P<name>--[a-z][\w-]{1,40})[= ]"
-    r"(?P<value>\d[\w.]*|true|false|on|off)\b[^`\n]{0,80}`"
+_MADE = re.compile(
+    r"\b(?:sets?|raised?|lowered?|increased?|reduced?|bumped?|changed?|keeps?|leave|turn(?:ed)?|switch(?:ed)?)\s+"
+    r"(?:the\s+)?"
+    + _SETTING
+    + r"(?:\s+(?:flag|feature|setting|option|switch))?\s+(?:to\s+|at\s+)?(?:turned\s+|switched\s+)?"
+    + _AMOUNT,
+    re.IGNORECASE,
+)
+_TURNED = re.compile(
+    r"\b(?:turned|switched)\s+(?P<bare>on|off)\s+(?:the\s+)?(?:(?:feature\s+)?flag\s+)?" + _SETTING, re.IGNORECASE
+)
+_OPTION = re.compile(
+    r"`(?P<command>[^`\n]{0,120}?)(?<![^\s`])(?P<name>--[a-z][\w-]{1,40})(?:=|\s)(?P<value>\d[\w.]*|true|false|on|off)\b"
+    r"[^`\n]{0,80}`"
 )
 _LABEL = re.compile(r"(?P<label>[^:=|]{1,80}?)\s*[:=]\s+(?P<rest>\S.{0,200})\Z")
 _BARE_NUMBER = re.compile(r"[`*_]*(?P<port>\d{2,5})[`*_]*(?:/(?:tcp|udp))?[.,;]?\Z")
 _BARE_VERSION = re.compile(r"[`*_]*v?(?P<number>\d+(?:\.\d+){0,3})[`*_]*[.,;]?\Z")
 _BARE_PATH = re.compile(r"[`*_]*(?P<path>(?:~|\.{1,2})?/?(?:[\w.@+-]+/)*[\w.@+-]+)[`*_]*[.,;]?\Z")
+_NUMBERED = frozenset("line step issue chapter section page level phase table figure ticket".split())  # noqa: SIM905
+_CODE = re.compile(r"`[^`]*`")
+_ARGUMENT = re.compile(r"\s*[,)]\s*(?:\w|\)|\Z)")
+_IS_SET = re.compile(r"\b(?:set|defaults?|must|has\s+to)\b")
+_UNSAID = ("?", "...", '"?"')
+_SWITCHES = {"on": "off", "true": "false", "enabled": "disabled", "yes": "no"}
+_UNITS = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>ms|s|min|minutes|seconds|hours|MB|GB|kB|%)\Z")
 
 
 class Value(NamedTuple):
@@ -201,40 +304,61 @@ def _line_values(line: str, number: int, offset: int, scope: _Scope) -> Iterator
     start = lead.end() if lead else 0
     for begin, end in _sentences(line, start):
         sentence = line[begin:end]
-        settings = list(_settings(sentence))
-        others = [
+        found = [
+            *_settings(sentence, scope),
             *_labelled(sentence, scope),
             *_ports(sentence, scope),
             *_versions(sentence, scope),
             *_paths(sentence, scope),
         ]
-        prose = _without_code(sentence) if settings or others else ""
-        if settings and _NOT_NOW.search(_ORDER.sub(" ", prose)):
-            settings = []
-        if others and _NOT_NOW.search(prose):
-            others = []
+        if not found:
+            continue
+        prose, at = _CODE.sub(lambda match: f"`{'x' * (len(match[0]) - 2)}`", sentence), offset + begin
         taken: set[int] = set()
-        for value in (*settings, *others):
-            if value.start not in taken and 0 < len(value.subject.split()) <= MOST_WORDS:
-                taken.add(value.start)
-                at = offset + begin
+        for value in found:
+            if value.start in taken or not 0 < len(value.subject.split()) <= MOST_WORDS:
+                continue
+            taken.add(value.start)
+            if _is_now(prose, value):
                 yield value._replace(line=number, start=value.start + at, end=value.end + at)
 
 
-def _settings(sentence: str) -> Iterator[Value]:
-    for match in _FLAGGED.finditer(sentence):
-        yield _value(
-            "flag", (match["command"].rpartition("/")[2].lower(), match["name"]), match["value"], match, "value"
-        )
-    for match in _NAMED.finditer(sentence):
-        group = "quoted" if match["quoted"] else "bare"
-        name = match["name"]
-        if "/" in match[group] and not name.startswith("-") and name.islower() and "." not in name and "_" not in name:
-            continue  # where a thing lies
-        kind = "flag" if name.startswith("-") else "setting"
-        yield _value(kind, (name.lower(),), _switch(match[group]), match, group)
+def _is_now(prose: str, value: Value) -> bool:
+    """Whether a sentence says a value of now, and without a condition. Its reasons may be of any time."""
+    before = _CHANGED.sub(" ", _REASON.sub(" ", prose[: value.start]))
+    rest = prose[value.end :]
+    if value.kind in ("port", "version") and _SINCE.search(before):
+        return False
+    after = _ENDLESS.sub(" ", _BREAK.split(rest, maxsplit=1)[0])
+    if value.kind in ("setting", "flag"):
+        before, after = _ORDER.sub(" ", before), _ORDER.sub(" ", after)
+    return not (_NOT_NOW.search(before) or _NOT_NOW.search(after) or _ONLY_IF.search(rest))
+
+
+def _settings(sentence: str, scope: _Scope) -> Iterator[Value]:
+    for match in _OPTION.finditer(sentence):
+        words = [word for word in match["command"].split() if word[0] not in "-$"]
+        own = tuple(_singular(part) for word in words for part in words_of(word.rpartition("/")[2]))
+        if not own:
+            named = _clause(sentence[: match.start()], sentence[match.end() :])
+            own = scope.name(named) if named is not None else ()
+        if own:
+            yield _value("flag", (match["name"], *own), match["value"], match, "value")
+    for pattern in (_NAMED, _MADE, _TURNED):
+        for match in pattern.finditer(sentence):
+            group = "quoted" if match.groupdict().get("quoted") else "bare"
+            name = match["name"] or match["plain"]
+            is_word = not (_is_switch(match[group]) or match[group][0].isdigit())
+            is_said = not is_word or _IS_SET.search(match[0]) or (name.isupper() or name.startswith("-") or "_" in name)
+            is_place = "/" in match[group] and name.islower() and not any(mark in name for mark in "-._")
+            if is_said and not is_place:  # else it says what a thing is, or where it lies
+                kind = "flag" if name.startswith("-") else "setting"
+                yield _value(kind, (name.lower(),), _switch(match[group]), match, group)
     for match in _ASSIGNED.finditer(sentence):
-        yield _value("setting", (match["name"].lower(),), match["value"].strip('"'), match, "value")
+        is_plain = _is_switch(match["value"]) or match["value"].isdigit()
+        is_argument = sentence[: match.start()].rstrip().endswith(("(", ",")) or _ARGUMENT.match(sentence, match.end())
+        if (match["name"].isupper() or (is_plain and not is_argument)) and match["value"] not in _UNSAID:
+            yield _value("setting", (match["name"].lower(),), _switch(match["value"].strip('"')), match, "value")
 
 
 def _labelled(sentence: str, scope: _Scope) -> Iterator[Value]:
@@ -243,14 +367,31 @@ def _labelled(sentence: str, scope: _Scope) -> Iterator[Value]:
     if match is None:
         return
     label = match["label"].strip("*_` ").lower()
+    if re.search(r"\w\.\w+\.\w", label):
+        return  # the name of a setting, in parts
     kinds = set(re.findall(r"[a-z]+", label))
     rest, at = match["rest"], match.start("rest")
     own = _Clause(_words(label))
     if kinds & {"port", "ports"} and (bare := _BARE_NUMBER.match(rest)) and _is_port(bare["port"]):
         yield _shifted(_value("port", scope.name(own), bare["port"], bare, "port"), at)
-    elif (kinds & {"version"} or set(own.words[-1:]) & _RUNTIMES) and (bare := _BARE_VERSION.match(rest)):
-        yield _shifted(_value("version", scope.name(own, narrow=False), bare["number"], bare, "number"), at)
-    elif kinds & {"path", "file", "folder", "directory", "location", "log", "logs", "script", "config", "database"}:
+    elif bare := _BARE_VERSION.match(rest):
+        own = _Clause(tuple(word for word in _versioned(label) if word != "release"))
+        is_one = bool(kinds & {"version", "release"}) or set(own.words[-1:]) & _RUNTIMES
+        if is_one or (bare["number"].count(".") == 2 and len(own.words) <= 2):
+            yield _shifted(_value("version", scope.name(own, narrow=False), bare["number"], bare, "number"), at)
+    elif kinds & {
+        "path",
+        "file",
+        "folder",
+        "directory",
+        "location",
+        "log",
+        "logs",
+        "script",
+        "config",
+        "database",
+        "data",
+    }:
         bare = _BARE_PATH.match(rest)
         if bare is not None and ("/" in bare["path"] or rest.startswith("`")):
             named = _Clause(_words(label, keep=True))
@@ -259,41 +400,64 @@ def _labelled(sentence: str, scope: _Scope) -> Iterator[Value]:
 
 def _ports(sentence: str, scope: _Scope) -> Iterator[Value]:
     for match in _NUMBER.finditer(sentence):
+        group = "port" if match["port"] else "tcp"
         before = sentence[: match.start()]
         says_port = _PORT_BEFORE.search(before)
-        if not _is_port(match["port"]) or not (says_port or _LISTENS.search(before)):
+        if not _is_port(match[group]) or not (says_port or _LISTENS.search(before)):
             continue
-        if not says_port and not match["host"] and _is_year(match["port"]):
+        if not says_port and not match["host"] and not match["tcp"] and _is_year(match[group]):
             continue
         named = _clause(before, sentence[match.end() :])
+        if named is None and before.endswith("(port ") and sentence.startswith(")", match.end()):
+            named = _clause(before[: -len("(port ")], "")
         if named is not None:
-            yield _value("port", scope.name(named), match["port"], match, "port")
+            yield _value("port", scope.name(named), match[group], match, group)
     for match in _PORT_OF.finditer(sentence):
         own = _words(match["thing"])
         if own and _is_port(match["port"]):
             yield _value("port", scope.name(_Clause(own)), match["port"], match, "port")
+    for match in _URL.finditer(sentence):
+        named = _clause(sentence[: match.start()], sentence[match.end() :]) if _is_port(match["port"]) else None
+        shown = _SHOWN_BY.match(sentence, match.end())
+        if named is not None and named.words:
+            yield _value("port", scope.name(named), match["port"], match, "port")
+        elif shown is not None and _is_port(match["port"]) and _words(shown["thing"]):
+            yield _value("port", scope.name(_Clause(_words(shown["thing"]))), match["port"], match, "port")
 
 
 def _versions(sentence: str, scope: _Scope) -> Iterator[Value]:
     for match in _PINNED.finditer(sentence):
-        yield _value("version", (match["name"].lower(),), match["number"], match, "number")
+        own = tuple(_runtime(_singular(word)) for word in words_of(match["name"]))
+        yield _value("version", own, match["number"], match, "number")
     for match in _VERSION.finditer(sentence):
-        name = match["name"].lower()
-        if name in _STOP or name in ("line", "step", "issue", "chapter", "section", "page", "level", "phase", "table"):
+        name = match["name"]
+        if (name.lower() in _STOP and name != "Go") or name.lower() in _NUMBERED:
             continue
-        before = sentence[: match.start()]
-        is_known = name in _RUNTIMES
+        before, after = sentence[: match.start()], sentence[match.end() :]
+        is_known = name.lower() in _RUNTIMES
         if not (is_known or "." in match["number"]) or not _RUNS_ON.search(before):
             continue
-        named = _clause(before, sentence[match.end() :])
-        if named is not None and name not in named.words:
-            own = scope.name(named, narrow=False)
-            yield _value("version", (*own, _runtime(name)), match["number"], match, "number")
+        named = _clause(before, "" if _NEEDED.match(after) else after)
+        own = _versioned(name)
+        if named is not None and not set(own) & set(named.words):
+            kept = named._replace(words=tuple(word for word in named.words if word not in _WORKPLACES))
+            yield _value("version", (*scope.name(kept, narrow=False), *own), match["number"], match, "number")
     for match in _VERSION_OF.finditer(sentence):
-        named = _clause(sentence[: match.start()], sentence[match.end() :])
+        group = next(name for name, found in match.groupdict().items() if found)
+        before = sentence[: match.start(group)].removesuffix("v")
+        named = _clause(before, sentence[match.end() :], by=_versioned)
         if named is not None and named.words:
-            own = tuple(_runtime(word) for word in scope.name(named, narrow=False))
+            yield _value("version", scope.name(named, narrow=False), match[group], match, group)
+    for match in _VERSION_FIRST.finditer(sentence):
+        if own := _versioned(match["thing"]):
             yield _value("version", own, match["number"], match, "number")
+
+
+def _versioned(text: str) -> tuple[str, ...]:
+    """The words that name something that has versions; Go is one where it is written so."""
+    words = ("golang" if word == "Go" else word.lower() for word in re.findall(r"[\w.]+", text))
+    named = (part for word in words for part in ((word,) if word in _RUNTIMES else _words(word)))
+    return tuple(dict.fromkeys(_runtime(word) for word in named))
 
 
 def _paths(sentence: str, scope: _Scope) -> Iterator[Value]:
@@ -302,13 +466,15 @@ def _paths(sentence: str, scope: _Scope) -> Iterator[Value]:
         path = match[group].rstrip(".,;:")
         if "/" not in path or "://" in path or any(mark in path for mark in "*<>{}$()|"):
             continue
-        before = sentence[: match.start()]
-        lies = _LIES.search(before)
-        if lies is None or _END.match(sentence, match.start(group) + len(path)) is None:
+        before, start = sentence[: match.start()], match.start(group)
+        first = _PATH_FIRST.match(sentence, match.end()) if not before.strip("*_ ") else None
+        if first is not None:
+            named: _Clause | None = _Clause(_words(first["thing"], keep=True))
+        elif _LIES.search(before) is None or _END.match(sentence, start + len(path)) is None:
             continue
-        named = _clause(before, sentence[match.end() :], keep=True)
+        else:
+            named = _clause(before, sentence[match.end() :], keep=True)
         if named is not None and named.words:
-            start = match.start(group)
             yield Value("path", _subject(scope.name(named), keep=True), path, 0, start, start + len(path))
 
 
@@ -336,23 +502,37 @@ def _table_values(text: str, starts: list[int]) -> Iterator[Value]:
                 yield Value(kind, _subject(name), match[group], row.line, place, place + len(match[group]))
 
 
-def _clause(before: str, after: str, *, keep: bool = False) -> _Clause | None:
+def _clause(
+    before: str, after: str, *, keep: bool = False, by: Callable[[str], tuple[str, ...]] | None = None
+) -> _Clause | None:
     """The words of the clause around a value; None where the clause goes on in a way that is not understood."""
+    words = by or (lambda text: _words(text, keep=keep))
     pieces = _BREAK.split(before)
-    own = pieces[-1]
-    if len(pieces) > 1 and not _words(own, keep=keep):
-        return None  # its subject stands further in front
+    own = _ASKED.sub(" ", _ENDS_UP.sub(" ", pieces[-1]))
+    for directed in _DIRECTED.finditer(own):
+        if words(own[directed.end() :]):
+            own = own[directed.end() :]
+            break
+    if not words(own) and len(pieces) > 1:
+        if not _WHOSE.match(pieces[-2]):
+            return None  # its subject stands further in front
+        own = pieces[-2]
     tail = _TAIL.match(after)
-    if tail is not None:
-        return _Clause(_words(own, keep=keep), _words(tail[1]))
-    return _Clause(_words(own, keep=keep)) if _END.match(after) else None
+    if tail is None and _OR_ELSE.match(after) and _MUST.search(own):
+        after = ""
+    if tail is None:
+        return _Clause(words(own)) if _END.match(after) else None
+    which = words(tail["which"])
+    if not words(own):
+        return _Clause(which) if tail["how"].lower() in ("for", "of", "by", "to") else _Clause((), which)
+    return _Clause(words(own), which) if tail["how"].lower() != "to" else None
 
 
 def _words(text: str, *, keep: bool = False) -> tuple[str, ...]:
     """The words that name something. `keep`: file, folder and the like are names as well."""
     kept = []
     for word in words_of(text):
-        if word.isdigit() or (word in _STOP and not (keep and word in ("file", "folder", "directory"))):
+        if word.isdigit() or (word in _STOP and not (keep and word in _CONTAINERS)):
             continue
         kept.append(_singular(word))
     return tuple(dict.fromkeys(kept))
@@ -366,8 +546,13 @@ def _singular(word: str) -> str:
 
 def _subject(words: tuple[str, ...], *, keep: bool = False) -> str:
     """The name of a thing. A server is one whether it is called so or not; of paths, "config" tells them apart."""
-    named = {word for word in words if keep or word not in _GENERIC} or set(words)
-    return " ".join(sorted(named))
+    if not keep:
+        return " ".join(sorted({word for word in words if word not in _GENERIC} or set(words)))
+    named = {_SAME_THING.get(word, word) for word in words}
+    held = {word for word in named if word not in _CONTAINERS and (word not in _GENERIC or word == "config")}
+    if held and not held & _FILLED and "directory" in named:
+        held.add("directory")  # that of a configuration is something else than its file
+    return " ".join(sorted(held or named))
 
 
 def _value(kind: str, words: tuple[str, ...], value: str, match: re.Match[str], group: str) -> Value:
@@ -379,11 +564,45 @@ def _shifted(value: Value, by: int) -> Value:
 
 
 def _switch(value: str) -> str:
-    return {"on": "true", "enabled": "true", "off": "false", "disabled": "false"}.get(value.lower(), value)
+    """A switch by one name, however it is called."""
+    low = value.lower()
+    return "true" if low in _SWITCHES else "false" if low in _SWITCHES.values() else value
+
+
+def _is_switch(value: str) -> bool:
+    return _switch(value) in ("true", "false")
+
+
+def spelled(value: str, like: str) -> str:
+    """A value as it is written in the place of another one: a switch stays on or off where the other was so."""
+    if value not in ("true", "false") or not _is_switch(like):
+        return value
+    yes = next(yes for yes, no in _SWITCHES.items() if like.lower() in (yes, no))
+    word = yes if value == "true" else _SWITCHES[yes]
+    return word.upper() if like.isupper() else word.capitalize() if like[:1].isupper() else word
+
+
+def agree(kind: str, one: str, other: str) -> bool:
+    """Whether two values may both be right: one is said more exactly than the other, or spelled otherwise."""
+    if one == other:
+        return True
+    if kind == "version":
+        first, second = one.lower().removeprefix("v").split("."), other.lower().removeprefix("v").split(".")
+        return all(mine == theirs for mine, theirs in zip(first, second, strict=False))
+    if kind == "path":
+        first, second = one.rstrip("/").split("/"), other.rstrip("/").split("/")
+        return all(mine == theirs for mine, theirs in zip(first, second, strict=False))
+    return _plain(one) == _plain(other)
+
+
+def _plain(value: str) -> str:
+    match = _UNITS.match(value)
+    unit = {"seconds": "s", "minutes": "min"}.get(match["unit"], match["unit"]) if match else ""
+    return f"{match['number']} {unit}" if match else _switch(value)
 
 
 def _runtime(name: str) -> str:
-    return {"nodejs": "node", "node.js": "node", "golang": "go", "postgresql": "postgres"}.get(name, name)
+    return {"nodejs": "node", "node.js": "node", "go": "golang", "postgresql": "postgres"}.get(name, name)
 
 
 def _is_port(number: str) -> bool:
@@ -399,10 +618,6 @@ def _sentences(line: str, start: int) -> Iterator[tuple[int, int]]:
         yield start, match.start()
         start = match.end()
     yield start, len(line)
-
-
-def _without_code(sentence: str) -> str:
-    return re.sub(r"`[^`]*`", "`x`", sentence)
 
 
 def _line_starts(text: str) -> list[int]:
