@@ -1,8 +1,8 @@
 """Importance tags in daily logs, `- [decision|i=0.9] Moved to SQLite`: the entries they make, and how long those last.
 
-An entry is a list item or a paragraph that begins with a tag, with everything in it; the most important tag in it
-counts. What has no tag never expires, and what has a tag that cannot be read is as if it had none: better kept than
-guessed. Text only; whose decision it is to forget, and when it is taken, is told elsewhere.
+An entry is a list item with all that is indented below it, or a paragraph, that begins with a tag; the most important
+tag in it counts. What has no tag never expires, and what has a tag that cannot be read is as if it had none: better
+kept than guessed. Text only; whose decision it is to forget, and when it is taken, is told elsewhere.
 """
 
 from __future__ import annotations
@@ -154,6 +154,7 @@ class _Reader:
         self._first = 0  # of the open entry; 0: none is open
         self._last = 0
         self._column = -1  # where the content of its item begins; -1: it is a paragraph
+        self._margin = 0  # where its item begins
         self._kind = ""
         self._importance = 0.0
         self._is_bad = False  # something in it has a tag that cannot be read
@@ -182,6 +183,8 @@ class _Reader:
                 self._items.pop()
             if self._first and (self._column < 0 or column < self._column):
                 self.close()
+        elif self._first and self._column >= 0 and column <= self._margin:
+            self.close()  # a parser takes it for more of the item; whoever wrote it at the margin may not have
         content, is_item = bare, False
         if not is_more:
             if column - (self._items[-1] if self._items else 0) > 3:
@@ -204,6 +207,7 @@ class _Reader:
         else:
             self._first = self._last = number
             self._column = self._items[-1] if is_item else -1
+            self._margin = column
             self._kind, self._importance, self._is_bad = tag.kind, tag.importance, False
             self._text = [tag.rest]
 
