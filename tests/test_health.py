@@ -269,6 +269,15 @@ def test_frontmatter_with_its_place(place: Place) -> None:
     assert "memory/cards/b.md:1 dates-lie: " in shown(place)
 
 
+def test_a_secret_in_a_card_is_not_shown(place: Place) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    put(place, "a.md", f"Key {secret}", created=secret)
+    put(place, "b.md", f"Key {secret}", created=day(1))
+    found = json.dumps(told(place))
+    assert "bad-date" in found
+    assert secret[:30] not in found + shown(place)
+
+
 def test_the_disk(place: Place) -> None:
     put(place, "a.md", body="x" * 5000)
     figures = see(place).get("disk").figures

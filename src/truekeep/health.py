@@ -232,7 +232,7 @@ def _handoffs(workspace: Workspace, config: Config) -> Reading:
 
 
 def _duplicates(topics: Sequence[tuple[str, list[str]]]) -> Reading:
-    shown = [{"topic": topic, "paths": list(paths)} for topic, paths in topics[:SHOWN]]
+    shown = [{"topic": _safe(topic), "paths": list(paths)} for topic, paths in topics[:SHOWN]]
     figures = {"topics": len(topics), "first": shown}
     if not topics:
         return Reading("duplicates", OK, "no topic twice", "none", figures=figures)
@@ -339,7 +339,7 @@ def _search(workspace: Workspace) -> Reading:
 
 
 def _frontmatter(problems: Sequence[Problem]) -> Reading:
-    shown = [problem._asdict() for problem in problems[:SHOWN]]
+    shown = [problem._replace(what=_safe(problem.what))._asdict() for problem in problems[:SHOWN]]
     figures = {"problems": len(problems), "first": shown}
     if not problems:
         return Reading("frontmatter", OK, "nothing wrong", "none", figures=figures)
@@ -387,6 +387,13 @@ def _files(folder: str) -> Iterator[os.stat_result]:
 
 
 # --- Words ----------------------------------------------------------------------------------------------------------
+
+
+def _safe(text: str) -> str:
+    """What a memory says, without a credential that somebody wrote into it."""
+    from truekeep.secrets import withhold
+
+    return withhold(text)
 
 
 def tokens_of(size: int) -> int:
