@@ -359,3 +359,30 @@ def test_the_command_has_json_and_an_exit_code(place: Place) -> None:
     assert told["schema"].startswith("truekeep.reconcile/")
     assert told["disagreements"][0]["rule"] == "two-values"
     assert run_cli("reconcile", "--fix", "--exit-code", "--workspace", str(place.workspace)).returncode == 0
+
+
+def test_what_is_said_more_exactly_is_no_other_value(place: Place) -> None:
+    write_card(place, "one", "The gateway is at version 3.11.", day=OLD)
+    write_card(place, "two", "The gateway is at version 3.11.4.", day=OLD)
+    write_card(place, "three", "The config of the gateway is in `/etc/gateway`.", day=OLD)
+    write_card(place, "four", "The config of the gateway is in `/etc/gateway/main.toml`.", day=OLD)
+    assert found(place, "two-values") == []
+
+
+def test_a_switch_is_only_turned_where_it_still_stands(place: Place) -> None:
+    """A person wrote something else in that place while truekeep looked: it is left alone."""
+    repo = with_instructions(place, "`fast_path` is on.\n")
+    assert repo.is_dir()
+    path = write_card(place, "one", "`fast_path` is off.", day=OLD, repository=REPOSITORY)
+    point_at_all(place)
+    busy = upkeep(place)
+    whole = busy._fix
+
+    def edit_first(*given: Any) -> list[str]:
+        path.write_text(path.read_text().replace("is off.", "is odd, and that was my word."))
+        return whole(*given)
+
+    busy._fix = edit_first  # type: ignore[method-assign]
+    result = busy.reconcile(fix=True)
+    assert "is odd, and that was my word." in path.read_text()
+    assert any("edited since" in problem for problem in result.problems)

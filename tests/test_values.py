@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.values import LINE_CHARS, find_values, name_of
+from truekeep.values import LINE_CHARS, agree, as_value, find_values, name_of, spelled
 
 
 def told(text: str, topic: str = "", repository: str = "") -> list[tuple[str, str, str]]:
@@ -115,3 +115,39 @@ def test_a_hostile_line_is_read_in_no_time() -> None:
 def test_a_fact_is_named_as_a_sentence_names_it(entity: str, key: str, sentence: str) -> None:
     (value,) = find_values(sentence.replace(" 1", " 11"))
     assert name_of(entity, key) == (value.kind, value.subject)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other", "expected"),
+    [
+        ("version", "3.11", "3.11.4", True),
+        ("version", "v3.11", "3.11", True),
+        ("version", "3.11", "3.1", False),
+        ("path", "/etc/gateway", "/etc/gateway/config.toml", True),
+        ("path", "/etc/gateway/", "/etc/gateway", True),
+        ("path", "/etc/gateway.toml", "/etc/gateway", False),
+        ("setting", "30s", "30 seconds", True),
+        ("setting", "30s", "30 ms", False),
+        ("setting", "on", "true", True),
+        ("port", "80", "8080", False),
+    ],
+)
+def test_values_that_are_said_more_or_less_exactly_agree(kind: str, one: str, other: str, expected: bool) -> None:
+    assert agree(kind, one, other) is agree(kind, other, one) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("`fast_path` is off.", "true", "`fast_path` is on."),
+        ("`fast_path` is disabled for now.", "true", "`fast_path` is enabled for now."),
+        ("FAST_PATH=True", "false", "FAST_PATH=False"),
+        ('MODE="quick" holds.', "slow", 'MODE="slow" holds.'),
+        ("The gateway listens on port 80.", "81", "The gateway listens on port 81."),
+    ],
+)
+def test_a_value_is_written_as_the_one_that_stood_there(text: str, value: str, expected: str) -> None:
+    (item,) = find_values(text)
+    old = text[item.start : item.end]
+    assert as_value(old) == item.value
+    assert text[: item.start] + spelled(value, old) + text[item.end :] == expected

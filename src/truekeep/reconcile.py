@@ -25,7 +25,7 @@ from truekeep.model import CARDS, INDEX
 from truekeep.pointers import pointer_lines
 from truekeep.proposal import Idea, update_of
 from truekeep.survey import CardFacts, Said
-from truekeep.values import Value, find_values
+from truekeep.values import Value, agree, as_value, find_values, spelled
 
 BY = "reconcile"
 RECENT = 7  # days: what "the last few days" are
@@ -182,11 +182,21 @@ def _comparable(said: Sequence[Said]) -> Iterator[list[Said]]:
         by_path: dict[str, set[str]] = {}
         for item in group:
             by_path.setdefault(item.path, set()).add(item.value.value)
-        single = [item for item in group if len(by_path[item.path]) == 1]
-        listed = {value for values in by_path.values() if len(values) > 1 for value in values}
-        kept = [item for item in single if item.value.value not in listed]
-        if len({item.value.value for item in kept}) > 1:
+        kind = said[0].value.kind
+        listing = {path for path, values in by_path.items() if _is_list(kind, values)}
+        listed = {value for path in listing for value in by_path[path]}
+        kept = [
+            item
+            for item in group
+            if item.path not in listing and not any(agree(kind, item.value.value, value) for value in listed)
+        ]
+        if _is_list(kind, {item.value.value for item in kept}):
             yield kept
+
+
+def _is_list(kind: str, values: set[str]) -> bool:
+    """Whether these are several values, and not one that is said more or less exactly."""
+    return any(not agree(kind, one, other) for one in values for other in values if one < other)
 
 
 def _two_values(kind: str, subject: str, said: Sequence[Said], judge: Judge) -> Iterator[Found]:
@@ -197,14 +207,14 @@ def _two_values(kind: str, subject: str, said: Sequence[Said], judge: Judge) -> 
     if value:
         best = next((item for item in by_path.values() if item.value.value == value), None)
         for item in by_path.values():
-            if item.value.value != value:
+            if not agree(kind, item.value.value, value):
                 other = f"{best.path}:{best.value.line}" if best is not None else winner
                 yield _value_against(kind, subject, item, other, value, winner, reason)
         return
     ordered = sorted(by_path.values(), key=lambda item: (item.day, item.path), reverse=True)
     youngest = ordered[0]
     for item in ordered[1:]:
-        if item.value.value != youngest.value.value:
+        if not agree(kind, item.value.value, youngest.value.value):
             yield _ask_value(kind, subject, item, youngest, judge)
 
 
@@ -306,16 +316,16 @@ def with_value(text: str, said: Said, value: str) -> str | None:
     """A card's text with another value in this place; None when that place says something else by now."""
     start, end = said.value.start, said.value.end
     old = text[start:end]
-    if old != said.value.value and not (said.value.value in ("true", "false") and old):
+    if as_value(old) != said.value.value:
         return None
-    return text[:start] + value + text[end:]
+    return text[:start] + spelled(value, old) + text[end:]
 
 
 def _log_against(item: Said, cards: Sequence[Said]) -> Iterator[Found]:
     """A log that says otherwise than a card, and later. What an earlier one says was so then."""
     winner, reason = REASONS["card-log"]
     for card in cards:
-        if card.value.value == item.value.value or not (item.day > card.day and card.day):
+        if agree(card.value.kind, card.value.value, item.value.value) or not (item.day > card.day and card.day):
             continue
         if item.repository and card.repository and item.repository != card.repository:
             continue
@@ -332,7 +342,8 @@ def hold_talk(said: Iterable[Said], about: Callable[[str, str], Sequence[Said]])
     for item in said:
         for card in about(item.value.kind, item.value.subject):
             key = (item.path, card.path, item.value.value)
-            if card.store != "cards" or card.value.value == item.value.value or key in told or item.day <= card.day:
+            is_same = agree(card.value.kind, card.value.value, item.value.value)
+            if card.store != "cards" or is_same or key in told or item.day <= card.day:
                 continue
             if item.repository and card.repository and item.repository != card.repository:
                 continue
@@ -368,7 +379,8 @@ def hold_instructions(
             if len(own) != 1:
                 continue  # it lists several; which one is meant is not ours to say
             for card in about(item.value.kind, item.value.subject):
-                if card.store == "cards" and card.repository in (repository, "") and card.value.value not in own:
+                is_same = agree(card.value.kind, card.value.value, item.value.value)
+                if card.store == "cards" and card.repository in (repository, "") and not is_same:
                     winner, reason = REASONS["memory-instructions"]
                     found = Disagreement(
                         rule="memory-instructions",

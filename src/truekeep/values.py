@@ -569,12 +569,19 @@ def _switch(value: str) -> str:
     return "true" if low in _SWITCHES else "false" if low in _SWITCHES.values() else value
 
 
+def as_value(text: str) -> str:
+    """What stands in the place of a value, as it is noted."""
+    return _switch(text.strip('"'))
+
+
 def _is_switch(value: str) -> bool:
     return _switch(value) in ("true", "false")
 
 
 def spelled(value: str, like: str) -> str:
-    """A value as it is written in the place of another one: a switch stays on or off where the other was so."""
+    """A value as it is written in the place of another one: in quotes as that, and a switch as on, true or enabled."""
+    if len(like) > 1 and like[0] == like[-1] == '"':
+        return f'"{spelled(value, like[1:-1])}"'
     if value not in ("true", "false") or not _is_switch(like):
         return value
     yes = next(yes for yes, no in _SWITCHES.items() if like.lower() in (yes, no))
