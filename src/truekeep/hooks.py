@@ -240,7 +240,8 @@ def _hint(call: Call) -> str:
         return ""
     record = _record(call)
     with workspace:
-        text, told = workspace.hint(prompt, repository=record.repository, told=record.told)
+        root = Path(record.root) if record.root else None
+        text, told = workspace.hint(prompt, repository=record.repository, told=record.told, root=root)
     if told:
         _keep(call, record._replace(told=(*record.told, *told)[-200:]))
     return text

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 _RETRIES = 3
 _LOOKED_AT = 1_000  # files that are asked for their time
+_LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
+    "pyproject.toml": ("python",), "setup.py": ("python",), "requirements.txt": ("python",), ".py": ("python",),
+    "package.json": ("javascript", "node"), "tsconfig.json": ("typescript",), ".js": ("javascript",),
+    ".ts": ("typescript",), "cargo.toml": ("rust",), "go.mod": ("go", "golang"), "pom.xml": ("java",),
+    "build.gradle": ("java", "gradle"), "build.gradle.kts": ("kotlin", "gradle"), "gemfile": ("ruby",),
+    "composer.json": ("php",), "mix.exs": ("elixir",), "package.swift": ("swift",), "cmakelists.txt": ("c++", "cmake"),
+    ".csproj": ("c#", "dotnet"), ".sln": ("c#", "dotnet"), ".tf": ("terraform",), "dockerfile": ("docker",),
+    "flake.nix": ("nix",), ".sh": ("bash", "shell"), ".sql": ("sql",),
+}  # fmt: skip
 _READ = 3  # times as many cards as are wanted are opened to find those of a repository
 
 
@@ -92,11 +101,35 @@ def see_cards(
         )
 
 
-def hint_text(cards: Sequence[CardSeen], today: date) -> str:
-    """A few cards as text for an agent, marked as ours."""
-    body = "".join(f"> {line}\n" for card in cards for line in card_line(card, today).split("\n"))
-    head = f"{BEGIN_MARK} hint -->\nShared memory has cards that this prompt touches:\n"
-    return f"{head}{unmarked(body)}{END_MARK} hint -->\n"
+def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool]]:
+    """What a look at the top of a repository tells: its languages and files by name; and whether it has a path."""
+    if root is None:
+        return frozenset(), lambda _: False
+    try:
+        with os.scandir(root) as entries:
+            found = {entry.name.lower() for entry, _ in zip(entries, range(_LOOKED_AT), strict=False)}
+    except OSError:
+        found = set()
+    names = {name for name in found if "." in name.strip(".")}
+    for name in found:
+        names.update(_LANGUAGES.get(name, ()) or _LANGUAGES.get(name[name.rfind(".") :], ()))
+
+    def has(path: str) -> bool:
+        return ".." not in path.split("/") and os.path.lexists(os.path.join(root, path))
+
+    return frozenset(names), has
+
+
+def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ()) -> str:
+    """A few cards and rules as text for an agent, marked as ours."""
+    body = ""
+    for what, lines in (
+        ("cards that this prompt touches", [line for card in cards for line in card_line(card, today).split("\n")]),
+        ("what was learned about this from mistakes", [f"- {rule}" for rule in rules]),
+    ):
+        if lines:
+            body += f"Shared memory has {what}:\n" + unmarked("".join(f"> {line}\n" for line in lines))
+    return f"{BEGIN_MARK} hint -->\n{body}{END_MARK} hint -->\n"
 
 
 def list_cards(root: str, repository: str, *, most: int) -> tuple[list[Listed], int]:

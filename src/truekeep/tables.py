@@ -33,21 +33,45 @@ class Row(NamedTuple):
                 yield (self.columns[at] if at < len(self.columns) else ""), cell
 
 
+class Table(NamedTuple):
+    """Lines of cells that stand together. Without a rule of dashes there is no header."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    rule: int  # the line of dashes; 0: there is none
+    last: int  # the last line that belongs to it
+
+
 def iter_rows(text: str) -> Iterator[Row]:
     """Every row of every table, in order."""
+    for heading, block in _iter_blocks(text):
+        yield from _table_of(block, heading).rows
+
+
+def iter_tables(text: str) -> Iterator[Table]:
+    """Every table with its place, in order. What is only prose with bars in it is none."""
+    for heading, block in _iter_blocks(text):
+        table = _table_of(block, heading)
+        if table.rows or table.columns:
+            yield table
+
+
+def _iter_blocks(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    """The lines with bars that stand together, with the section that they stand in."""
     heading = ""
     block: list[tuple[int, str]] = []
     for number, line in iter_prose(text):
-        title = _HEADING.match(line)
+        title = _HEADING.match(line) if line.startswith("#") else None
         is_row = title is None and "|" in line and not line.startswith(("    ", "\t"))
         if block and (not is_row or block[-1][0] != number - 1):  # where a fence stood between, it is another table
-            yield from _rows_of(block, heading)
+            yield heading, block
             block = []
         if is_row:
             block.append((number, line))
         elif title is not None:
             heading = "" if len(title[1]) == 1 else title[2].strip(" \t#")[:_HEADING_CHARS]
-    yield from _rows_of(block, heading)
+    if block:
+        yield heading, block
 
 
 def iter_prose(text: str) -> Iterator[tuple[int, str]]:
@@ -75,6 +99,15 @@ def iter_prose(text: str) -> Iterator[tuple[int, str]]:
 def split_cells(line: str) -> list[str]:
     """The cells of a line, their escaped bars as bars."""
     bare = line.strip()
+    cells = _split_escaped(bare) if "\\" in bare else bare.split("|")
+    if len(cells) > 1 and not cells[0]:
+        del cells[0]
+    if len(cells) > 1 and not cells[-1]:
+        del cells[-1]
+    return [cell.strip() for cell in cells]
+
+
+def _split_escaped(bare: str) -> list[str]:
     cells: list[str] = []
     start = 0
     for match in _MARK.finditer(bare):
@@ -82,26 +115,23 @@ def split_cells(line: str) -> list[str]:
             cells.append(bare[start : match.start()])
             start = match.end()
     cells.append(bare[start:])
-    if len(cells) > 1 and not cells[0]:
-        del cells[0]
-    if len(cells) > 1 and not cells[-1]:
-        del cells[-1]
     return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
-def _rows_of(block: list[tuple[int, str]], heading: str) -> Iterator[Row]:
-    """The rows of lines with bars that stand together. The first line of dashes makes the one above it a header."""
+def _table_of(block: list[tuple[int, str]], heading: str) -> Table:
+    """Lines with bars that stand together as a table. The first line of dashes makes the one above it a header."""
     lines = [(number, line, split_cells(line)) for number, line in block]
     rule = next((at for at, (_, _, cells) in enumerate(lines) if _is_rule(cells)), None)
     before, after = (lines, []) if rule is None else (lines[: max(0, rule - 1)], lines[rule + 1 :])
-    for number, line, cells in before:
-        if len(cells) > 1 and line.lstrip().startswith("|"):  # prose may hold a bar as well
-            yield Row(number, heading, (), tuple(cells))
+    rows = [
+        Row(number, heading, (), tuple(cells))
+        for number, line, cells in before
+        if len(cells) > 1 and line.lstrip().startswith("|")  # prose may hold a bar as well
+    ]
     header = lines[rule - 1][2] if rule else []
     columns = tuple(cell.strip("*_` ")[:_NAME_CHARS] for cell in header[:_COLUMNS])
-    for number, _, cells in after:
-        if not _is_rule(cells):
-            yield Row(number, heading, columns, tuple(cells))
+    rows += [Row(number, heading, columns, tuple(cells)) for number, _, cells in after if not _is_rule(cells)]
+    return Table(columns, tuple(rows), lines[rule][0] if rule is not None else 0, lines[-1][0])
 
 
 def _is_rule(cells: list[str]) -> bool:

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from truekeep.ages import shown_age
-from truekeep.brief import Brief, Cap, Piece, Section, cut, importance, pack
+from truekeep.brief import LONGEST_PIECE, Brief, Cap, Piece, Section, cut, importance, pack
 from truekeep.card import project_slug
 from truekeep.model import INDEX
 
@@ -22,6 +22,8 @@ CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
 UNSAID = "Nothing was said."  # in a part of the handover that was left empty
 _MOST_CARDS, _CARD = 40, 250  # of this repository, and as many of none; characters that one takes, more or less
 _GIST = 320  # characters of a card
+_FITTING = {3: 0.93, 2: 0.9, 1: 0.55}  # what a row is worth that names this repository, something in it, or all
+_MOST_ROWS = 200
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([A-Za-z0-9._-]+\.md)|\[\[(?:memory/cards/|cards/)?([\w.-]+)"
@@ -37,6 +39,8 @@ class Place(NamedTuple):
 
     repository: str  # as provenance names it; empty outside of any
     slug: str  # what project files are called by
+    names: frozenset[str] = frozenset()  # its languages, and the files at its top, in lower case
+    has: Callable[[str], bool] = lambda _: False  # whether a path is in it
 
     @property
     def words(self) -> frozenset[str]:
@@ -195,15 +199,49 @@ def project_paths(slug: str) -> tuple[str, ...]:
 
 
 def _rules(read: Read, place: Place) -> Iterator[_Named]:
-    """Mistakes that were made before: those that name this project first, then those that name none."""
+    """Mistakes that were made before: rows of tables that name this project or something in it, then those for all.
+
+    What stands there besides tables is told, too, what names this project first.
+    """
     for kind, title, path in (
         ("corrections", "Corrections", CORRECTIONS),
         ("policies", "Gating policies", POLICIES),
     ):
-        text = _plain(read(path))
-        if text:
-            pieces = cut(text, lambda block, number, _: (0.93 if _speaks_of(block, place) else 0.55) - number * 0.001)
-            yield kind, Section(f"{title} ({path})", f"truekeep get {path}", pieces)
+        text = _newlines(read(path) or "")
+        pieces: list[Piece] = []
+        counted = 0
+        if "|" in text:
+            pieces, counted, text = _rows(kind, text, place)
+        if text := _plain(text):
+            pieces += cut(text, lambda block, number, _: (0.93 if _speaks_of(block, place) else 0.55) - number * 0.001)
+        if pieces:
+            yield kind, Section(f"{title} ({path})", f"truekeep get {path}", tuple(pieces), counted=counted)
+
+
+def _rows(kind: str, text: str, place: Place) -> tuple[list[Piece], int, str]:
+    """The rows that concern this place, how many more do, and the text without its tables."""
+    from truekeep.lessons import CORRECTION, POLICY, Here, fits, read_lessons  # here: most memory has no such tables
+
+    found = read_lessons(CORRECTION if kind == "corrections" else POLICY, text)
+    here = Here(place.repository, place.slug, place.names, place.has)
+    looked: list[str] = []
+    fitting = [(fit, lesson) for lesson in found.lessons if (fit := fits(lesson, here, looked))]
+    fitting.sort(key=lambda item: -item[1].line if kind == "corrections" else item[1].line)  # the latest mistake first
+    fitting.sort(key=lambda item: -item[0])
+    pieces = [
+        Piece(f"- {lesson.shown}"[:LONGEST_PIECE], _FITTING[fit] - number * 0.001)
+        for number, (fit, lesson) in enumerate(fitting[:_MOST_ROWS])
+    ]
+    if found.unread:
+        named = "; ".join(f"line {item.line}: {item.what}" for item in found.unread[:3])
+        more = f"; … and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
+        pieces.append(Piece(f"(cannot be read as it stands: {named}{more})", 0.6))
+        rows = [row for item in found.unread for row in item.rows]
+        pieces += [
+            Piece(f"- {row}"[:LONGEST_PIECE], 0.5 - number * 0.001) for number, row in enumerate(rows[:_MOST_ROWS])
+        ]
+    rest = [line for number, line in enumerate(text.split("\n"), 1) if number not in found.lines]
+    return pieces, max(0, len(fitting) - _MOST_ROWS), "\n".join(rest)
 
 
 def _cards(cards: Sequence[CardSeen], today: date, others: int) -> Iterator[_Named]:
@@ -259,9 +297,12 @@ def _plain(text: str | None) -> str:
     """A memory file without its frontmatter."""
     if not text:
         return ""
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _newlines(text)
     return _FRONT.sub("", text, count=1).strip("\n") if text.startswith("---") else text.strip("\n")
+
+
+def _newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _day_in(text: str) -> date | None:

@@ -28,6 +28,7 @@ _HAS_HUMP = re.compile(r"[A-Z](?<=[a-z0-9].)")  # a capital first: that is rare,
 _HUMPS = re.compile(r"[A-Z](?<=[a-z0-9].)[A-Za-z0-9]*")
 _PIECE = re.compile(r"[^\s\"'`()\[\]{}<>,;!?，。、；！？「」『』（）]+")
 _INNER = re.compile(r"[\w][_./\\:@#+~=-]+[\w]")
+_TELLING = r"[A-Za-z_][A-Za-z0-9_]{2,60}(?:[./:-][A-Za-z0-9_]{1,60}){0,6}|\b\d{4,5}\b"
 
 # Function words: they say nothing about what a text is about. Short lists on purpose; rarity does the rest.
 _STOP_TEXT = (
@@ -154,6 +155,18 @@ def content_words(text: str) -> tuple[str, ...]:
     """The distinct words of a question that carry meaning, in order; all of them when none does."""
     words = list(dict.fromkeys(WORD.findall((text if text.isascii() else _cjk_run().sub(" ", text)).lower())))
     return tuple([word for word in words if word not in STOP] or words)
+
+
+def telling_words(text: str, *, most: int) -> list[str]:
+    """The words of a text that can tell something, names of code first."""
+    found = dict.fromkeys(match[0] for match in re.finditer(_TELLING, text[:8_000]))
+    telling = [word for word in found if is_name(word) or (len(word) > 3 and word.lower() not in STOP)]
+    return sorted(telling, key=lambda word: (not is_name(word), -len(word), word))[:most]
+
+
+def is_name(word: str) -> bool:
+    """Whether a word is a name of code, by its looks."""
+    return bool(re.search(r"[_./:]|\d|[a-z][A-Z]", word))
 
 
 def find_spans(text: str, today: date) -> tuple[tuple[Span, ...], str]:

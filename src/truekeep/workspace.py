@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 RANKINGS = ("truekeep", "openclaw")
 _NEWEST = 400  # cards that wake looks at one by one
+_MOST_RULES = 2  # that a prompt is told of
 _PATIENT = 60.0  # seconds that a check may take where its answer is relied upon
 _PATIENCE = 10.0  # seconds that a session waits for another one to finish writing
 
@@ -963,7 +964,8 @@ class Workspace:
         from truekeep.wake import cards_for, compose, place_of
 
         cap = cap_for(harness, tokens)
-        place = place_of(repository_name(root) if root is not None else "")
+        names, has = session.look_around(root)
+        place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
         vault = self._the_vault()
         listed, total = self._roll(place.repository, cards_for(cap))
         chosen = session.choose_cards(listed, place.repository, cards_for(cap))
@@ -1048,18 +1050,52 @@ class Workspace:
         found = self._truth().checked([path], 0.0).get(path)
         return found if found is not None and not isinstance(found, str) else None
 
-    def hint(self, prompt: str, *, repository: str, told: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """Cards that a prompt surely needs, as text for the agent, and their paths. Words alone decide; often none."""
+    def hint(
+        self, prompt: str, *, repository: str, told: Sequence[str], root: Path | None = None
+    ) -> tuple[str, tuple[str, ...]]:
+        """Cards and rules that a prompt surely needs, as text for the agent, and what they are known by.
+
+        Words alone decide; often none.
+        """
         from truekeep import session
         from truekeep.index.hint import find_hints
 
         found = find_hints(str(self.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
         listed = [known for hint in found if (known := self._listed(hint.path)) is not None]
-        if not listed:
+        rules = self._rules_for(prompt, repository, told, root)
+        if not listed and not rules:
             return "", ()
-        say = self.says([card.path for card in listed], 0.0)
+        say = self.says([card.path for card in listed], 0.0) if listed else lambda *_: ("", False)
         cards = list(session.see_cards(self._the_vault(), listed, repository, say))
-        return session.hint_text(cards, self._now().date()), tuple(card.path for card in cards)
+        text = session.hint_text(cards, self._now().date(), tuple(rules.values()))
+        return text, (*(card.path for card in cards), *rules)
+
+    def _rules_for(self, prompt: str, repository: str, told: Sequence[str], root: Path | None) -> dict[str, str]:
+        """Corrections and policies whose rare words a prompt has, by what they are known by."""
+        from truekeep import session
+        from truekeep.wake import CORRECTIONS, POLICIES, place_of
+
+        vault = self._the_vault()
+        texts = [(path, text) for path in (POLICIES, CORRECTIONS) if (text := session.read_text(vault, path))]
+        if not any("|" in text for _, text in texts):
+            return {}
+        from zlib import crc32
+
+        from truekeep.index.hint import rare_words
+        from truekeep.lessons import KINDS, Here, called_for, is_called_for, read_lessons
+
+        names, has = session.look_around(root)
+        here = Here(repository, place_of(repository).slug, names, has)
+        kinds = {kind.path: kind for kind in KINDS}
+        found = {
+            f"{path}#{crc32(asked.lesson.key.encode()):08x}": asked
+            for path, text in texts
+            for asked in called_for(prompt, read_lessons(kinds[path], text).lessons, here)
+        }
+        words = {word for asked in found.values() for word in asked.words}
+        rare = rare_words(str(self.path / STATE / "index.sqlite"), words) if words else set()
+        sure = [key for key, asked in found.items() if key not in told and is_called_for(asked, rare)]
+        return {key: found[key].lesson.shown for key in sure[:_MOST_RULES]}
 
     def read(self, path: str) -> str:
         """A memory file as it is; empty where there is none. What is no plain text file is an error."""

@@ -53,6 +53,8 @@ COMMANDS = {
     "hook": ("hook", "Answer a harness; connect sets it up."),
     "mcp": ("mcp", "Serve memory to agents over MCP."),
     "card": ("card", "Look at cards, write, confirm and drop them."),
+    "correction": ("correction", "Note mistakes, so that they are made once."),
+    "gating": ("correction", "Rules learned from mistakes: when this, do that."),
     "status": ("status", "Whether memory is healthy, and what needs a person."),
     "doctor": ("doctor", "Find what is broken in the set-up, and mend it."),
     "history": ("history", "What was written, when, from which handoff."),

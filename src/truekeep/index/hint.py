@@ -7,9 +7,8 @@ has a rare name of code that the prompt has, or most of the prompt's rare words.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from contextlib import closing
 from typing import NamedTuple
 
@@ -17,9 +16,8 @@ import apsw
 
 from truekeep.index.schema import DAMAGE, TRANSCRIPTS_FROM, Unusable, open_index
 from truekeep.model import CARDS
-from truekeep.words import STOP
+from truekeep.words import is_name, telling_words
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,60}(?:[./:-][A-Za-z0-9_]{1,60}){0,6}|\b\d{4,5}\b")
 _MOST_WORDS = 24
 _RARE_SHARE = 0.02
 _RARE_AT_LEAST = 4  # chunks; in a small memory every word is in a large share of it
@@ -43,7 +41,7 @@ class Hint(NamedTuple):
 
 def find_hints(path: str, prompt: str, *, repository: str, told: Container[str], most: int = 3) -> list[Hint]:
     """The cards that this prompt needs and the session was not given yet; of this repository, or of none."""
-    words = _words_of(prompt)
+    words = telling_words(prompt, most=_MOST_WORDS)
     if not words or not os.path.exists(path):
         return []
     try:
@@ -53,33 +51,42 @@ def find_hints(path: str, prompt: str, *, repository: str, told: Container[str],
         return []
 
 
-def _words_of(prompt: str) -> list[str]:
-    """The words of a prompt that can tell something, names of code first."""
-    found = dict.fromkeys(match[0] for match in _WORD.finditer(prompt[:8_000]))
-    telling = [word for word in found if _is_name(word) or (len(word) > 3 and word.lower() not in STOP)]
-    return sorted(telling, key=lambda word: (not _is_name(word), -len(word), word))[:_MOST_WORDS]
+def rare_words(path: str, words: Iterable[str]) -> set[str]:
+    """Of these words, the ones that memory has, and hardly ever. None where nobody can tell."""
+    if not os.path.exists(path):
+        return set()
+    try:
+        with closing(open_index(path, read_only=True)) as db:
+            return {word for word in words if _is_rare(db, word, _limit(db))}
+    except (Unusable, OSError, apsw.Error, *DAMAGE):
+        return set()
 
 
-def _is_name(word: str) -> bool:
-    return bool(re.search(r"[_./:]|\d|[a-z][A-Z]", word))
+def _limit(db: apsw.Connection) -> int:
+    """The chunks that may have a word which counts as rare."""
+    total = db.execute("SELECT count(*) FROM chunks WHERE id < ?", (TRANSCRIPTS_FROM,)).get or 0
+    return max(_RARE_AT_LEAST, int(total * _RARE_SHARE))
+
+
+def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
+    return 0 < len(db.execute(_HAVING, (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)).fetchall()) <= limit
 
 
 def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str], most: int) -> list[Hint]:
-    total = db.execute("SELECT count(*) FROM chunks WHERE id < ?", (TRANSCRIPTS_FROM,)).get or 0
-    limit = max(_RARE_AT_LEAST, int(total * _RARE_SHARE))
+    limit = _limit(db)
     rare = 0
     matched: dict[str, list[str]] = defaultdict(list)
     for word in words:
-        asked = (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)
-        if not 0 < len(db.execute(_HAVING, asked).fetchall()) <= limit:
+        if not _is_rare(db, word, limit):
             continue
         rare += 1
+        asked = (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)
         for (found,) in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*", repository)):
             matched[str(found)].append(word)
     needed = [Hint(card, tuple(said)) for card, said in matched.items() if card not in told and _is_needed(said, rare)]
-    return sorted(needed, key=lambda hint: (-sum(1 + _is_name(word) for word in hint.words), hint.path))[:most]
+    return sorted(needed, key=lambda hint: (-sum(1 + is_name(word) for word in hint.words), hint.path))[:most]
 
 
 def _is_needed(said: list[str], rare: int) -> bool:
-    names = sum(_is_name(word) for word in said)
+    names = sum(is_name(word) for word in said)
     return names > 0 or (len(said) >= _ENOUGH_WORDS and len(said) * 2 >= rare)
