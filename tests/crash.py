@@ -35,6 +35,7 @@ import apsw
 from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, tree
 from truekeep import disk, ingest
 from truekeep.cards import Scribe, drop_card, parse_manuscript, write_card
+from truekeep.corrections import add_policy
 from truekeep.errors import BadInput, TruekeepError
 from truekeep.ledger import Ledger
 from truekeep.model import Report
@@ -161,6 +162,10 @@ def _decay(workspace: Workspace) -> object:
     return Upkeep(workspace).decay(archive=True)
 
 
+def _gate(workspace: Workspace) -> object:
+    return add_policy(workspace, "releasing the shop", action="run the smoke test", actor="ada")
+
+
 SCENARIOS = {
     "ingest": Scenario(_waiting, lambda workspace: workspace.ingest(), is_repeatable=True, is_atomic=False),
     "plain": Scenario(_waiting, _ingest_plainly, is_repeatable=True, is_atomic=False),
@@ -169,6 +174,7 @@ SCENARIOS = {
     "undo": Scenario(_filed, _undo),
     "add": Scenario(_filed, _add_to_card),
     "drop": Scenario(_filed, _drop),
+    "gate": Scenario(_filed, _gate),
     "prune": Scenario(
         _filed, lambda workspace: workspace.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),

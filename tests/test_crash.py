@@ -55,7 +55,18 @@ def assert_safe(found: dict[str, Any], *, at_least: int) -> None:
     assert found["points"] >= at_least, found
 
 
-POINTS = {"ingest": 60, "approve": 12, "reject": 6, "undo": 10, "add": 8, "drop": 8, "prune": 15, "decay": 40, "mend": 9}
+POINTS = {
+    "ingest": 60,
+    "approve": 12,
+    "reject": 6,
+    "undo": 10,
+    "add": 8,
+    "drop": 8,
+    "gate": 6,
+    "prune": 15,
+    "decay": 40,
+    "mend": 9,
+}
 
 
 @pytest.mark.parametrize("mode", ["before", "after", "power"])

@@ -134,8 +134,8 @@ def read_lessons(kind: Kind, text: str) -> Read:
     unread: list[Unread] = []
     lines: set[int] = set()
     for table in iter_tables(text):
-        first = table.rule - 1 if table.rule else table.rows[0].line
-        lines.update(range(min([first, *(row.line for row in table.rows)]), table.last + 1))
+        above = [table.rule - bool(table.columns)] if table.rule else []
+        lines.update(range(min([*above, *(row.line for row in table.rows)]), table.last + 1))
         loose = tuple(row for row in table.rows if not row.columns)
         if loose:
             shown = tuple(" · ".join(cell for cell in row.cells if cell) for row in loose)
@@ -433,10 +433,10 @@ def called_for(prompt: str, lessons: Iterable[Lesson], here: Here) -> list[Asked
 
 
 def is_called_for(asked: Asked, rare: Iterable[str]) -> bool:
-    """Whether a prompt surely calls for a row: it has all its rare words, and more than one plain word of it."""
+    """Whether a prompt surely calls for a row: it has a rare name of code, or all rare words and more than one."""
     from truekeep.words import is_name
 
     telling = set(rare) & set(asked.words)
-    if not telling or not telling <= asked.said:
-        return False
-    return len(asked.said) > 1 or any(map(is_name, telling))
+    if any(is_name(word) for word in telling & asked.said):
+        return True
+    return bool(telling) and telling <= asked.said and len(asked.said) > 1
