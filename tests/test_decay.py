@@ -421,9 +421,11 @@ def test_a_refreshed_index_is_a_rebuilt_one(steps: list[tuple[str, int, str]]) -
     """Whatever is written, forgotten, remembered, put away, or stopped in the middle."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place.make(Path(folder), config=WORDS)
-        for step in steps:
-            _act(place, *step)
-        reindex(place)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))  # else everything this young is read again
+            for step in steps:
+                _act(place, *step)
+            reindex(place)
         refreshed = contents(place)
         reindex(place, rebuild=True)
         assert contents(place) == refreshed
@@ -469,8 +471,9 @@ def _stopped(place: Place, number: int) -> None:
             return
 
 
-def test_an_indexer_that_was_stopped_is_not_believed(place: Place) -> None:
+def test_an_indexer_that_was_stopped_is_not_believed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some logs are in by the new record, some by the old one; then the new one is taken back."""
+    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))
     for days in range(20, 26):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
@@ -486,8 +489,27 @@ def test_an_indexer_that_was_stopped_is_not_believed(place: Place) -> None:
         assert read_meta(db, "decay") == ""
 
 
+def test_a_search_without_time_takes_in_a_part(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    for days in range(20, 26):
+        log(place, days, f"- [context|i=0.3] Wombat{days}x\n- [decision|i=0.9] Zebra {days}\n")
+    reindex(place)
+    (place.workspace / RECORD).write_text(render_decayed(Decayed(TODAY)))
+    with monkeypatch.context() as patch:
+        patch.setattr(recalling, "TIME_TO_REFRESH", -1.0)
+        patch.setattr(refreshing, "_BATCH_FILES", 1)
+        assert not any(found(place, f"Wombat{days}x") for days in range(20, 26))  # the others are searched in memory
+        with opened(index_file(place)) as db:
+            assert read_meta(db, "decay") == MIXED
+    reindex(place)
+    refreshed = contents(place)
+    assert "wombat20x" not in refreshed[1]
+    reindex(place, rebuild=True)
+    assert contents(place) == refreshed
+
+
 def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at the files and the lock, another process takes another record in."""
+    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))
     for days in (8, 20, 25):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
@@ -509,11 +531,11 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(recalling.Recall, "_take_in", late)
         reindex(place)
-    reindex(place)
+    record.write_text(render_decayed(Decayed(TODAY - timedelta(days=10))))
+    assert found(place, "Wombat 8")
     refreshed = contents(place)
     reindex(place, rebuild=True)
     assert contents(place) == refreshed
-    assert not found(place, "Wombat 8")
 
 
 def test_an_index_from_before_the_archive(place: Place) -> None:
@@ -558,6 +580,31 @@ def test_a_log_of_which_nothing_is_left_is_put_away_whole(place: Place) -> None:
     assert not found(place, "Wombat", stores=["archive"])
     undo(place, "decayed")
     assert found(place, "Wombat")
+
+
+def test_agents_ask_for_the_archive_by_name(place: Place) -> None:
+    from truekeep.mcp_tools import TOOLS, Memory
+
+    put(place, "memory/archive/2026-01-05.md", "The gibbon was here.\n")
+    with place.open() as workspace:
+        memory = Memory(workspace, root=None)
+        assert memory.call(TOOLS["memory_search"], {"query": "gibbon"}).data["results"] == []
+        assert memory.call(TOOLS["memory_search"], {"query": "gibbon", "corpus": "all"}).data["results"] == []
+        (hit,) = memory.call(TOOLS["memory_search"], {"query": "gibbon", "store": "archive"}).data["results"]
+        assert (hit["path"], hit["store"], hit["corpus"]) == ("memory/archive/2026-01-05.md", "archive", "memory")
+        refused = memory.call(TOOLS["memory_search"], {"query": "x", "corpus": "sessions", "store": "archive"})
+        assert "has no store" in str(refused.data)
+
+
+def test_stores_can_be_asked_for_together(place: Place) -> None:
+    put(place, "memory/archive/2026-01-05.md", "The gibbon of old.\n")
+    put(place, "memory/cards/a.md", "The gibbon of a card.\n")
+    log(place, 2, "The gibbon of a log.\n")
+    stores = {hit.store for hit in search(place, "gibbon", stores=["cards", "archive"]).hits}
+    assert stores == {"cards", "archive"}
+    assert {hit.store for hit in search(place, "gibbon").hits} == {"cards", "logs"}
+    since = search(place, "gibbon", stores=["archive"], since=date(2026, 2, 1))
+    assert since.hits == ()
 
 
 @pytest.mark.parametrize(

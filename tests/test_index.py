@@ -23,7 +23,7 @@ from truekeep.embed import EmbedderFailed, Vector, checked
 from truekeep.index import refresh as refreshing
 from truekeep.index.passages import describe, heading_at
 from truekeep.index.refresh import FILE_LIMIT, Refreshed, embed_waiting, prepare, read_source, refresh
-from truekeep.index.schema import BLOCK, TRANSCRIPTS_FROM, open_index
+from truekeep.index.schema import BLOCK, SECTIONS, TRANSCRIPTS_FROM, open_index, section_of
 from truekeep.index.sources import Source, compare, store_of, sweep
 from truekeep.index.vectors import Shelf
 
@@ -121,8 +121,11 @@ def assert_sound(db: apsw.Connection) -> None:
     vectors = {row[0] for row in db.execute("SELECT chunk_id FROM vectors")}
     waiting = {row[0] for row in db.execute("SELECT chunk_id FROM unembedded")}
     assert not chunks & free
-    memory = {chunk for chunk in chunks | free if chunk <= TRANSCRIPTS_FROM}
-    assert memory == set(range(1, len(memory) + 1)), "ids are dense"
+    for first, last in SECTIONS.values():
+        own = {chunk for chunk in chunks | free if first < chunk <= last}
+        assert own == set(range(first + 1, first + len(own) + 1)), "ids are dense"
+    places: Any = db.execute("SELECT chunks.id, store FROM chunks JOIN files ON files.id = file_id").fetchall()
+    assert all(SECTIONS[section_of(store)][0] < chunk <= SECTIONS[section_of(store)][1] for chunk, store in places)
     assert vectors | waiting == chunks
     assert not vectors & waiting
     assert {row[0] for row in db.execute("SELECT rowid FROM chunks_fts")} == chunks
@@ -143,6 +146,7 @@ def assert_sound(db: apsw.Connection) -> None:
 NAMES = (
     *("MEMORY.md", "USER.md", "TOOLS.md", "rules/a.md", "memory/cards/a.md", "memory/cards/b.md"),
     *("memory/2026-11-01.md", "memory/daily/2026-11-02-x.md", "memory/projects/p.md", "memory/deep/er/c.md"),
+    *("memory/archive/2026-11-01.md", "memory/archive/daily/old.md"),
 )
 WORDS = st.sampled_from(
     (
