@@ -22,6 +22,8 @@ def correction() -> None:
 
     They are rows of a table in memory/ops/corrections.md, yours to edit. An agent is told of those that concern its
     repository before it begins.
+
+    Example: truekeep correction list
     """
 
 
@@ -31,6 +33,8 @@ def gating() -> None:
 
     They are numbered rows of a table in memory/gating-policies.md, yours to edit. An agent is told of them before it
     begins, and again when a prompt has the words of a trigger.
+
+    Example: truekeep gating list
     """
 
 
