@@ -630,7 +630,7 @@ def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
             continue
         day = parse_day(front.text(field.key))
         if day is None:
-            yield line, "bad-date", f"{field.key}: {front.text(field.key)[:40]!r} is no day; write YYYY-MM-DD"
+            yield line, "bad-date", f"{field.key} is no day of the calendar; write YYYY-MM-DD"
         else:
             found[field.key] = day
     if not found:

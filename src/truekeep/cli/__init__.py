@@ -52,6 +52,7 @@ COMMANDS = {
     "adopt": ("adopt", "Take in what a harness remembers on its own."),
     "hook": ("hook", "Answer a harness; connect sets it up."),
     "mcp": ("mcp", "Serve memory to agents over MCP."),
+    "serve": ("serve", "Serve pages for review, memory and health."),
     "card": ("card", "Look at cards, write, confirm and drop them."),
     "correction": ("correction", "Note mistakes, so that they are made once."),
     "gating": ("correction", "Rules learned from mistakes: when this, do that."),

@@ -1,0 +1,88 @@
+"""serve: the site for people, on this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+
+import click
+
+from truekeep.cli.show import open_workspace, workspace_option
+from truekeep.errors import BadInput
+
+PORT = 8378
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Another address than loopback is for --read-only."
+)
+@click.option("--name", multiple=True, metavar="HOST", help="A further name that the site is asked for by.")
+@click.option("--read-only", is_flag=True, help="Only for looking: nothing can be changed.")
+@click.option("--open", "is_opened", is_flag=True, help="Open the site in a browser.")
+@workspace_option
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    port: int,
+    host: str,
+    name: tuple[str, ...],
+    read_only: bool,
+    is_opened: bool,
+    workspace: str | None,
+) -> None:
+    """Serve pages for review, memory, search, history and health.
+
+    Prints a link with a token, which lets one browser in; stop it with Ctrl-C. It listens on this machine only. For a
+    look from a phone: --read-only --host with this machine's address.
+
+    Example: truekeep serve --open
+    """
+    with open_workspace(ctx, workspace) as opened:
+        path = Path(opened.path)
+    address = host.strip("[]") if host.lower() != "localhost" else "127.0.0.1"
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        raise BadInput(f"{host!r} is no address", hint="127.0.0.1, ::1, or an address of this machine") from None
+    if not parsed.is_loopback and not read_only:
+        raise BadInput(
+            f"{host} can be reached from other machines, and whoever has the link could change memory",
+            hint="add --read-only; to change things from elsewhere, forward the port with ssh -L",
+        )
+    family = socket.AF_INET6 if parsed.version == 6 else socket.AF_INET
+    try:
+        listener = socket.create_server((address, port), family=family)
+    except OSError as error:
+        raise BadInput(
+            f"port {port} of {address} cannot be had: {error.strerror}", hint="--port 0 takes a free one"
+        ) from error
+    from truekeep.web.guard import Keys
+    from truekeep.web.server import serve_site
+
+    keys = Keys()
+    shown = f"[{address}]" if parsed.version == 6 else address
+    names = {"localhost", "127.0.0.1", "[::1]"} if parsed.is_loopback else {shown}
+    if parsed.is_unspecified:
+        names = {"localhost", "127.0.0.1", "[::1]", *_own_addresses()}
+        shown = next((one for one in sorted(names) if one not in ("localhost", "127.0.0.1", "[::1]")), "127.0.0.1")
+    link = f"http://{shown}:{listener.getsockname()[1]}/?token={keys.token}"
+    click.echo(f"serving {path}{' for looking only' if read_only else ''}; open\n  {link}\nCtrl-C ends it", err=False)
+    if is_opened:
+        import webbrowser
+
+        webbrowser.open(link)
+    with listener:
+        serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only)
+
+
+def _own_addresses() -> set[str]:
+    """The addresses of this machine, as far as it knows them."""
+    found = set()
+    for family, _, _, _, where in socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM):
+        if family in (socket.AF_INET, socket.AF_INET6):
+            found.add(f"[{where[0]}]" if family == socket.AF_INET6 else str(where[0]))
+    return {*found, os.uname().nodename}

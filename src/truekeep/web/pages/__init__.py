@@ -1,0 +1,1 @@
+"""The pages, one module each: `routes(site)` gives what a page answers to."""

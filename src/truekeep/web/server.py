@@ -1,0 +1,30 @@
+"""Runs the site until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+import uvicorn
+
+from truekeep.web.app import make_app
+from truekeep.web.guard import Keys
+from truekeep.web.site import Site
+
+
+def serve_site(path: Path, keys: Keys, listener: socket.socket, *, hosts: Iterable[str], read_only: bool) -> None:
+    """Serve a workspace on a socket, under these names."""
+    site = Site(path, keys, read_only=read_only)
+    config = uvicorn.Config(
+        make_app(site, hosts),
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,160 @@
+"""The site as its pages see it: workspaces to borrow, templates to fill, and errors that say the next step.
+
+A page is a function from a borrowed workspace and a request to a response. It runs in a thread of its own, so that it
+may read files; a workspace is lent to one page at a time, because its databases are.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from truekeep import __version__
+from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound, StorageFailed, TruekeepError
+from truekeep.hidden import printable
+from truekeep.web.guard import MOST_BYTES, Keys
+from truekeep.workspace import Workspace
+
+LENT = 4  # workspaces that are open at a time
+_STATUS: tuple[tuple[type[TruekeepError], int], ...] = (
+    (NotFound, 404),
+    (EditedSince, 409),
+    (BadInput, 400),
+    (NotCanonical, 403),
+    (Busy, 503),
+    (StorageFailed, 507),
+)
+
+Page = Callable[["Site", Workspace, Request], Response]
+Act = Callable[["Site", Workspace, Request, FormData], Response]
+
+
+class Site:
+    """One memory, served."""
+
+    def __init__(self, path: Path, keys: Keys, *, read_only: bool = False) -> None:
+        self.path = path
+        self.keys = keys
+        self.read_only = read_only
+        self._free: queue.LifoQueue[Workspace | None] = queue.LifoQueue()
+        for _ in range(LENT):
+            self._free.put(None)
+        self._templates = Environment(
+            loader=PackageLoader("truekeep.web"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {
+            "shown": lambda text: printable(str(text)),
+            "lines": lambda text: printable(str(text), newlines=True),
+            "in_path": lambda text: quote(str(text), safe="/"),
+            "in_query": lambda given: urlencode(given),
+        }
+        self._templates.globals |= {"version": __version__, "read_only": read_only}
+
+    @contextmanager
+    def borrow(self) -> Iterator[Workspace]:
+        """A workspace for one request. One that failed is closed, and the next is opened anew."""
+        workspace = self._free.get()
+        is_well = False
+        try:
+            workspace = workspace or Workspace.open(self.path)
+            yield workspace
+            is_well = True
+        finally:
+            if workspace is not None and not is_well:
+                workspace.close()
+                workspace = None
+            if workspace is not None:
+                workspace.notices.clear()
+            self._free.put(workspace)
+
+    def close(self) -> None:
+        while not self._free.empty():
+            workspace = self._free.get()
+            if workspace is not None:
+                workspace.close()
+
+    # Answers.
+
+    def render(self, request: Request, name: str, *, status: int = 200, **given: Any) -> HTMLResponse:
+        """A page from its template. Texts are escaped; hidden characters are shown as what they are (`|shown`)."""
+        told = request.query_params.get("told", "")
+        context: Mapping[str, Any] = {"csrf": self.keys.form, "path": request.url.path, "told": told[:300], **given}
+        return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
+
+    def go(self, path: str, **query: str) -> RedirectResponse:
+        """On to another page of the site after a change. `told` is said there."""
+        wanted = {key: value for key, value in query.items() if value}
+        return RedirectResponse(path + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
+
+    def failed(self, request: Request, error: TruekeepError) -> Response:
+        """An error as a page: what is wrong, where, and the next step."""
+        status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
+        findings = getattr(error, "findings", ())
+        return self.render(
+            request, "error.html", status=status, title="That did not work", error=error, findings=findings
+        )
+
+    # Routes.
+
+    def page(self, path: str, answer: Page, *, name: str = "") -> Route:
+        """A page that only shows."""
+
+        def run(request: Request) -> Response:
+            try:
+                with self.borrow() as workspace:
+                    return answer(self, workspace, request)
+            except TruekeepError as error:
+                return self.failed(request, error)
+
+        async def endpoint(request: Request) -> Response:
+            return await run_in_threadpool(run, request)
+
+        return Route(path, endpoint, methods=["GET"], name=name or None)
+
+    def act(self, path: str, do: Act) -> Route:
+        """A form's target: something changes, then the browser goes on to a page."""
+
+        def run(request: Request, form: FormData) -> Response:
+            try:
+                with self.borrow() as workspace:
+                    return do(self, workspace, request, form)
+            except TruekeepError as error:
+                return self.failed(request, error)
+
+        async def endpoint(request: Request) -> Response:
+            if int(request.headers.get("content-length") or 0) > MOST_BYTES:
+                return self.failed(request, BadInput("this is too large for a form", hint="use the command line"))
+            form = await request.form(max_part_size=MOST_BYTES, max_files=0)
+            if not self.keys.is_form(text_of(form, "csrf")):
+                error = BadInput("this form does not come from a page of this site", hint="load the page again")
+                return self.failed(request, error)
+            return await run_in_threadpool(run, request, form)
+
+        return Route(path, endpoint, methods=["POST"])
+
+
+def text_of(form: FormData, name: str) -> str:
+    """A field of a form as text; empty where there is none."""
+    value = form.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number_of(request: Request, name: str, default: int, *, most: int = 1_000_000) -> int:
+    """A number of the address, within bounds; what is none is the default."""
+    given = request.query_params.get(name, "")
+    return min(most, max(0, int(given))) if given.isascii() and given.isdigit() and len(given) < 10 else default
