@@ -420,7 +420,7 @@ def test_status(notes: Place) -> None:
     notes.ingest()
     call(notes, "memory_search", query="staging")
     data = call(notes, "memory_status").data
-    assert data["files"] == {"cards": 2, "documents": 1, "logs": 1, "transcripts": 0}
+    assert data["files"] == {"cards": 2, "documents": 1, "logs": 1, "transcripts": 0, "archive": 0}
     assert data["drafts"] == 1
     assert data["embedder"]["provider"] == "static"
     assert data["canonicalHost"] == {"name": os.uname().nodename, "isThisMachine": True}
