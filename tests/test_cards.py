@@ -169,6 +169,7 @@ def test_a_card_that_covers_it_is_named_and_nothing_is_written(filed: Place, tex
         write(filed, text, topic=topic)
     assert f"memory/cards/backup-window.md {why}" in caught.value.message
     assert "card write --update backup-window" in caught.value.hint
+    assert "memory/cards/backup-window.md (22 months old) " in caught.value.details["story"][0]
     assert (caught.value.exit_code, caught.value.code) == (3, "already-covered")
     assert tree(filed.workspace) == before
     (found,) = [item for item in covering(filed, text, topic) if item.is_sure]
@@ -354,6 +355,34 @@ def test_a_line_that_a_person_removed_needs_their_word(filed: Place) -> None:
     assert [finding.code for finding in caught.value.findings] == ["hand-edited"]
     write(filed, "Staging answers on port 8443 only.", update="staging-proxy.md", anyway=True)
     assert "Staging is odd." in filed.card()
+
+
+def test_code_refutes_new_lines_and_not_an_addition_to_old_ones(filed: Place, tmp_path: Path) -> None:
+    root = git_repo(filed.base / "repos" / "shop", remote="https://github.com/acme/shop.git")
+    for name in ("gone.py", "load.py"):
+        (root / name).write_text("x = 1\n")
+    commit(root, "first")
+    (root / "gone.py").unlink()
+    commit(root, "second")
+    (filed.workspace / "memory/cards/loading.md").write_text(
+        "---\ntopic: Loading\nrepository: github.com/acme/shop\n---\n\n`gone.py` must be read before the rest.\n"
+    )
+    written = write(filed, "`load.py` must be read after that.", update="loading.md")
+    assert (written.outcome, written.passed) == ("updated", ())
+    for update in ("", "loading.md"):
+        with pytest.raises(InvalidHandoff) as caught:
+            write(
+                filed, "Never trust `gone.py` here.", topic="Trust", update=update, root=root,
+                repository="github.com/acme/shop",
+            )  # fmt: skip
+        assert [finding.code for finding in caught.value.findings] == ["refuted"]
+        assert "gone.py" in caught.value.findings[0].message
+
+
+def commit(root: Path, message: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+    subprocess.run(["git", "-C", str(root), "add", "-A"], check=True)
+    subprocess.run(["git", "-C", str(root), *identity, "commit", "-qm", message], check=True)
 
 
 @pytest.mark.parametrize(

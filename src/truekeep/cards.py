@@ -13,6 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from truekeep.ages import shown_age
 from truekeep.card import Card, check_card_name, parse_card, words_of
 from truekeep.catalog import sketch, topic_key
 from truekeep.difference import difference
@@ -245,7 +246,7 @@ def write_card(
     if not update:
         covering, notes = find_covering(workspace, wanted, by.repository)
         if any(item.is_sure for item in covering) and not anyway and not is_seen:
-            raise covered(covering)
+            raise covered(covering, by.now.date())
     try:
         if dry_run:
             shelf = workspace.shelf()
@@ -268,16 +269,24 @@ def write_card(
     return left._replace(covering=tuple(covering), notes=tuple(notes))
 
 
-def covered(covering: Sequence[Covering]) -> AlreadyCovered:
+def covered(covering: Sequence[Covering], today: date) -> AlreadyCovered:
     """Why a new card would be a second one, with the way to the first."""
     sure = [item for item in covering if item.is_sure]
-    told = "; ".join(f"{item.card.path} {item.why}" for item in sure)
     name = sure[0].card.name.removesuffix(".md")
     return AlreadyCovered(
-        f"memory has this already: {told}; nothing was written",
+        f"memory has this already: {sure[0].card.path} {sure[0].why}; nothing was written",
         hint=f"`truekeep card write --update {name}` adds to it, --anyway makes a new card",
         cards=[item.card.name for item in sure],
+        story=[_told(item, today) for item in covering],
     )
+
+
+def _told(item: Covering, today: date) -> str:
+    """A card that may cover a topic, in one line."""
+    day = item.card.updated
+    age = shown_age(max(0, (today - day).days)) if day else "age unknown"
+    said = f"; {item.said}" if item.said else ""
+    return f"{item.card.path} ({age}{said}) {item.why}: {item.card.topic}"
 
 
 class _Plan(NamedTuple):
