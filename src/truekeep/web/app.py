@@ -35,11 +35,16 @@ def make_app(site: Site, hosts: Iterable[str]) -> ASGIApp:
         yield
         site.close()
 
-    async def missing(request: Request, error: Exception) -> Response:
-        status = error.status_code if isinstance(error, HTTPException) else 500
-        response = site.failed(request, NotFound("there is no such page", hint="the pages are named above"))
-        response.status_code = status
+    async def failed(request: Request, error: Exception) -> Response:
+        """What no page answers to, and what went wrong outside of one."""
+        if not isinstance(error, HTTPException):
+            return site.failed(request, site.known(error))
+        told = NotFound("there is no such page", hint="the pages are named above")
+        if error.status_code != 404:
+            told = NotFound(f"this cannot be answered ({error.detail})", hint="the pages are named above")
+        response = site.failed(request, told)
+        response.status_code = error.status_code
         return response
 
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: missing, 405: missing})
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: failed, Exception: failed})
     return Guard(app, site.keys, hosts, read_only=site.read_only)

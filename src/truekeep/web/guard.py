@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Sequence
-from http.cookies import CookieError, SimpleCookie
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +38,8 @@ HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers send forms with `Origin: null`
+    (b"x-dns-prefetch-control", b"off"),  # looking up the host of a link in a memory tells its owner
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
@@ -60,17 +61,37 @@ class Keys:
     def form(self) -> str:
         return self._sign("form")
 
+    def seal(self, told: str) -> str:
+        """What shows that the site itself said something, and not a link that names the site."""
+        return self._sign(f"told {told}")[:16]
+
     def _sign(self, what: str) -> str:
-        return hmac.new(self._key, what.encode(), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, what.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     def is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+        return _is_same(given, self.token)
 
     def is_cookie(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.cookie.encode())
+        return _is_same(given, self.cookie)
 
     def is_form(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self.form.encode())
+        return _is_same(given, self.form)
+
+    def is_seal(self, given: str, told: str) -> bool:
+        return _is_same(given, self.seal(told))
+
+
+def _is_same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
+
+
+class Refusal(NamedTuple):
+    """The guard's own answer: a status, a sentence, and headers; `onward` is an address that may be gone to."""
+
+    status: int
+    sentence: str = ""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    onward: str = ""
 
 
 class Guard:
@@ -87,10 +108,10 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        port = f":{scope['server'][1]}" if scope.get("server") else ""
+        port = f"{scope['server'][1]}" if scope.get("server") else ""
         refusal = self._judge(scope, port)
         if refusal is not None:
-            await _answer(send, *refusal)
+            await _answer(send, refusal)
             return
 
         async def guarded(message: Message) -> None:
@@ -105,64 +126,78 @@ class Guard:
 
         await self._app(scope, receive, guarded)
 
-    def _judge(self, scope: Scope, port: str) -> tuple[int, str, Sequence[tuple[bytes, bytes]]] | None:
-        """Why a request is not let through: the status, a sentence, and headers."""
+    def _judge(self, scope: Scope, port: str) -> Refusal | None:
+        """Why a request is not let through, if it is not."""
 
         def all_of(name: bytes) -> list[str]:
             return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
-        hosts, origins = all_of(b"host"), all_of(b"origin")
-        if len(hosts) != 1 or hosts[0].lower().removesuffix(port) not in self._hosts:
-            return 421, "This is not a host that is served here.", ()
+        method, hosts = scope["method"], all_of(b"host")
+        if len(hosts) != 1 or hosts[0].lower().removesuffix(f":{port}") not in self._hosts:
+            return Refusal(421, "This is not a host that is served here.")
         own = {f"http://{hosts[0].lower()}", f"https://{hosts[0].lower()}"}
-        if any(origin.lower() not in own for origin in origins):
-            return 403, "This is not an origin that is served here.", ()
-        if (
-            any(site not in ("same-origin", "none") for site in all_of(b"sec-fetch-site"))
-            and scope["method"] not in SAFE
-        ):
-            return 403, "A change comes from the site's own pages only.", ()
-        if scope["method"] not in (*SAFE, "POST"):
-            return 405, "Only GET, HEAD and POST are served here.", ()
-        if scope["method"] == "POST" and self._read_only:
-            return 403, "This site is only for looking: it was opened with --read-only.", ()
-        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
-        if "token" in query:
-            return self._enter(scope, query)
+        if any(origin.lower() not in own for origin in all_of(b"origin")):
+            return Refusal(403, "This is not an origin that is served here.")
+        is_foreign = any(site not in ("same-origin", "none") for site in all_of(b"sec-fetch-site"))
+        is_visit = method in SAFE and all_of(b"sec-fetch-mode") == ["navigate"]
+        if is_foreign and not is_visit:
+            return Refusal(403, "What a page elsewhere asks for is not answered; a link to here is.")
+        if method not in (*SAFE, "POST"):
+            return Refusal(405, "Only GET, HEAD and POST are served here.", ((b"allow", b"GET, HEAD, POST"),))
+        if method == "POST" and self._read_only:
+            return Refusal(403, "This site is only for looking: it was opened with --read-only.")
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if any(name == "token" for name, _ in query):
+            return self._enter(scope, query, port)
         if scope["path"].startswith("/static/"):
             return None
-        if not any(
-            self._keys.is_cookie(value) for value in _cookies(all_of(b"cookie"), f"{COOKIE}{port.replace(':', '-')}")
-        ):
-            return 401, "Open the link that `truekeep serve` printed: it lets this browser in.", ()
-        return None
+        name = _cookie_name(port)
+        if any(self._keys.is_cookie(value) for value in _cookies(all_of(b"cookie"), name)):
+            return None
+        # Where a link elsewhere leads here, the browser keeps the cookie back once: the next step is its own.
+        onward = _address(scope, query) if is_foreign else ""
+        return Refusal(401, "Open the link that `truekeep serve` printed: it lets this browser in.", onward=onward)
 
-    def _enter(self, scope: Scope, query: dict[str, str]) -> tuple[int, str, Sequence[tuple[bytes, bytes]]]:
+    def _enter(self, scope: Scope, query: list[tuple[str, str]], port: str) -> Refusal:
         """The link that was printed: it leaves a cookie and goes on without the token in the address."""
-        if scope["method"] not in SAFE or not self._keys.is_token(query.pop("token")):
-            return 401, "This link is not valid any more: `truekeep serve` prints a new one each time.", ()
-        port = f"-{scope['server'][1]}" if scope.get("server") else ""
-        # The path begins with one slash, so that it cannot name another host.
-        rest = "/" + scope["path"].lstrip("/\\") + (f"?{urlencode(query)}" if query else "")
-        cookie = f"{COOKIE}{port}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
-        return 303, "", ((b"location", rest.encode("ascii", "ignore")), (b"set-cookie", cookie.encode()))
+        tokens = [value for name, value in query if name == "token"]
+        if scope["method"] not in SAFE or len(tokens) != 1 or not self._keys.is_token(tokens[0]):
+            return Refusal(401, "This link is not valid any more: `truekeep serve` prints a new one each time.")
+        cookie = f"{_cookie_name(port)}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        where = _address(scope, [(name, value) for name, value in query if name != "token"])
+        return Refusal(303, "", ((b"location", where.encode()), (b"set-cookie", cookie.encode())))
 
 
-def _cookies(headers: Sequence[str], name: str) -> list[str]:
-    found = []
+def _cookie_name(port: str) -> str:
+    """Cookies belong to a host, whatever the port: two sites on one machine must not take each other's."""
+    return f"{COOKIE}-{port}" if port else COOKIE
+
+
+def _address(scope: Scope, query: Sequence[tuple[str, str]]) -> str:
+    """A page of this site. It begins with one slash and holds no character that could make it another host's."""
+    return "/" + quote(scope["path"].lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
+
+
+def _cookies(headers: Iterable[str], name: str) -> Iterator[str]:
+    """All cookies of a name. Others of this host may look as they like, and one more of this name locks nobody out."""
     for header in headers:
-        try:
-            jar = SimpleCookie(header)
-        except CookieError:
-            continue
-        if name in jar:
-            found.append(jar[name].value)
-    return found
+        for pair in header.split(";"):
+            given, _, value = pair.strip().partition("=")
+            if given == name:
+                yield value
 
 
-async def _answer(send: Send, status: int, text: str, headers: Sequence[tuple[bytes, bytes]]) -> None:
-    body = f"{text}\n".encode()
-    start = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()), *headers]
-    start += [*HEADERS, (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": body})
+async def _answer(send: Send, refusal: Refusal) -> None:
+    body, kind = f"{refusal.sentence}\n", "plain"
+    if refusal.onward:
+        kind = "html"
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>truekeep</title><main><h1>truekeep</h1>'
+            f'<p>A link elsewhere leads here: <a href="{escape(refusal.onward)}">go on</a>.</p>'
+            f"<p>{escape(refusal.sentence)}</p></main>\n"
+        )
+    data = body.encode()
+    start = [(b"content-type", f"text/{kind}; charset=utf-8".encode()), (b"content-length", b"%d" % len(data))]
+    start += [*refusal.headers, *HEADERS, (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": start})
+    await send({"type": "http.response.body", "body": data})

@@ -9,9 +9,10 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.concurrency import run_in_threadpool
@@ -23,12 +24,22 @@ from starlette.routing import Route
 from truekeep import __version__
 from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound, StorageFailed, TruekeepError
 from truekeep.hidden import printable
+from truekeep.state import State
 from truekeep.web.guard import MOST_BYTES, Keys
 from truekeep.workspace import Workspace
 
 LENT = 4  # workspaces that are open at a time
+LOG = "web.log"
+MOST_FIELDS = 1_000  # of a form
+
+
+class TooLarge(BadInput):
+    """More than a form may carry."""
+
+
 _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (
     (NotFound, 404),
+    (TooLarge, 413),
     (EditedSince, 409),
     (BadInput, 400),
     (NotCanonical, 403),
@@ -93,20 +104,50 @@ class Site:
     def render(self, request: Request, name: str, *, status: int = 200, **given: Any) -> HTMLResponse:
         """A page from its template. Texts are escaped; hidden characters are shown as what they are (`|shown`)."""
         told = request.query_params.get("told", "")
-        context: Mapping[str, Any] = {"csrf": self.keys.form, "path": request.url.path, "told": told[:300], **given}
+        if not self.keys.is_seal(request.query_params.get("seal", ""), told):
+            told = ""  # a link in a memory must not put words into our mouth
+        context: Mapping[str, Any] = {"csrf": self.keys.form, "path": request.scope["path"], "told": told, **given}
         return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
 
     def go(self, path: str, **query: str) -> RedirectResponse:
         """On to another page of the site after a change. `told` is said there."""
         wanted = {key: value for key, value in query.items() if value}
-        return RedirectResponse(path + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
+        if told := wanted.get("told", "")[:300]:
+            wanted |= {"told": told, "seal": self.keys.seal(told)}
+        where = "/" + path.lstrip("/\\")  # of this site, whatever a page made of a name
+        return RedirectResponse(where + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
 
     def failed(self, request: Request, error: TruekeepError) -> Response:
         """An error as a page: what is wrong, where, and the next step."""
         status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
         findings = getattr(error, "findings", ())
         return self.render(
-            request, "error.html", status=status, title="That did not work", error=error, findings=findings
+            request,
+            "error.html",
+            status=status,
+            title="That did not work",
+            error=error,
+            findings=findings,
+            difference=error.details.get("difference", ()),
+            back=_back(request),
+        )
+
+    def known(self, error: Exception) -> TruekeepError:
+        """An error in the words of our own family. A bug's story goes to the log, without what it was about."""
+        if isinstance(error, TruekeepError):
+            return error
+        if isinstance(error, OSError):
+            return StorageFailed(
+                f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
+            )
+        if type(error).__module__ == "apsw":
+            return StorageFailed(f"a database cannot be read: {error}", hint="`truekeep ingest` mends it")
+        import traceback
+
+        story = f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
+        State(self.path).log(LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {story}")
+        return TruekeepError(
+            f"a bug in truekeep ({type(error).__name__}); nothing is lost", hint=f"the story is in .truekeep/logs/{LOG}"
         )
 
     # Routes.
@@ -118,8 +159,8 @@ class Site:
             try:
                 with self.borrow() as workspace:
                     return answer(self, workspace, request)
-            except TruekeepError as error:
-                return self.failed(request, error)
+            except Exception as error:  # noqa: BLE001 - a bug is a page, too; its story goes to the log
+                return self.failed(request, self.known(error))
 
         async def endpoint(request: Request) -> Response:
             return await run_in_threadpool(run, request)
@@ -133,19 +174,44 @@ class Site:
             try:
                 with self.borrow() as workspace:
                     return do(self, workspace, request, form)
-            except TruekeepError as error:
-                return self.failed(request, error)
+            except Exception as error:  # noqa: BLE001 - a bug is a page, too; its story goes to the log
+                return self.failed(request, self.known(error))
 
         async def endpoint(request: Request) -> Response:
-            if int(request.headers.get("content-length") or 0) > MOST_BYTES:
-                return self.failed(request, BadInput("this is too large for a form", hint="use the command line"))
-            form = await request.form(max_part_size=MOST_BYTES, max_files=0)
-            if not self.keys.is_form(text_of(form, "csrf")):
-                error = BadInput("this form does not come from a page of this site", hint="load the page again")
+            try:
+                form = await _read_form(request)
+            except TruekeepError as error:
                 return self.failed(request, error)
+            if not self.keys.is_form(text_of(form, "csrf")):
+                strange = BadInput("this form does not come from a page of this site", hint="load the page again")
+                return self.failed(request, strange)
             return await run_in_threadpool(run, request, form)
 
         return Route(path, endpoint, methods=["POST"])
+
+
+async def _read_form(request: Request) -> FormData:
+    """What a form of ours sends: fields of text, and not too much of it."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+        raise BadInput("this is not what a form of this site sends", hint="load the page again")
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise TooLarge("this is too large for a form", hint="use the command line")
+    try:
+        fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise BadInput("this form has too many fields", hint="use the command line") from None
+    return FormData([*fields])
+
+
+def _back(request: Request) -> str:
+    """Where somebody came from, if that was a page of this site."""
+    came = urlsplit(request.headers.get("referer", ""))
+    if came.netloc.lower() != request.headers.get("host", "").lower() or not came.path.startswith("/"):
+        return "/"
+    return "/" + came.path.lstrip("/\\") + (f"?{came.query}" if came.query else "")
 
 
 def text_of(form: FormData, name: str) -> str:
