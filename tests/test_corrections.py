@@ -400,6 +400,9 @@ def test_a_row_for_all_that_names_this_repository_is_more_about_it() -> None:
     assert fits(Lesson("policy", 1, trigger="releasing", action="x", heading="Shop"), HERE, []) == 3
     assert fits(Lesson("policy", 1, trigger="releasing", action="x"), HERE, []) == 1
     assert applies_to_all(" N/A ")
+    dotted = Here("github.com/me/My.Shop", "my-shop")
+    for said in ("releasing my.shop", "releasing My-Shop.", "releasing me/My.Shop"):
+        assert fits(Lesson("policy", 1, trigger=said, action="x"), dotted, []) == 3
 
 
 def test_only_so_many_paths_are_looked_for() -> None:

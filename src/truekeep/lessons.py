@@ -26,6 +26,7 @@ _TOKEN = re.compile(r"[\w.+#/@:-]+")
 _COUNT = re.compile(r"(.*?)(\d{1,9})(\D*)\Z")
 _BAR = "&#124;"  # where a backslash before it would make another one of it
 _APPLIES_HERE = re.compile(r" \(Applies to: ([^()]{1,300})\)\Z")  # as it is written where there is no column for it
+_MARKS = "`'\"*([{<"  # that stand before a word
 _DEEPEST = 200  # paths that are looked for in a repository
 
 
@@ -153,29 +154,29 @@ def read_lessons(kind: Kind, text: str) -> Read:
                 continue
             if len(row.cells) > len(table.columns):
                 unread.append(Unread(row.line, f"{len(row.cells)} cells below {len(table.columns)} columns"))
-            lesson = _lesson(kind, roles, row.cells, row.line, len(table.columns))
+            lesson = _lesson(kind, roles, row.cells, row.line, len(table.columns), row.heading)
             if lesson is not None:
-                lessons.setdefault(lesson.key, lesson._replace(heading=row.heading))
+                lessons.setdefault("\0".join(lesson[4:8]).casefold(), lesson)
     return Read(tuple(lessons.values()), tuple(unread), frozenset(lines))
 
 
-def _lesson(kind: Kind, roles: Mapping[str, int], cells: Sequence[str], line: int, width: int) -> Lesson | None:
+def _lesson(
+    kind: Kind, roles: Mapping[str, int], cells: Sequence[str], line: int, width: int, heading: str = ""
+) -> Lesson | None:
     """A row by what its cells are for. A bar too many was meant as text: what is behind it belongs to the last cell."""
     if len(cells) > width:
         cells = [*cells[: width - 1], " | ".join(cells[width - 1 :])]
     said = {role: cells[at].replace(_BAR, "|") for role, at in roles.items() if at < len(cells)}
-    action = said.pop("instead" if kind is CORRECTION else "action", "")
-    if not action and not said.get("wrong") and not said.get("trigger"):
+    wrong, action = said.get("wrong", ""), said.get("instead" if kind is CORRECTION else "action", "")
+    trigger, applies = said.get("trigger", ""), said.get("applies", "")
+    if not action and not wrong and not trigger:
         return None
-    rest = {role: said.get(role, "") for role in ("number", "day", "trigger", "wrong", "applies")}
-    home = "wrong" if rest["wrong"] and not action else ""
-    if not rest["applies"] and (match := _APPLIES_HERE.search(rest["wrong"] if home else action)) is not None:
-        rest["applies"] = match[1]
-        if home:
-            rest["wrong"] = rest["wrong"][: match.start()]
-        else:
-            action = action[: match.start()]
-    return Lesson(kind.word, line, action=action, **rest)
+    if not applies and (match := _APPLIES_HERE.search(action or wrong)) is not None:
+        applies = match[1]
+        wrong, action = (wrong, action[: match.start()]) if action else (wrong[: match.start()], action)
+    return Lesson(
+        kind.word, line, said.get("number", ""), said.get("day", ""), trigger, wrong, action, applies, heading
+    )
 
 
 def roles_of(kind: Kind, columns: Sequence[str]) -> dict[str, int]:
@@ -375,11 +376,14 @@ def fits(lesson: Lesson, here: Here, looked: list[str]) -> int:
     """
     if not applies_to_all(lesson.applies):
         return max((_fits(term, here, looked) for term in _TERM.split(lesson.applies)), default=0)
-    said = f"{lesson.heading} {lesson.trigger} {lesson.wrong} {lesson.action}"
+    said = f"{lesson.heading} {lesson.trigger} {lesson.wrong} {lesson.action}".casefold()
+    own = {name for name in (here.slug.casefold(), here.repository.rpartition("/")[2].casefold()) if name}
+    if not any(name in said for name in own | here.names):
+        return 1  # as most rows: there is no need to look at each word
     tokens = [token.strip(".:") for token in _TOKEN.findall(said)]
     if any(_is_repository(token, here) for token in tokens):
         return 3
-    return 2 if any(token.casefold() in here.names for token in tokens) else 1
+    return 2 if any(token in here.names for token in tokens) else 1
 
 
 def _fits(term: str, here: Here, looked: list[str]) -> int:
@@ -420,9 +424,12 @@ def called_for(prompt: str, lessons: Iterable[Lesson], here: Here) -> list[Asked
     from truekeep.words import stem_key, telling_words
 
     stems = {stem_key(word.lower()) for word in telling_words(prompt, most=400)}
+    starts = {stem[:3] for stem in stems}  # a stem keeps three letters: most rows need no further look
     found = []
     for lesson in lessons:
         trigger = lesson.trigger or ("" if applies_to_all(lesson.applies) else lesson.applies)
+        if not any(word.lstrip(_MARKS)[:3] in starts for word in trigger.lower().split()):
+            continue
         words = tuple(telling_words(trigger, most=24)) if trigger else ()
         said = frozenset(word for word in words if stem_key(word.lower()) in stems)
         if not said or len(said) * 2 < len(words):
