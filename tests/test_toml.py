@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from truekeep.config import render_config
+from truekeep.decayed import Decayed, render_decayed
 from truekeep.toml import _parse_plain, parse_toml
 
 LINES = [
@@ -17,6 +19,7 @@ LINES = [
     'r = ["a" "b"]', "s = [,]", 't = [["a"]]', "u = [1]", "[v]", "[w.x]", "[[y]]", "[ z ]", "a.b = 1", '"q" = 1',
     "a = 2", "[a]", "[v]", "x =", "= 1", "junk", 'g = "x" # c', 'é = "x"', '_-1 = "é 日"', "\tt = 1", "ä = 1\r",
     "d = 2026-11-15", '""', "[]", "z = ]", "z = [",
+    "n = 0.8", "n = 00.8", "n = 1.", "n = .5", "n = 1.5.2", "n = 0.50", "n = 1e5", "n = 1.5e5", "n = 1._5", "n = ١.٥",
 ]  # fmt: skip
 
 
@@ -37,6 +40,15 @@ def test_whatever_it_is_given(text: str) -> None:
     assert outcome(parse_toml, text) == outcome(tomllib.loads, text)
 
 
-@pytest.mark.parametrize("text", ["", 'format = 1\nhost = "me"\n', render_config(()), render_config(("~/a", "/b c"))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'format = 1\nhost = "me"\n',
+        render_config(()),
+        render_config(("~/a", "/b c")),
+        render_decayed(Decayed(date(2026, 5, 1))),
+    ],
+)
 def test_what_truekeep_writes_needs_no_parser(text: str) -> None:
     assert _parse_plain(text) == tomllib.loads(text)

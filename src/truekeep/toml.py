@@ -20,7 +20,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _parse_plain(text: str) -> dict[str, Any] | None:
-    """Tables, and keys with strings, whole numbers, yes or no, or lists of strings; None for anything else."""
+    """Tables, and keys with strings, plain numbers, yes or no, or lists of strings; None for anything else."""
     if not text.replace("\n", "").isprintable():
         return None
     found: dict[str, Any] = {}
@@ -44,11 +44,12 @@ def _parse_plain(text: str) -> dict[str, Any] | None:
     return found
 
 
-def _parse_value(text: str) -> str | int | bool | list[str] | None:
+def _parse_value(text: str) -> str | int | float | bool | list[str] | None:
     if text in ("true", "false"):
         return text == "true"
-    if text.isascii() and text.isdigit() and (text[0] != "0" or text == "0"):
-        return int(text)
+    whole, point, rest = text.partition(".")
+    if text.isascii() and whole.isdigit() and (whole[0] != "0" or whole == "0"):
+        return int(text) if not point else float(text) if rest.isdigit() else None
     if text[:1] != "[" or text[-1:] != "]":
         return _parse_string(text)
     items = [item.strip(" ") for item in text[1:-1].split(",")]

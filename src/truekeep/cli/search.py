@@ -112,8 +112,8 @@ def search(
     """Find memories by words and by meaning.
 
     A question, an identifier, an error message, a path: any of them will do. What changed a moment ago is in. Every hit
-    says how old it is; transcripts are left out unless asked for, or unless nothing else matches, and the archive of old
-    logs unless asked for.
+    says how old it is. Transcripts are left out unless asked for, or unless nothing else matches; so is the archive of
+    old logs, unless it is asked for.
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
