@@ -183,9 +183,12 @@ def test_a_record_that_cannot_be_read_forgets_nothing(place: Place, text: str) -
     answer = search(place, "Wombats")
     assert "Wombats" in answer.hits[0].text
     assert any(note.startswith(f"{RECORD}: ") for note in answer.notes)
+    place.leave(a_handoff(card=None))
+    place.ingest()
     with pytest.raises(BadSetup, match=RECORD) as error:
-        decay(place)
+        decay(place, now=NOW + timedelta(days=60))
     assert "delete it" in error.value.hint
+    assert len(place.drafts()) == 1
     assert (place.workspace / RECORD).read_text() == text
     (place.workspace / RECORD).unlink()
     assert len(decay(place).leaving) == 3

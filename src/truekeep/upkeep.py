@@ -155,6 +155,7 @@ class Upkeep:
 
         `archive`: put logs away of which nothing is left. Unless `by_hand`, what somebody took back stays.
         """
+        read_decayed(os.path.join(self.root, STATE))  # one that cannot be read is told before anything goes
         drafts, files = self.workspace.prune(dry_run=dry_run, force=force)  # which looks at the clock first
         survey, notes, problems = self.survey(), list[str](), list[str]()
         plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
