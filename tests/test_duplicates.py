@@ -199,3 +199,39 @@ def test_a_merge_loses_no_fact_line(one: str, other: str) -> None:
         assert not said or line.startswith("#") or said in there or said in whole
     assert set(result.tags) == {"x", "y"}
     assert result.front.text("links") == "c"
+
+
+def pairs(place: Place) -> list[tuple[str, str]]:
+    return [(item.one, item.other) for item in upkeep(place).duplicates(dry_run=True).doubles]
+
+
+def test_the_numbers_of_a_list_are_no_numbers_of_the_card(place: Place) -> None:
+    numbered = (
+        "1. SQLite file locks are not reliable under NFS mounts.\n2. Keep the database on a local disk and copy it."
+    )
+    write_card(place, "one", LOCKS)
+    write_card(place, "two", numbered)
+    assert len(pairs(place)) == 1
+
+
+def test_a_card_that_says_all_of_another_may_have_more_numbers(place: Place) -> None:
+    write_card(place, "one", f"{LOCKS}\n- The share has 12 disks.")
+    write_card(place, "two", f"{LOCKS}\n- The share has 12 disks.\n- It was rebuilt in 2025 with 4 spare ones.")
+    write_card(place, "three", f"{LOCKS}\n- The share has 14 disks.")
+    assert pairs(place) == [("memory/cards/one.md", "memory/cards/two.md")]
+
+
+def test_namesakes_are_a_family(place: Place) -> None:
+    """Everything is the same but the name of what it is about."""
+    for name in ("Oslo", "Porto"):
+        body = f"- The network at {name} has an uplink of its own.\n- Ask the office in {name} for a badge.\n{LOCKS}"
+        write_card(place, name.lower(), body, topic=f"The site in {name}")
+    assert pairs(place) == []
+
+
+@pytest.mark.parametrize("first", ["", REPOSITORY])
+def test_a_card_of_no_repository_may_be_about_any(place: Place, first: str) -> None:
+    other = REPOSITORY if not first else ""
+    write_card(place, "one", "- Apples are red.", topic="Fruit colours", repository=first)
+    write_card(place, "two", "- Lemons are yellow.", topic="Fruit colours", repository=other)
+    assert pairs(place) == [("memory/cards/one.md", "memory/cards/two.md")]

@@ -1,13 +1,15 @@
 """Cards that say the same: found without looking at all pairs, and merged so that no fact is lost.
 
 A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
-survey until one of the two changes. Words and meaning decide together. Cards that name different numbers are a family,
-not doubles; where those numbers contradict each other, `reconcile` says so.
+survey until one of the two changes. Words and meaning decide together. Cards that name different numbers, or each a
+name that the other does not know, are a family and not doubles; where numbers contradict each other, `reconcile` says
+so. The limits were chosen on one half of the labelled pairs of bench/doubles.py; `python -m bench upkeep` counts both.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import struct
 from array import array
 from collections import Counter
@@ -27,8 +29,9 @@ from truekeep.weave import woven
 
 BY = "tidy duplicates"
 SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
-SAME_SENSE = 0.35  # with vectors that agree
-AGREEING = 0.86  # cosine from which two vectors do
+SAME_SENSE = 0.3  # with vectors that agree
+AGREEING = 0.85  # cosine from which two vectors do
+CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
 NEAR = 0.75  # of word pairs, as ingest has it
 _RAREST = 10  # words of a card by which others are looked for
 _LEAST = 1_000  # cards: in a store of three, a word that two share is not common
@@ -81,11 +84,11 @@ class _Comparison:
         if own is None or not weights:
             return
         for other in _candidates(self._db, card, weights):
-            shared = _shared(weights, self._weights(other))
+            shared, contained = _shared(weights, self._weights(other))
             if shared < SAME_SENSE:
                 continue
             theirs = self._card(other)
-            if theirs is None or not _may_be_one(own, theirs):
+            if theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
             if shared >= SAME_WORDS or self._agree(card, other) or likeness(sketch(own), sketch(theirs)) >= NEAR:
                 yield other, shared
@@ -127,38 +130,57 @@ def _candidates(db: apsw.Connection, card: int, weights: dict[int, float]) -> li
     return [other for other, _ in shared.most_common(_LOOKED_AT)]
 
 
-def _shared(one: dict[int, float], other: dict[int, float]) -> float:
-    """How much of what two cards say is the same, by how telling the words are."""
+def _shared(one: dict[int, float], other: dict[int, float]) -> tuple[float, float]:
+    """How much of what two cards say is the same, by how telling the words are: of both, and of the smaller one."""
     both = sum(weight for word, weight in one.items() if word in other)
-    every = sum(one.values()) + sum(weight for word, weight in other.items() if word not in one)
-    return both / every if every else 0.0
+    mine, theirs = sum(one.values()), sum(other.values())
+    every, least = mine + theirs - both, min(mine, theirs)
+    return both / every if every > 0 else 0.0, both / least if least > 0 else 0.0
 
 
-def _may_be_one(one: Card, other: Card) -> bool:
-    """Whether two cards may be about one thing: no two repositories, and the same numbers."""
+def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
+    """Whether two cards may be about one thing: no two repositories, no other numbers, no other names.
+
+    A card that says all of another one may have more numbers.
+    """
     if one.repository and other.repository and one.repository != other.repository:
         return False
-    return _numbers(one) == _numbers(other)
+    first, second = _numbers(one), _numbers(other)
+    if first != second and not (is_contained and (first <= second or second <= first)):
+        return False
+    return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
+
+
+_LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_NAME = re.compile(r"(?<=[a-z0-9,;:)(] )[A-Z][\w-]+")  # where no sentence begins
 
 
 def _numbers(card: Card) -> set[str]:
-    return {word for word in words_of(card.body) if word[0].isdigit()}
+    """The numbers of a card, those of its lists left out."""
+    return {word for word in words_of(_LIST_MARK.sub("", card.body)) if word[0].isdigit()}
+
+
+def _names(card: Card) -> set[str]:
+    """What a card calls by a name."""
+    text = f"{card.topic}\n{_LIST_MARK.sub('', card.body)}"
+    return {word for name in _NAME.findall(text) for word in words_of(name)}
+
+
+def _all_words(card: Card) -> set[str]:
+    return {*words_of(card.topic), *words_of(card.body)}
 
 
 def find_doubles(survey: Survey) -> list[Double]:
     """Every two cards that have the same topic or say the same; each card with the one that it is most like."""
     found: dict[tuple[str, str], Double] = {}
-    repositories = {}
     for _, paths in survey.same_topics():
+        first: dict[str, str] = {}  # by repository; one of none may be about any
         for path in paths:
             facts = survey.find_card(path)
-            repositories[path] = facts.repository if facts is not None else ""
-        first: dict[str, str] = {}
-        for path in paths:
-            name = repositories[path]
-            partner = first.setdefault(name, path) if name else next(iter(first.values()), "")
+            name = facts.repository if facts is not None else ""
+            partner = (first.get(name) or first.get("")) if name else next(iter(first.values()), None)
             first.setdefault(name, path)
-            if partner and partner != path:
+            if partner is not None:
                 found[partner, path] = Double(partner, path, 1.0, "same topic")
     query = (
         "SELECT a.path, b.path, likeness FROM pairs JOIN files a ON a.id = one JOIN files b ON b.id = other"
