@@ -7,7 +7,7 @@ and one that is no text is not copied at all; in both cases the draft says where
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
@@ -40,6 +40,7 @@ class Draft:
     target: str
     body: bytes
     drops: tuple[str, ...] = ()  # marks of the cards that go when it is approved
+    file_digest: str = field(default="", compare=False)  # of the draft's own file, when it was read from one
 
     @property
     def path(self) -> str:

@@ -7,7 +7,7 @@ machine to be the canonical host and take the workspace's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from truekeep.index.search import Hit
     from truekeep.ledger import Entry, Ledger, Received, Record
     from truekeep.recall import Answer, Indexed, Recall, Status
-    from truekeep.review import Proposal, Review
+    from truekeep.review import Known, Proposal, Review
     from truekeep.session import Left, Listed
     from truekeep.shelf import StoreShelf
-    from truekeep.survey import Survey, Surveyed
+    from truekeep.survey import Browse, Survey, Surveyed
+    from truekeep.survey import Listed as Browsed
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
     from truekeep.tenure import Standing, Tenure
@@ -57,6 +58,7 @@ RANKINGS = ("truekeep", "openclaw")
 _NEWEST = 400  # cards that wake looks at one by one
 _MOST_RULES = 2  # that a prompt is told of
 _PATIENT = 60.0  # seconds that a check may take where its answer is relied upon
+_LATELY = 3.0  # seconds for which a list of files may be looked through again
 _PATIENCE = 10.0  # seconds that a session waits for another one to finish writing
 
 
@@ -100,6 +102,7 @@ class Workspace:
         self.notices: list[str] = []
         self._is_writing = False
         self._tenure: Tenure | None = None
+        self._drafts: Known = {}  # as they were read
 
     @classmethod
     def open(cls, path: Path | None = None, *, now: Callable[[], datetime] | None = None) -> Workspace:
@@ -511,53 +514,54 @@ class Workspace:
         return any(os.path.realpath(known) == wanted for known in roots)
 
     def drafts(self) -> list[Draft]:
+        """The drafts that wait, oldest first, without their texts. What was read before is not read again."""
         from truekeep.review import iter_drafts
 
-        return list(iter_drafts(self._the_vault()))
+        return list(iter_drafts(self._the_vault(), self._drafts))
 
-    def show_draft(self, wanted: str, *, target: str = "") -> Proposal:
+    def show_draft(self, wanted: str, *, target: str = "", exact: bool = False) -> Proposal:
         review = self._review()
-        return review.propose(review.get(wanted), target=target)
+        return review.propose(review.get(wanted, exact=exact), target=target)
 
-    def approve(self, wanted: str, *, target: str = "") -> Filing:
-        """File a draft on a person's word."""
-        with self._writing("approve drafts"):
+    def approve(self, wanted: str, *, target: str = "", seen: Mapping[str, str] | None = None) -> Filing:
+        """File a draft on a person's word. `seen` is what they saw (`Proposal.seen`): nothing else is written."""
+        with self._writing("approve drafts", wait=_PATIENCE if seen else 0):
             review = self._review()
-            return review.approve(review.get(wanted), target=target)
+            return review.approve(review.get(wanted, exact=seen is not None), target=target, seen=seen)
 
-    def reject(self, wanted: str, *, reason: str = "") -> Draft:
+    def reject(self, wanted: str, *, reason: str = "", seen: Mapping[str, str] | None = None) -> Draft:
         """Turn a draft down; the original stays in processed/."""
-        with self._writing("reject drafts"):
+        with self._writing("reject drafts", wait=_PATIENCE if seen else 0):
             review = self._review()
-            draft = review.get(wanted)
-            review.reject(draft, reason=reason)
+            draft = review.get(wanted, exact=seen is not None)
+            review.reject(draft, reason=reason, seen=seen)
             return draft
 
-    def edit_draft(self, wanted: str, change: Callable[[bytes], bytes]) -> tuple[Draft, bool]:
+    def edit_draft(
+        self, wanted: str, change: Callable[[bytes], bytes], *, seen: Mapping[str, str] | None = None
+    ) -> tuple[Draft, bool]:
         """Change the handoff inside a draft. `change` runs without the lock: a person may take an hour."""
         review = self._review()
-        draft = review.get(wanted)
+        draft = review.get(wanted, exact=seen is not None)
         body = change(draft.body)
         if body == draft.body:
             return draft, False
-        with self._writing("edit drafts"):
+        with self._writing("edit drafts", wait=_PATIENCE if seen else 0):
             review = self._review()
-            if review.get(draft.id).body != draft.body:
-                from truekeep.errors import EditedSince
-
+            if review.get(draft.id, exact=True).file_digest != draft.file_digest:
                 raise EditedSince(
                     f"draft {draft.id} was changed by somebody else meanwhile", hint="start again from it"
                 )
-            return review.edit(draft, body), True
+            return review.edit(draft, body, seen=seen), True
 
-    def retry(self, wanted: str | None) -> list[tuple[Draft, Filing]]:
+    def retry(self, wanted: str | None, *, exact: bool = False) -> list[tuple[Draft, Filing]]:
         """Judge one draft, or all, as ingest would now; file what passes."""
-        with self._writing("retry drafts"):
+        with self._writing("retry drafts", wait=_PATIENCE if exact else 0):
             review = self._review()
-            ids = [review.get(wanted).id] if wanted else [draft.id for draft in review.drafts()]
+            ids = [review.get(wanted, exact=exact).id] if wanted else [draft.id for draft in review.drafts()]
             out: list[tuple[Draft, Filing]] = []
             for number in ids:
-                draft = review.get(number)
+                draft = review.get(number, exact=True)
                 out.append((draft, review.retry(draft)))
             return out
 
@@ -1050,6 +1054,13 @@ class Workspace:
         found = self._truth().checked([path], 0.0).get(path)
         return found if found is not None and not isinstance(found, str) else None
 
+    def check(self, path: str, *, budget: float = 0.0) -> Checked | str:
+        """What code says to one memory: as it is known, or as far as the time goes; a text where nobody can say."""
+        if not (self.config.verify.checkouts or self.config.repositories):
+            return "no checkout of any repository is configured here"
+        found = self._truth().checked([path], budget).get(path)
+        return found if found is not None else "nothing to check it against: no checkout here is of its repository"
+
     def hint(
         self, prompt: str, *, repository: str, told: Sequence[str], root: Path | None = None
     ) -> tuple[str, tuple[str, ...]]:
@@ -1273,14 +1284,24 @@ class Workspace:
             inboxes.close()
         return found
 
-    def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
-        """What upkeep knows of every memory file, brought up to date."""
+    def survey(self, tell: Callable[[int, int], None] = lambda *_: None, *, within: float = 0.0) -> Survey:
+        """What upkeep knows of every memory file, brought up to date.
+
+        `within`: so many seconds old will do, where no file came, went or was replaced since.
+        """
         from truekeep.survey import Survey
 
         if self._survey is None:
             self._survey = Survey(str(self.path / STATE), str(self.path))
-        self.surveyed = self._survey.refresh(tell)
+        if not within or not self._survey.is_fresh(within):
+            self.surveyed = self._survey.refresh(tell)
         return self._survey
+
+    def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[Browsed], int]:
+        """Memory files by store, words, repository, age, verdict and tag: some of them, and how many there are."""
+        survey = self.survey(within=_LATELY)
+        survey.hear_verdicts(str(self.path / STATE / "facts.sqlite"))
+        return survey.browse(wanted, first=first, most=most)
 
     # Status.
 
