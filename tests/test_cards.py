@@ -142,6 +142,18 @@ def test_what_cannot_be_a_card_is_refused_with_the_place(
     assert tree(filed.workspace) == before
 
 
+def test_a_text_with_the_headings_of_a_handoff_is_a_text(filed: Place) -> None:
+    text = f"## Title\n\n{GATEWAY}\n\n## Target card\n\n```\nx\n```\n\n{LAYOUT}"
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, text, topic="Gateway")
+    assert [(finding.code, finding.line) for finding in caught.value.findings] == [("code-layout", 11)]
+    write(filed, text, topic="Gateway", anyway=True)
+    assert filed.card("gateway.md").endswith(f"---\n\n{text}\n")
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, f"{GATEWAY}\n```\nnever closed", topic="Fences", anyway=True)
+    assert [finding.code for finding in caught.value.findings] == ["open-fence"]
+
+
 def test_a_dry_run_shows_and_writes_nothing(filed: Place) -> None:
     before = tree(filed.workspace)
     written = write(filed, GATEWAY, topic="Gateway timeouts", dry_run=True)
@@ -614,6 +626,20 @@ def test_a_line_comes_back_into_an_edited_index(filed: Place) -> None:
     index.write_text(index.read_text() + "\n## Mine\n\nmy own words\n")
     undo(filed, dropped.entry)
     assert "- [Backup window](memory/cards/backup-window.md)\n\n## Mine\n\nmy own words\n" in filed.index()
+
+
+def test_a_line_that_followed_a_topic_goes_back_in_an_edited_index(filed: Place) -> None:
+    new = a_card("Staging is behind nginx", "Staging answers on port 8443 only.\nIt is nginx.")
+    filed.leave(a_handoff(action="update-card", content=new), "2026-11-14-0900-more.md")
+    filed.ingest()
+    index = filed.workspace / "MEMORY.md"
+    assert "[Staging is behind nginx]" in index.read_text()
+    index.write_text("my own words\n\n" + index.read_text())
+    with filed.open() as workspace:
+        workspace.undo(next(entry.id for entry, _ in workspace.history()))
+    assert index.read_text().startswith("my own words\n\n")
+    assert "- [Proxy in front of staging](memory/cards/staging-proxy.md)\n" in index.read_text()
+    assert "nginx" not in index.read_text() + filed.card()
 
 
 def test_dropping_needs_a_card_and_a_reason(filed: Place) -> None:

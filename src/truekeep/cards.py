@@ -286,7 +286,7 @@ def _told(item: Covering, today: date) -> str:
     day = item.card.updated
     age = shown_age(max(0, (today - day).days)) if day else "age unknown"
     said = f"; {item.said}" if item.said else ""
-    return f"{item.card.path} ({age}{said}) {item.why}: {item.card.topic}"
+    return withhold(printable(f"{item.card.path} ({age}{said}) {item.why}: {item.card.topic}"))
 
 
 class _Plan(NamedTuple):
@@ -486,7 +486,7 @@ def _carry_out(plan: _Plan, shelf: StoreShelf, books: Books, by: Scribe, *, at: 
     is_changed = bool(shelf.staging.changes())
     try:
         if is_changed:
-            note = f"{printable(filing.topic)[:150]}{passed}"
+            note = f"{withhold(printable(filing.topic))[:150]}{passed}"
             stamps = books.act(shelf.staging, Entry(at=at, verb="written", actor=by.actor, note=note))
     finally:
         shelf.settle(stamps)
@@ -591,4 +591,4 @@ def drop_card(workspace: Workspace, wanted: str, *, reason: str, actor: str, see
             raise BadInput(str(error), hint="put a plain file there and run it again") from error
         note = f"{name}: {why}"[:300]
         books.act(staging, Entry(at=workspace.stamp(), verb="dropped", actor=actor, note=note))
-        return Dropped(path, next(books.ledger.entries(limit=1)).id, tuple(printable(line) for line in left))
+        return Dropped(path, next(books.ledger.entries(limit=1)).id, tuple(withhold(printable(line)) for line in left))

@@ -50,7 +50,7 @@ def add_policy(workspace: Workspace, trigger: str, *, action: str, because: str 
 
 def list_lessons(workspace: Workspace, kind: Kind) -> Read:
     """What a table says, and what of it cannot be read."""
-    return read_lessons(kind, workspace.read(kind.path).replace("\r", ""))
+    return read_lessons(kind, workspace.read(kind.path))
 
 
 def _add(workspace: Workspace, kind: Kind, said: Mapping[str, str], *, verb: str, note: str, actor: str) -> Noted:

@@ -229,19 +229,21 @@ def _rows(kind: str, text: str, place: Place) -> tuple[list[Piece], int, str]:
     fitting.sort(key=lambda item: -item[1].line if kind == "corrections" else item[1].line)  # the latest mistake first
     fitting.sort(key=lambda item: -item[0])
     pieces = [
-        Piece(f"- {lesson.shown}"[:LONGEST_PIECE], _FITTING[fit] - number * 0.001)
+        Piece(_item(lesson.shown), _FITTING[fit] - number * 0.001, is_cut=len(lesson.shown) > LONGEST_PIECE)
         for number, (fit, lesson) in enumerate(fitting[:_MOST_ROWS])
     ]
     if found.unread:
         named = "; ".join(f"line {item.line}: {item.what}" for item in found.unread[:3])
         more = f"; … and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
         pieces.append(Piece(f"(cannot be read as it stands: {named}{more})", 0.6))
-        rows = [row for item in found.unread for row in item.rows]
-        pieces += [
-            Piece(f"- {row}"[:LONGEST_PIECE], 0.5 - number * 0.001) for number, row in enumerate(rows[:_MOST_ROWS])
-        ]
+        rows = [_item(row) for item in found.unread for row in item.rows]
+        pieces += [Piece(row, 0.5 - number * 0.001) for number, row in enumerate(rows[:_MOST_ROWS])]
     rest = [line for number, line in enumerate(text.split("\n"), 1) if number not in found.lines]
     return pieces, max(0, len(fitting) - _MOST_ROWS), "\n".join(rest)
+
+
+def _item(row: str) -> str:
+    return f"- {row}" if len(row) <= LONGEST_PIECE else f"- {row[:LONGEST_PIECE].rstrip()} […]"
 
 
 def _cards(cards: Sequence[CardSeen], today: date, others: int) -> Iterator[_Named]:
