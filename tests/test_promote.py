@@ -91,3 +91,18 @@ def test_the_card_name_of_another_is_not_taken(place: Place) -> None:
     write_card(place, name.removesuffix(".md"), "Something else altogether.", topic="Other")
     (offered,) = upkeep(place).promote().offered
     assert offered.idea.target.endswith("-2.md")
+
+
+def test_the_same_words_about_another_service_are_another_statement(place: Place) -> None:
+    for number, name in enumerate(("billing", "parcel", "search")):
+        text = f"Use the {name} client for the {name} gateway; the generated one leaks connections."
+        log(place, f"2026-11-0{number + 1}", text)
+        write_card(place, f"{name}-notes", f"- {text.replace(name, f'{name}-old')}")
+    assert upkeep(place).promote().offered == ()
+    put(
+        place,
+        "memory/2026-11-05.md",
+        "- [decision|i=0.9] Use the picking client for the stock gateway; the other leaks.\n",
+    )
+    (offered,) = upkeep(place).promote().offered
+    assert "picking client" in offered.idea.text

@@ -382,7 +382,7 @@ def test_a_switch_is_only_turned_where_it_still_stands(place: Place) -> None:
         path.write_text(path.read_text().replace("is off.", "is odd, and that was my word."))
         return whole(*given)
 
-    busy._fix = edit_first  # type: ignore[method-assign]
+    busy._fix = edit_first  # type: ignore[assignment, method-assign]
     result = busy.reconcile(fix=True)
     assert "is odd, and that was my word." in path.read_text()
     assert any("edited since" in problem for problem in result.problems)

@@ -1,12 +1,14 @@
 """What daily logs keep repeating, or call structural, and no card holds yet: proposed as cards, with where it was said.
 
 A log tells what happened; what lasts belongs into a card. Statements of mostly the same words are one, whatever day
-they are of. A card holds a statement when it has nearly all of its telling words.
+they are of. A card holds a statement when it has nearly all of its telling words. A word tells the more, the fewer
+cards have it: what logs say of two services in the same words are two statements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from truekeep.card import parse_card
@@ -16,13 +18,17 @@ from truekeep.hidden import printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea
 from truekeep.survey import Survey, hash_word, statement_words, telling_words
+from truekeep.words import STOP
 
 BY = "tidy promote"
 OFTEN = 3  # days on which a log says it
-ALIKE = 0.6  # of the words of two statements, for them to be one
-HELD = 0.8  # of a statement's words in one card
+ALIKE = 0.6  # of the words of two statements, by how telling they are, for them to be one
+HELD = 0.85  # of a statement's words, by how telling they are, in one card
+_LEAST = 100  # cards: in a store of three, a word that two share is not common
 _SHOWN = 12  # places that a draft names
 _TITLE = 90
+
+_COMMON = frozenset(hash_word(word) for word in STOP)
 
 Read = Callable[[str], bytes | None]
 
@@ -58,7 +64,7 @@ class Statement(NamedTuple):
 
 def lasting_statements(survey: Survey, *, structural: float) -> list[Statement]:
     """Statements of logs that last: called structural, or said on several days. Those alike are one."""
-    groups = _Groups()
+    groups = _Groups(Weights(survey))
     for entry in survey.entries():
         first = entry.text.strip().split("\n", 1)[0].strip()
         if entry.importance >= structural and len(statement_words(first)) >= 3:
@@ -68,6 +74,27 @@ def lasting_statements(survey: Survey, *, structural: float) -> list[Statement]:
             groups.add(Place(day, path, line, text), "", 0.0)
     found = [group.statement() for group in groups.all]
     return [item for item in found if item.importance >= structural or item.days >= OFTEN]
+
+
+class Weights:
+    """How telling words are: the more, the fewer cards have them."""
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._total = max(_LEAST, survey.count("cards"))
+        self._known: dict[int, float] = {}
+
+    def of(self, words: Iterable[int]) -> float:
+        return sum(self._of(word) for word in words)
+
+    def _of(self, word: int) -> float:
+        known = self._known.get(word)
+        if known is None:
+            count = self._survey.db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get
+            cards = self._total // 2 if word in _COMMON else int(str(count or 0))
+            known = math.log((self._total + 2) / (max(0, cards) + 1))
+            self._known[word] = known
+        return known
 
 
 class _Group:
@@ -85,7 +112,8 @@ class _Group:
 class _Groups:
     """Groups of statements that are alike, found by the words that few of them have."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
         self.all: list[_Group] = []
         self._by_word: dict[int, list[_Group]] = {}
 
@@ -105,22 +133,24 @@ class _Groups:
         known = [self._by_word[word] for word in words if word in self._by_word]
         best, most = None, ALIKE
         for group in {id(group): group for groups in sorted(known, key=len)[:4] for group in groups[-200:]}.values():
-            alike = len(words & group.words) / len(words | group.words)
+            every = self._weights.of(words | group.words)
+            alike = self._weights.of(words & group.words) / every if every else 1.0
             if alike >= most:
                 best, most = group, alike
         return best
 
 
-def is_held(survey: Survey, read: Read, text: str) -> str:
+def is_held(survey: Survey, read: Read, text: str, weights: Weights) -> str:
     """The card that holds a statement; nothing where none does."""
     words = statement_words(text)
+    wanted = HELD * weights.of(words)
     for path in survey.holders(words):
         data = read(path)
         card = parse_card(path.removeprefix(f"{CARDS}/"), decode_text(data) or "") if data is not None else None
         if card is None:
             continue
         theirs = {hash_word(word) for word in telling_words(card)}
-        if len(words & theirs) >= HELD * len(words):
+        if weights.of(words & theirs) >= wanted:
             return path
     return ""
 
@@ -130,8 +160,9 @@ def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterato
     statements = lasting_statements(survey, structural=structural)
     statements.sort(key=lambda item: (-item.importance, -item.days, item.places[0]))
     names: set[str] = set()
+    weights = Weights(survey)
     for item in statements:
-        if is_held(survey, read, item.text):
+        if is_held(survey, read, item.text, weights):
             continue
         name = _free_name(item.places[0].text, lambda name: name in names or read(f"{CARDS}/{name}") is not None)
         names.add(name)
