@@ -205,6 +205,13 @@ def test_a_doubtful_one_is_shown_and_hinders_nobody(filed: Place) -> None:
     assert [(item.card.name, item.is_sure) for item in written.covering] == [("backup-window.md", False)]
 
 
+def test_what_is_stopped_is_told_what_memory_has(filed: Place) -> None:
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, LAYOUT, topic="Backup restores of the ledger window sill")
+    (line,) = caught.value.details["story"]
+    assert line.startswith("see also memory/cards/backup-window.md (22 months old) may be about the same")
+
+
 def test_the_same_subject_in_another_repository_is_not_surely_the_same(filed: Place) -> None:
     (found,) = covering(filed, "The proxy is nginx.", "Staging proxy", "github.com/acme/other")
     assert (found.card.name, found.is_sure) == ("staging-proxy.md", False)

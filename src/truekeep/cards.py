@@ -257,6 +257,10 @@ def write_card(
             done = _plan(shelf, workspace.config, wanted, by, update=update, anyway=anyway, is_seen=is_seen)
             written = _carry_out(done, shelf, books, by, at=workspace.stamp())
         return written._replace(covering=tuple(covering), notes=tuple(notes))
+    except InvalidHandoff as error:
+        if covering:
+            error.details["story"] = [f"see also {_told(item, by.now.date())}" for item in covering]
+        raise
     except NotCanonical as error:
         if update or by.root is None:
             error.hint = (
