@@ -523,10 +523,17 @@ def leave_card(wanted: Manuscript, by: Scribe, judge: Judge, config: Config, *, 
 # --- Confirming and dropping -----------------------------------------------------------------------------------------
 
 
-def confirm_card(workspace: Workspace, wanted: str, *, actor: str) -> tuple[str, date, int | None]:
-    """Note that a person says a card still holds. Gives its path, the day, and the entry if that is new."""
+def confirm_card(
+    workspace: Workspace, wanted: str, *, actor: str, seen: bytes | None = None
+) -> tuple[str, date, int | None]:
+    """Note that a person says a card still holds. Gives its path, the day, and the entry if that is new.
+
+    `seen`: the card as the person saw it.
+    """
     with workspace.writing("confirm cards") as books:
         name, stored = workspace.card_file(wanted)
+        if seen not in (None, stored.data):
+            raise EditedSince(f"{CARDS}/{name} changed meanwhile; nothing was written", hint="look at it, then confirm")
         day = workspace.today()
         splice = confirmation(name, stored.data, day)
         if splice is None:

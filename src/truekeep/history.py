@@ -8,9 +8,11 @@ itself be undone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
+from typing import NamedTuple
 
 from truekeep.blame import BEFORE, line_owners
 from truekeep.books import Books
@@ -20,7 +22,7 @@ from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, after_splices, base_of, spliced
 from truekeep.model import INDEX, REVIEW, Splice
 from truekeep.pointers import find_whole_line, line_put_back
-from truekeep.vault import Staging
+from truekeep.vault import Change, Staging
 
 _TITLE = re.compile(rb"(# [^\r\n]*\r?\n)(?:\r?\n)*")
 
@@ -35,6 +37,24 @@ class Line:
     is_older: bool = False  # there before truekeep first changed the file: by hand, or from an archive
     record: Record | None = None
     source: Record | None = None  # the handoff that a repaired line goes back to; else the record
+
+
+class Undoing(NamedTuple):
+    """What undoing an entry would write."""
+
+    entry: Entry
+    staging: Staging
+    notes: tuple[str, ...]
+
+    @property
+    def changes(self) -> list[Change]:
+        return self.staging.changes()
+
+    @property
+    def digest(self) -> str:
+        """Of every file as it is and as it would be."""
+        known = repr([(change.path, change.before_digest, change.after_digest) for change in self.changes])
+        return sha256(f"{self.entry.id} {known} {self.notes}".encode()).hexdigest()
 
 
 class History:
@@ -73,8 +93,48 @@ class History:
             )
         return lines
 
-    def undo(self, number: int) -> tuple[Entry, list[str]]:
-        """Put back what an entry changed, in every file it touched, or in none. Gives the new entry and any notes."""
+    def differences(self, path: str, entries: Collection[int]) -> dict[int, tuple[str, ...]]:
+        """What these entries changed in a file, line by line."""
+        spans: dict[int, tuple[bytes | None, bytes | None]] = {}
+        known: bytes | None = None
+        for version in self.books.ledger.versions(path):
+            text, is_there = base_of(version, known), version.before is not None
+            for by, splice in version.splices:
+                before = spans[by][0] if by in spans else text if is_there else None
+                text, is_there = spliced(text, splice), True
+                if by in entries:
+                    spans[by] = (before, text)
+            known = text if version.after is not None else None
+            if version.after is None and version.splices and (by := version.splices[-1][0]) in spans:
+                spans[by] = (spans[by][0], None)
+        return {by: difference(before, after, path) for by, (before, after) in spans.items()}
+
+    def undo(self, number: int, *, seen: str = "") -> tuple[Entry, list[str]]:
+        """Put back what an entry changed, in every file it touched, or in none. Gives the new entry and any notes.
+
+        `seen` is the digest of what a person was shown before: if it would be something else now, nothing is done.
+        """
+        planned = self.plan_undo(number)
+        if seen and planned.digest != seen:
+            raise EditedSince(
+                f"what undoing entry {number} would write has changed meanwhile; nothing was touched",
+                hint="look at it again, then decide",
+            )
+        entry = planned.entry
+        undoing = Entry(
+            at=self._at,
+            verb="undone",
+            actor=self.actor,
+            handoff=entry.handoff,
+            note=f"entry {number}: {entry.note}",
+            undoes=number,
+        )
+        self.books.act(planned.staging, undoing, self._outcome_after(entry))
+        made = next(iter(self.books.ledger.entries(limit=1)))
+        return made, list(planned.notes)
+
+    def plan_undo(self, number: int) -> Undoing:
+        """What undoing an entry would write. Touches nothing; what cannot be undone is an error that says why."""
         ledger = self.books.ledger
         entry = ledger.get_entry(number)
         if entry is None:
@@ -95,17 +155,7 @@ class History:
         notes: list[str] = []
         for path in entry.paths:
             self._put_back(entry, path, staging, notes)
-        undoing = Entry(
-            at=self._at,
-            verb="undone",
-            actor=self.actor,
-            handoff=entry.handoff,
-            note=f"entry {number}: {entry.note}",
-            undoes=number,
-        )
-        self.books.act(staging, undoing, self._outcome_after(entry))
-        made = next(iter(ledger.entries(limit=1)))
-        return made, notes
+        return Undoing(entry, staging, tuple(notes))
 
     def _outcome_after(self, entry: Entry) -> list[tuple[bytes, str, str | None]]:
         """What the handoff's outcome is once an entry is undone: a decision taken back leaves the draft waiting."""

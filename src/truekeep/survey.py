@@ -12,6 +12,8 @@ value) are then asked of tables, never of all files.
     fresh      cards that were not compared with the others yet
     pairs      two cards that say the same, and how much
     vals       what a file says the value of a thing is
+    links      which memory file points at which
+    verdicts   how many claims of a file the last check found to be what
     entries    tagged entries of daily logs
     lines      what daily logs say, by what a line shares with ones like it
     heard      how far each session was listened to
@@ -40,12 +42,13 @@ from truekeep.disk import decode_text
 from truekeep.importance import parse_entries
 from truekeep.index.refresh import read_source
 from truekeep.index.sources import Changes, Source, compare, day_in, sweep
+from truekeep.links import find_links
 from truekeep.model import CARDS, INDEX
 from truekeep.tables import iter_prose
 from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
-VERSION = 2  # raise it when files are read differently: the survey is begun anew
+VERSION = 3  # raise it when files are read differently: the survey is begun anew
 RARE = 50  # cards that have a word, for it to say which cards may be about the same
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
@@ -60,7 +63,8 @@ CREATE TABLE files (
 );
 CREATE TABLE cards (
   id INTEGER PRIMARY KEY, topic TEXT NOT NULL, key TEXT NOT NULL, created TEXT NOT NULL, updated TEXT NOT NULL,
-  confirmed TEXT NOT NULL, words BLOB NOT NULL
+  confirmed TEXT NOT NULL, words BLOB NOT NULL, category TEXT NOT NULL,
+  tags TEXT NOT NULL                -- each on a line of its own, in lower case
 );
 CREATE INDEX cards_key ON cards(key);
 CREATE TABLE words (word INTEGER NOT NULL, card INTEGER NOT NULL, PRIMARY KEY (word, card)) WITHOUT ROWID;
@@ -76,6 +80,13 @@ CREATE TABLE vals (
 );
 CREATE INDEX vals_file ON vals(file);
 CREATE INDEX vals_subject ON vals(kind, subject, value);
+CREATE TABLE links (file INTEGER NOT NULL, target TEXT NOT NULL, line INTEGER NOT NULL);
+CREATE INDEX links_file ON links(file);
+CREATE INDEX links_target ON links(target);
+CREATE TABLE verdicts (             -- by the last check, which may be older than the file
+  path TEXT PRIMARY KEY, seal BLOB NOT NULL, at REAL NOT NULL, confirmed INTEGER NOT NULL, moved INTEGER NOT NULL,
+  changed INTEGER NOT NULL, gone INTEGER NOT NULL, unverifiable INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE entries (
   file INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, kind TEXT NOT NULL, importance REAL NOT NULL,
   text TEXT NOT NULL
@@ -94,7 +105,7 @@ CREATE INDEX talk_session ON talk(session);
 CREATE TABLE problems (file INTEGER NOT NULL, line INTEGER NOT NULL, code TEXT NOT NULL, what TEXT NOT NULL);
 CREATE INDEX problems_file ON problems(file);
 """
-_OF_A_FILE = ("vals", "entries", "lines", "problems")
+_OF_A_FILE = ("vals", "links", "entries", "lines", "problems")
 
 
 class Surveyed(NamedTuple):
@@ -117,6 +128,59 @@ class CardFacts(NamedTuple):
     confirmed: str
     repository: str
     size: int
+
+
+class Browse(NamedTuple):
+    """Which memory files are asked for, and in which order."""
+
+    store: str = ""  # empty: all of them
+    text: str = ""  # words that a path or a topic has
+    repository: str | None = None  # empty: those that name none
+    since: str = ""  # a day, and no older
+    before: str = ""  # older than a day
+    verdict: str = ""  # of VERDICT_FILTERS
+    category: str = ""
+    tag: str = ""
+    order: str = "name"  # of ORDERS
+
+
+class Listed(NamedTuple):
+    """A memory file as a list shows it. Of the last check: when it was, and what it found."""
+
+    path: str
+    store: str
+    day: str
+    repository: str
+    size: int
+    topic: str
+    category: str
+    tags: tuple[str, ...]
+    confirmed_on: str  # by a person
+    checked_at: float  # 0: never
+    is_edited: bool  # since it was checked
+    confirmed: int
+    moved: int
+    changed: int
+    gone: int
+    unverifiable: int
+
+    @property
+    def claims(self) -> int:
+        return self.confirmed + self.moved + self.changed + self.gone + self.unverifiable
+
+    @property
+    def refuted(self) -> int:
+        return self.moved + self.gone
+
+
+class Neighbours(NamedTuple):
+    """The memory files around one: paths, each with a topic, or with how alike it is."""
+
+    links_to: tuple[tuple[str, str, bool], ...]  # and whether it is there
+    linked_from: tuple[tuple[str, str], ...]
+    same_topic: tuple[tuple[str, str], ...]
+    same_repository: tuple[tuple[str, str], ...]
+    alike: tuple[tuple[str, str, float], ...]
 
 
 class Problem(NamedTuple):
@@ -165,6 +229,7 @@ class Survey:
         self.path = os.path.join(state, NAME)
         self.root = root
         self._kept: apsw.Connection | None = None
+        self._looked: tuple[float, str] = (0.0, "")  # when the files were looked at, and what told of changes then
 
     def close(self) -> None:
         if self._kept is not None:
@@ -188,8 +253,21 @@ class Survey:
                 continue
         raise AssertionError("a database in memory can always be opened")
 
+    def is_fresh(self, within: float) -> bool:
+        """Whether files were looked at so many seconds ago or later, and none came, went or was replaced since.
+
+        A file that was written in its place is not noticed by this.
+        """
+        at, mark = self._looked
+        return self._kept is not None and time.monotonic() - at < within and mark == self._folders()
+
+    def _folders(self) -> str:
+        """What changes with every file that comes, goes or is replaced in the folders that hold most of them."""
+        return " ".join(_stamp(os.path.join(self.root, folder)) for folder in ("", "memory", CARDS, "memory/daily"))
+
     def refresh(self, tell: Callable[[int, int], None] = lambda *_: None) -> Surveyed:
         """Look at every file, read those that changed, note what they say."""
+        self._looked = (time.monotonic(), self._folders())
         problems: list[str] = []
         seen = list(sweep(self.root, problems=problems))
         mark = _mark(seen, problems)
@@ -269,6 +347,8 @@ class Survey:
                 self._problem(file, tag.line, "bad-tag", tag.what)
             said = ((key, file, line, text) for line, text in log_statements(text) for key in line_keys(text))
             db.executemany("INSERT OR IGNORE INTO lines VALUES (?, ?, ?, ?)", said)
+        links = find_links(text, source.path)
+        db.executemany("INSERT INTO links VALUES (?, ?, ?)", ((file, *link) for link in links))
         if source.path != INDEX and source.store != "archive":  # what was put away says nothing about now
             shift = text.count("\n", 0, len(text) - len(card.body)) if card is not None else 0
             body, topic = (card.body, card.topic) if card is not None else (text, "")
@@ -292,8 +372,10 @@ class Survey:
 
     def _note_card(self, file: int, card: Card, counts: Counter[int]) -> None:
         words = array("I", sorted({hash_word(word) for word in telling_words(card)}))
-        row = (file, card.topic, topic_key(card.topic), *(_iso(card.front.text(key)) for key in _DAYS), words.tobytes())
-        self.db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        days = (_iso(card.front.text(key)) for key in _DAYS)
+        tags = "".join(f"\n{tag.casefold()}" for tag in card.tags) + "\n"
+        row = (file, card.topic, topic_key(card.topic), *days, words.tobytes(), card.category, tags)
+        self.db.execute("INSERT INTO cards VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         self.db.executemany("INSERT INTO words VALUES (?, ?)", ((word, file) for word in words))
         self.db.execute("INSERT INTO fresh VALUES (?)", (file,))
         counts.update(words)
@@ -345,6 +427,107 @@ class Survey:
         )
         row = self.db.execute(query, (path,)).fetchone()
         return CardFacts(*row) if row is not None else None
+
+    def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[Listed], int]:
+        """Some of the memory files that are asked for, and how many there are."""
+        where, values = _conditions(wanted)
+        tables = "FROM files LEFT JOIN cards USING (id) LEFT JOIN verdicts USING (path)"
+        total: Any = self.db.execute(f"SELECT count(*) {tables} WHERE {where}", values).get
+        rows: list[Any] = self.db.execute(
+            f"SELECT {_LISTED} {tables} WHERE {where} ORDER BY {ORDERS[wanted.order]} LIMIT ? OFFSET ?",
+            (*values, most, first),
+        ).fetchall()
+        return [_listed(row) for row in rows], int(total)
+
+    def find_file(self, path: str) -> Listed | None:
+        """A memory file by its path."""
+        tables = "FROM files LEFT JOIN cards USING (id) LEFT JOIN verdicts USING (path)"
+        row: Any = self.db.execute(f"SELECT {_LISTED} {tables} WHERE path = ?", (path,)).fetchone()
+        return _listed(row) if row is not None else None
+
+    def choices(self, most: int = 200) -> dict[str, list[str]]:
+        """What files can be filtered by: the repositories and categories that they name, the usual ones first."""
+        asked = {
+            "repository": "SELECT repository FROM files WHERE repository != ''",
+            "category": "SELECT category FROM cards WHERE category != ''",
+        }
+        return {
+            name: [
+                str(row[0]) for row in self.db.execute(f"{query} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT ?", (most,))
+            ]
+            for name, query in asked.items()
+        }
+
+    def neighbours(self, path: str, most: int = 12) -> Neighbours:
+        """The files that one points at and is pointed at by, and cards of its topic, its repository, its words."""
+        here: Any = self.db.execute(
+            "SELECT id, repository, key FROM files LEFT JOIN cards USING (id) WHERE path = ?", (path,)
+        ).fetchone()
+        if here is None:
+            return Neighbours((), (), (), (), ())
+        file, repository, key = here
+
+        def ask(query: str, *values: object) -> tuple[Any, ...]:
+            return tuple(self.db.execute(query, values).fetchall())
+
+        topic = "coalesce(topic, '')"
+        return Neighbours(
+            links_to=tuple(
+                (target, said, bool(there))
+                for target, said, there in ask(
+                    f"SELECT target, {topic}, files.id IS NOT NULL FROM links LEFT JOIN files ON files.path = target"  # noqa: S608
+                    " LEFT JOIN cards ON cards.id = files.id WHERE links.file = ? GROUP BY 1"
+                    " ORDER BY min(line) LIMIT ?",
+                    file,
+                    most,
+                )
+            ),
+            linked_from=ask(
+                f"SELECT path, {topic} FROM links JOIN files ON files.id = links.file LEFT JOIN cards USING (id)"  # noqa: S608
+                " WHERE target = ? GROUP BY 1 ORDER BY 1 LIMIT ?",
+                path,
+                most,
+            ),
+            same_topic=ask(
+                "SELECT path, topic FROM cards JOIN files USING (id) WHERE key = ? AND key != '' AND id != ?"
+                " ORDER BY 1 LIMIT ?",
+                key or "",
+                file,
+                most,
+            ),
+            same_repository=ask(
+                "SELECT path, topic FROM files JOIN cards USING (id) WHERE repository = ? AND repository != ''"
+                " AND id != ? ORDER BY day DESC, path LIMIT ?",
+                repository,
+                file,
+                most,
+            ),
+            alike=ask(
+                "SELECT path, topic, likeness FROM pairs JOIN cards ON cards.id = iif(one = ?1, other, one)"
+                " JOIN files USING (id) WHERE one = ?1 OR other = ?1 ORDER BY likeness DESC LIMIT ?2",
+                file,
+                most,
+            ),
+        )
+
+    def hear_verdicts(self, facts: str) -> None:
+        """Take over what the last checks found, from their file; only what is new there is read."""
+        from truekeep.verify.kept import count_kept, read_seals
+
+        stamp = " ".join(_stamp(facts + tail) for tail in ("", "-wal"))
+        if self._meta("facts") == stamp:
+            return
+        with suppress(apsw.Error):  # a file that cannot be read says nothing new
+            seals = {path: (seal, at) for path, seal, at in read_seals(facts)}
+            known = {path: (seal, at) for path, seal, at in self.db.execute("SELECT path, seal, at FROM verdicts")}
+            new = [path for path, noted in seals.items() if known.get(path) != noted]
+            counts = count_kept(facts, new) if new else {}
+            with self.writing():
+                gone = ((path,) for path in (*(known.keys() - seals.keys()), *new))
+                self.db.executemany("DELETE FROM verdicts WHERE path = ?", gone)
+                rows = ((path, *seals[path], *found) for path, found in counts.items())
+                self.db.executemany("INSERT INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                self._set_meta("facts", stamp)
 
     def cards_within(self, repository: str, words: set[int]) -> list[str]:
         """The cards of a repository whose bodies may hold no other words than these; their topics may."""
@@ -516,6 +699,66 @@ class Survey:
 
 
 _DAYS = ("created", "updated", "confirmed")
+_DAY = "iif(day != '', day, date(mtime_ns / 1000000000, 'unixepoch', 'localtime'))"
+_EDITED = "coalesce(at * 1e9 < mtime_ns, 0)"
+_CHECKED = f"at IS NOT NULL AND NOT {_EDITED}"
+_LISTED = (
+    f"path, store, {_DAY}, repository, size, coalesce(topic, ''), coalesce(category, ''), coalesce(tags, ''),"
+    f" coalesce(cards.confirmed, ''), coalesce(at, 0), {_EDITED}, coalesce(verdicts.confirmed, 0), coalesce(moved, 0),"
+    " coalesce(changed, 0), coalesce(gone, 0), coalesce(unverifiable, 0)"
+)
+ORDERS = {
+    "name": "path",
+    "topic": "coalesce(topic, path) COLLATE NOCASE, path",
+    "newest": f"{_DAY} DESC, path",
+    "oldest": f"{_DAY}, path",
+    "refuted": f"iif({_CHECKED}, gone * 2 + moved, 0) DESC, coalesce(changed, 0) DESC, path",
+}
+VERDICT_FILTERS = {
+    "refuted": f"{_CHECKED} AND moved + gone > 0",
+    "changed": f"{_CHECKED} AND changed > 0",
+    "holds": f"{_CHECKED} AND verdicts.confirmed > 0 AND moved + changed + gone = 0",
+    "unchecked": f"NOT ({_CHECKED})",
+}
+_MOST_WORDS = 8  # of a text that files are filtered by
+
+
+def _conditions(wanted: Browse) -> tuple[str, list[object]]:
+    """What a list of files is asked for by."""
+    found: list[tuple[str, list[object]]] = []
+    if wanted.store:
+        found.append(("store = ?", [wanted.store]))
+    words = wanted.text.lower().split()[:_MOST_WORDS]
+    found += [("instr(lower(path || ' ' || coalesce(topic, '')), ?) > 0", [word]) for word in words]
+    if wanted.repository is not None:
+        found.append(("repository = ?", [wanted.repository]))
+    if wanted.since:
+        found.append((f"{_DAY} >= ?", [wanted.since]))
+    if wanted.before:
+        found.append((f"{_DAY} < ?", [wanted.before]))
+    if wanted.verdict:
+        found.append((f"({VERDICT_FILTERS[wanted.verdict]})", []))
+    if wanted.category:
+        found.append(("category = ?", [wanted.category]))
+    if wanted.tag:
+        found.append(("instr(tags, ?) > 0", [f"\n{wanted.tag.casefold()}\n"]))
+    return " AND ".join(condition for condition, _ in found) or "1", [value for _, each in found for value in each]
+
+
+def _listed(row: Any) -> Listed:
+    path, store, day, repository, size, topic, category, tags, confirmed_on, at, is_edited, *counts = row
+    split = tuple(tag for tag in str(tags).split("\n") if tag)
+    return Listed(
+        path, store, day, repository, size, topic, category, split, confirmed_on, at, bool(is_edited), *counts
+    )
+
+
+def _stamp(path: str) -> str:
+    try:
+        info = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}"
 
 
 class _Foreign(Exception):

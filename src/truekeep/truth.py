@@ -126,7 +126,7 @@ class Truth:
         """The named files: of the workspace, or any Markdown anywhere."""
         for path in wanted:
             location = self._locate(path)
-            shown = os.path.relpath(location, self.root).replace(os.sep, "/")
+            shown = os.path.relpath(location, os.path.realpath(self.root)).replace(os.sep, "/")
             memory = self.read(location, path if shown.startswith("..") else shown)
             if memory is None:
                 raise BadInput(f"{path} is no readable text", hint="name a Markdown file")

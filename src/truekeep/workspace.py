@@ -7,7 +7,7 @@ machine to be the canonical host and take the workspace's lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
-    from truekeep.history import History, Line
+    from truekeep.history import History, Line, Undoing
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
     from truekeep.index.search import Hit
-    from truekeep.ledger import Entry, Ledger, Received, Record
+    from truekeep.ledger import Entry, Ledger, Received, Record, Sought
     from truekeep.recall import Answer, Indexed, Recall, Status
     from truekeep.review import Known, Proposal, Review
     from truekeep.session import Left, Listed
@@ -692,10 +692,26 @@ class Workspace:
         except UnsafePath as error:
             raise BadInput(str(error), hint="name a plain file of the workspace") from error
 
-    def undo(self, number: int) -> tuple[Entry, list[str]]:
-        """Put back what an entry changed, unless a person has edited since."""
+    def differences(self, path: str, entries: Collection[int]) -> dict[int, tuple[str, ...]]:
+        """What these entries changed in a file of the workspace, line by line."""
+        return self._history().differences(path, entries)
+
+    def find_entries(
+        self, sought: Sought, *, most: int, before: int = 0, after: int = 0
+    ) -> list[tuple[Entry, Record | None]]:
+        """Some of what truekeep did, newest first: the newest, those before an entry, or next after one."""
+        ledger = self._the_ledger()
+        found = ledger.find_entries(sought, most=most, before=before, after=after)
+        return [(entry, ledger.handoff_of(entry)) for entry in found]
+
+    def plan_undo(self, number: int) -> Undoing:
+        """What undo would write. Touches nothing."""
+        return self._history().plan_undo(number)
+
+    def undo(self, number: int, *, seen: str = "") -> tuple[Entry, list[str]]:
+        """Put back what an entry changed, unless a person has edited since, or it is not what they have `seen`."""
         with self._writing("undo"):
-            return self._history().undo(number)
+            return self._history().undo(number, seen=seen)
 
     def index(
         self, *, rebuild: bool = False, tell: Callable[[str, int, int], None] = lambda *_: None, wait: float = 10.0
@@ -1305,11 +1321,15 @@ class Workspace:
 
     # Status.
 
-    def count_cards(self) -> int:
+    def card_names(self) -> list[str]:
+        """The names of all cards, in no order; no card is read."""
         from truekeep.model import CARDS
 
         names = (item.name for item in self._the_vault().names(CARDS))
-        return sum(name.endswith(".md") and name[0] != "." for name in names)
+        return [name for name in names if name.endswith(".md") and name[0] != "."]
+
+    def count_cards(self) -> int:
+        return len(self.card_names())
 
     def count_waiting(self) -> int:
         from truekeep.inbox import Inboxes

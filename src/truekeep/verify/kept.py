@@ -215,3 +215,28 @@ def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
         if word is not None:
             words[str(word)] = count
     return list(found.values())
+
+
+def read_seals(path: str) -> list[tuple[str, bytes, float]]:
+    """For each memory in a file of facts: what tells its kept verdicts from others, and when they were found."""
+    return [(memory, seal, at) for memory, seal, at in read_rows(path, "SELECT path, seal, at FROM verdict")]
+
+
+def count_kept(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Of some memories in a file of facts, how many kept verdicts there are of each word, in the order of VERDICTS."""
+    found: dict[str, tuple[int, ...]] = {}
+    wanted = sorted(memories)
+    for start in range(0, len(wanted), 500):
+        part = wanted[start : start + 500]
+        for memory, verdicts in read_rows(
+            path,
+            "SELECT path, verdicts FROM verdict WHERE path IN (SELECT value FROM json_each(?))"
+            " AND json_valid(verdicts)",
+            (json.dumps(part),),
+        ):
+            try:
+                words = [item[1] for item in json.loads(verdicts)]
+            except (TypeError, LookupError):
+                continue  # not as it was written
+            found[memory] = tuple(words.count(word) for word in VERDICTS)
+    return found

@@ -204,7 +204,7 @@ class Store:
         self.run("INSERT OR REPLACE INTO answer VALUES (?, ?)", (key, value))
 
 
-def read_rows(path: str, sql: str) -> list[tuple[Any, ...]]:
+def read_rows(path: str, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Ask a file of facts without opening it for writing. Nothing where there is none, or another version's.
 
     What is damaged is apsw's error, and stays as it is.
@@ -225,7 +225,7 @@ def read_rows(path: str, sql: str) -> list[tuple[Any, ...]]:
             try:
                 db.set_busy_timeout(2_000)
                 version = next(iter(db.execute("PRAGMA user_version")))[0]
-                return list(db.execute(sql)) if version == VERSION else []
+                return list(db.execute(sql, values)) if version == VERSION else []
             finally:
                 db.close()
         except apsw.Error:  # somebody writes it after all, or the disk is read-only: the other way
