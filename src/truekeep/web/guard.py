@@ -111,6 +111,8 @@ class Guard:
         port = f"{scope['server'][1]}" if scope.get("server") else ""
         refusal = self._judge(scope, port)
         if refusal is not None:
+            if scope["method"] not in SAFE:
+                refusal = refusal._replace(headers=(*refusal.headers, (b"connection", b"close")))  # unread is its body
             await _answer(send, refusal)
             return
 

@@ -22,6 +22,7 @@ def serve_site(path: Path, keys: Keys, listener: socket.socket, *, hosts: Iterab
         ws="none",
         lifespan="on",
         log_config=None,
+        log_level="critical",  # what strangers send is no news; bugs are in the site's own log
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -119,7 +119,7 @@ class Site:
 
     def failed(self, request: Request, error: TruekeepError) -> Response:
         """An error as a page: what is wrong, where, and the next step."""
-        status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
+        status = status_of(error)
         findings = getattr(error, "findings", ())
         return self.render(
             request,
@@ -136,7 +136,7 @@ class Site:
         """An error in the words of our own family. A bug's story goes to the log, without what it was about."""
         if isinstance(error, TruekeepError):
             return error
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.strerror:
             return StorageFailed(
                 f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
             )
@@ -181,7 +181,9 @@ class Site:
             try:
                 form = await _read_form(request)
             except TruekeepError as error:
-                return self.failed(request, error)
+                refused = self.failed(request, error)
+                refused.headers["connection"] = "close"  # what still comes is not read
+                return refused
             if not self.keys.is_form(text_of(form, "csrf")):
                 strange = BadInput("this form does not come from a page of this site", hint="load the page again")
                 return self.failed(request, strange)
@@ -208,10 +210,18 @@ async def _read_form(request: Request) -> FormData:
 
 def _back(request: Request) -> str:
     """Where somebody came from, if that was a page of this site."""
-    came = urlsplit(request.headers.get("referer", ""))
+    try:
+        came = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
     if came.netloc.lower() != request.headers.get("host", "").lower() or not came.path.startswith("/"):
         return "/"
     return "/" + came.path.lstrip("/\\") + (f"?{came.query}" if came.query else "")
+
+
+def status_of(error: TruekeepError) -> int:
+    """What an error is to a browser."""
+    return next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
 
 
 def text_of(form: FormData, name: str) -> str:
