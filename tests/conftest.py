@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Place
+from tests.helpers import OPENED, Place
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +19,14 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "test-machine")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     return home
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """Workspaces that a test of upkeep opened are closed: descriptors are few."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 @pytest.fixture

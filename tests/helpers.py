@@ -77,6 +77,10 @@ def git_repo(path: Path, *, remote: str = "https://github.com/me/app.git") -> Pa
     return path
 
 
+OPENED: list[Workspace] = []
+"""Workspaces that somebody may leave open; after each test they are closed."""
+
+
 @dataclass
 class Place:
     """A workspace, a repository, and the run's reports."""

@@ -174,7 +174,7 @@ def test_an_agent_wakes_knowing_and_leaves_what_it_learned(machine: Machine) -> 
     assert "The parser has two halves" in latest.text
     assert "Lexer and grammar are apart." in latest.text
     assert REMINDED not in latest.text
-    assert "2         1       1           100%" in machine.run("status")
+    assert "2         1       1           100%" in machine.run("status", "closeout")
     assert not list(machine.place.workspace.rglob("hooks.log"))
 
 

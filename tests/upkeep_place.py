@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from tests.helpers import NOW, Place, git_repo
+from tests.helpers import NOW, OPENED, Place, git_repo
 from truekeep.upkeep import Upkeep
 
 TODAY = NOW.date()
@@ -59,4 +59,5 @@ def with_instructions(place: Place, text: str) -> Path:
 
 
 def upkeep(place: Place, *, now: datetime = NOW) -> Upkeep:
-    return Upkeep(place.open(now=now))
+    OPENED.append(place.open(now=now))
+    return Upkeep(OPENED[-1])
