@@ -1,12 +1,536 @@
-"""The page review."""
+"""Review: the queue of drafts, one draft beside what it would make of memory, and what a person does with it.
+
+Every form carries the digests of what was shown. If the draft or a file that it changes is another one by the time the
+form comes back, nothing is written: the page is shown again as things are now, with what changed, and with what the
+person had typed.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from truekeep.web.site import Site
+from truekeep.card import words_of
+from truekeep.disk import decode_text
+from truekeep.draft import Draft
+from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound, TruekeepError
+from truekeep.hidden import find_hidden, strip_hidden
+from truekeep.ledger import Entry
+from truekeep.model import CARDS, DOCUMENTS, REVIEW, RULES
+from truekeep.review import Edit, Proposal, digest_of
+from truekeep.web.sides import Sides, compare
+from truekeep.web.site import Site, number_of, status_of, text_of
+from truekeep.workspace import Workspace
+
+ROWS = 50  # of the queue, on one page
+SUGGESTED = 60  # cards that are offered as targets
+MOST_SHOWN = 200_000  # characters of an original
+MOST_HIDDEN = 20  # places of hidden characters that are named
+_BOM = b"\xef\xbb\xbf"
+_DONE = {
+    "approved": "Approved",
+    "rejected": "Rejected",
+    "edited": "Saved",
+    "retried": "Filed",
+    "expired": "Expired",
+    "undone": "Taken back",
+}
 
 
 def routes(site: Site) -> list[BaseRoute]:
-    del site
-    return []
+    pages = _Pages()
+    return [
+        site.page("/review", pages.queue),
+        site.page("/review/-/several", pages.several),
+        site.act("/review/-/several", pages.decide_several),
+        site.page("/review/{id}", pages.draft),
+        site.act("/review/{id}", pages.decide),
+        site.page("/review/{id}/edit", pages.edit),
+        site.act("/review/{id}/edit", pages.save),
+    ]
+
+
+class Choice(NamedTuple):
+    """Which drafts somebody goes through."""
+
+    reason: str = ""
+    writer: str = ""
+    repository: str = ""
+
+    @classmethod
+    def of(cls, request: Request) -> Choice:
+        return cls(*(request.query_params.get(name, "")[:300] for name in cls._fields))
+
+    def has(self, draft: Draft) -> bool:
+        return (
+            (not self.reason or any(code == self.reason for code, _ in draft.reasons))
+            and (not self.writer or draft.writer == self.writer)
+            and (not self.repository or draft.repository == self.repository)
+        )
+
+    def query(self, **more: str | int) -> dict[str, str]:
+        return {name: str(value) for name, value in (self._asdict() | more).items() if value}
+
+    def link(self, path: str = "/review", **more: str | int) -> str:
+        """A page of the review for the same drafts."""
+        query = self.query(**more)
+        return quote(path, safe="/") + (f"?{urlencode(query)}" if query else "")
+
+
+class Shown:
+    """Files as they were last shown, by their digests: so that a page can tell what changed since."""
+
+    MOST_BYTES = 8_000_000
+    MOST_OF_ONE = 1_000_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def keep(self, data: bytes | None) -> None:
+        if data is None or len(data) > self.MOST_OF_ONE:
+            return
+        digest = digest_of(data)
+        with self._lock:
+            if self._kept.setdefault(digest, data) is data:
+                self._size += len(data)
+            self._kept.move_to_end(digest)
+            while self._size > self.MOST_BYTES:
+                self._size -= len(self._kept.popitem(last=False)[1])
+
+    def find(self, digest: str) -> bytes | None:
+        with self._lock:
+            return self._kept.get(digest)
+
+
+class Compared(NamedTuple):
+    """A file beside what it becomes, or beside what it was."""
+
+    path: str
+    sides: Sides
+    said: str = ""
+
+
+class Problem(NamedTuple):
+    """Why something was not done, above the page on which it was asked for."""
+
+    error: TruekeepError
+    changed: tuple[Compared, ...] = ()
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        return getattr(self.error, "findings", ())
+
+
+class _Pages:
+    """The pages of one site's review."""
+
+    def __init__(self) -> None:
+        self._shown = Shown()
+
+    # The queue.
+
+    def queue(self, site: Site, workspace: Workspace, request: Request) -> Response:
+        choice = Choice.of(request)
+        drafts = workspace.drafts()
+        chosen = [draft for draft in drafts if choice.has(draft)]
+        pages = max(1, -(-len(chosen) // ROWS))
+        page = min(max(1, number_of(request, "page", 1)), pages)
+        rows = chosen[(page - 1) * ROWS : page * ROWS]
+        now = workspace.moment()
+        return site.render(
+            request,
+            "review.html",
+            title="Review",
+            choice=choice,
+            filters=_filters(drafts, choice),
+            total=len(drafts),
+            count=len(chosen),
+            rows=[(draft, age_of(draft.received_at, now), choice.link(f"/review/{draft.id}")) for draft in rows],
+            page=page,
+            pages=pages,
+            before=choice.link(page=page - 1) if page > 1 else "",
+            after=choice.link(page=page + 1) if page < pages else "",
+            done=_done(workspace, request),
+        )
+
+    # One draft.
+
+    def draft(self, site: Site, workspace: Workspace, request: Request) -> Response:
+        return self._draft(site, workspace, request)
+
+    def _draft(
+        self, site: Site, workspace: Workspace, request: Request, *, problem: Problem | None = None, after: str = ""
+    ) -> Response:
+        choice, wanted = Choice.of(request), request.path_params["id"]
+        target = request.query_params.get("target", "").strip()[:300]
+        try:
+            proposal = workspace.show_draft(wanted, target=target, exact=True)
+        except NotFound as error:
+            return self._gone(site, workspace, request, error, after=after, is_late=problem is not None)
+        draft, filing = proposal.draft, proposal.filing
+        ids = [one.id for one in workspace.drafts() if choice.has(one)]
+        at = ids.index(draft.id) if draft.id in ids else -1
+        context = None if request.query_params.get("lines") == "all" else 3
+        return site.render(
+            request,
+            "review_draft.html",
+            status=status_of(problem.error) if problem else 200,
+            title=filing.title or draft.id,
+            choice=choice,
+            draft=draft,
+            proposal=proposal,
+            filing=filing,
+            target=target,
+            at=at + 1,
+            count=len(ids),
+            before=choice.link(f"/review/{ids[at - 1]}") if at > 0 else "",
+            after=choice.link(f"/review/{ids[at + 1]}") if at + 1 < len(ids) else "",
+            next_id=ids[at + 1] if at + 1 < len(ids) else "",
+            age=age_of(draft.received_at, workspace.moment()),
+            meanings={code: RULES[code].meaning for code, _ in draft.reasons if code in RULES},
+            edits=[self._compared(edit, filing.is_whole, context) for edit in proposal.edits],
+            is_approvable=not filing.blocking and proposal.hindrance is None,
+            original=draft.body.decode("utf-8", "replace")[:MOST_SHOWN],
+            is_cut=len(draft.body) > MOST_SHOWN,
+            saw=self._saw(proposal),
+            suggested=_suggested(workspace, draft, filing.title),
+            links=_links(choice, draft, target),
+            problem=problem,
+            done=_done(workspace, request),
+        )
+
+    def _compared(self, edit: Edit, is_whole: bool, context: int | None) -> Compared:
+        if edit.before is None:
+            said = "is new"
+        elif edit.after is None:
+            said = "goes"
+        else:
+            said = "changes" if is_whole else "gets these lines"
+        return Compared(edit.path, compare(edit.before, edit.after, context=context), said)
+
+    def _saw(self, proposal: Proposal) -> list[str]:
+        """What the form carries of what is shown; and what is kept to tell the difference, should it change."""
+        for edit in proposal.edits:
+            self._shown.keep(edit.before)
+        self._shown.keep(proposal.draft.body)
+        return [f"{digest} {path}" for path, digest in proposal.seen.items()]
+
+    def _gone(
+        self, site: Site, workspace: Workspace, request: Request, error: NotFound, *, after: str, is_late: bool
+    ) -> Response:
+        """A draft that somebody decided on meanwhile: who, when, and the next one."""
+        wanted = request.path_params["id"]
+        entry = _last_entry(workspace, wanted)
+        if entry is None:
+            raise error
+        choice = Choice.of(request)
+        ids = [draft.id for draft in workspace.drafts() if choice.has(draft)]
+        following = after if after in ids else next(iter(ids), "")
+        return site.render(
+            request,
+            "review_gone.html",
+            status=409 if is_late else 410,
+            title="This draft is not here any more",
+            wanted=wanted,
+            entry=entry,
+            verb=_DONE.get(entry.verb, entry.verb).lower(),
+            age=age_of(entry.at, workspace.moment()),
+            next=choice.link(f"/review/{following}") if following else "",
+            queue=choice.link(),
+            count=len(ids),
+        )
+
+    def decide(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+        """Approve or reject, then on to the next draft."""
+        wanted, choice, seen = request.path_params["id"], Choice.of(request), _seen(form, "saw")
+        following = _following(workspace, choice, wanted)
+        try:
+            match text_of(form, "do"):
+                case "approve":
+                    workspace.approve(wanted, target=request.query_params.get("target", "").strip()[:300], seen=seen)
+                case "reject":
+                    reason = " ".join(text_of(form, "reason").split())[:500]
+                    workspace.reject(wanted, reason=reason, seen=seen)
+                case _:
+                    raise BadInput("this form asks for nothing", hint="load the page again")
+        except TruekeepError as error:
+            problem = self._problem(workspace, error, seen)
+            return self._draft(site, workspace, request, problem=problem, after=text_of(form, "after"))
+        return _go_on(site, workspace, choice, wanted, following)
+
+    def _problem(self, workspace: Workspace, error: TruekeepError, seen: Mapping[str, str]) -> Problem:
+        """What changed while somebody looked, as far as it is known what they saw."""
+        changed: list[Compared] = []
+        for path in error.details.get("changed", ()):
+            if path.startswith(f"{REVIEW}/"):
+                continue  # the page shows it as it is
+            old = self._shown.find(seen.get(path, ""))
+            stored = workspace.books().vault.read(path)
+            if old is not None or not seen.get(path):
+                changed.append(Compared(path, compare(old, stored.data if stored else None)))
+        return Problem(error, tuple(changed))
+
+    # Editing.
+
+    def edit(self, site: Site, workspace: Workspace, request: Request) -> Response:
+        return self._edit(site, workspace, request)
+
+    def _edit(
+        self,
+        site: Site,
+        workspace: Workspace,
+        request: Request,
+        *,
+        problem: Problem | None = None,
+        typed: str | None = None,
+        is_saved: bool = False,
+    ) -> Response:
+        choice, wanted = Choice.of(request), request.path_params["id"]
+        target = request.query_params.get("target", "").strip()[:300]
+        try:
+            proposal = workspace.show_draft(wanted, target=target, exact=True)
+        except NotFound as error:
+            if typed is None:
+                return self._gone(site, workspace, request, error, after="", is_late=False)
+            proposal = None
+        draft = proposal.draft if proposal else None
+        there = decode_text(draft.body) if draft else ""
+        text = there if typed is None else typed
+        mine = compare(draft.body, typed.encode()) if draft and typed is not None and typed != there else None
+        runs = find_hidden(text or "")
+        return site.render(
+            request,
+            "review_edit.html",
+            status=(status_of(problem.error) if proposal else 409) if problem else 200,
+            title=f"Edit {proposal.filing.title or wanted}" if proposal else f"Edit {wanted}",
+            choice=choice,
+            wanted=wanted,
+            draft=draft,
+            entry=_last_entry(workspace, wanted) if draft is None else None,
+            text=text,
+            mine=mine if isinstance(problem.error if problem else None, EditedSince) else None,
+            blocking=proposal.filing.blocking if proposal else (),
+            saw=self._saw(proposal) if proposal else [],
+            runs=[((text or "").count("\n", 0, run.start) + 1, run.kind, run.decoded) for run in runs[:MOST_HIDDEN]],
+            hidden=len(runs),
+            link=_links(choice, draft, target)["edit"] if draft else "",
+            back=_links(choice, draft, target)["self"] if draft else choice.link(),
+            queue=choice.link(),
+            problem=problem,
+            is_saved=is_saved,
+        )
+
+    def save(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+        """Keep the person's text in the draft, judge it anew, and file it if they say so."""
+        wanted, choice, seen = request.path_params["id"], Choice.of(request), _seen(form, "saw")
+        target = request.query_params.get("target", "").strip()[:300]
+        typed = text_of(form, "text").replace("\r\n", "\n").replace("\r", "\n")
+        if text_of(form, "strip"):
+            typed = strip_hidden(typed)
+        following = _following(workspace, choice, wanted)
+        is_saved = False
+        try:
+            draft, is_saved = workspace.edit_draft(wanted, lambda body: _as_before(body, typed), seen=seen)
+            if text_of(form, "do") != "approve":
+                told = "" if is_saved else "Nothing was changed: the text is as it was"
+                query = choice.query(target=target, done=_number(workspace, wanted) if is_saved else 0, told=told)
+                return site.go(quote(f"/review/{wanted}"), **query)
+            seen = seen | {draft.path: draft.file_digest} if is_saved else seen
+            workspace.approve(wanted, target=target, seen=seen)
+        except TruekeepError as error:
+            problem = self._problem(workspace, error, seen)
+            if is_saved and not isinstance(error, InvalidHandoff):
+                return self._draft(site, workspace, request, problem=problem)
+            return self._edit(site, workspace, request, problem=problem, typed=typed, is_saved=is_saved)
+        return _go_on(site, workspace, choice, wanted, following)
+
+    # Several at once.
+
+    def several(self, site: Site, workspace: Workspace, request: Request) -> Response:
+        """What is about to be approved, for somebody to say yes."""
+        choice = Choice.of(request)
+        wanted = list(dict.fromkeys(request.query_params.getlist("draft")))[:ROWS]
+        if request.query_params.get("all"):
+            page = max(1, number_of(request, "page", 1))
+            chosen = [draft.id for draft in workspace.drafts() if choice.has(draft)]
+            wanted = chosen[(page - 1) * ROWS : page * ROWS]
+        rows, missing = [], []
+        for one in wanted:
+            try:
+                proposal = workspace.show_draft(one, exact=True)
+            except NotFound:
+                missing.append(one)
+                continue
+            counted = [compare(edit.before, edit.after, most=1) for edit in proposal.edits]
+            rows.append(
+                {
+                    "proposal": proposal,
+                    "link": choice.link(f"/review/{one}"),
+                    "is_approvable": not proposal.filing.blocking and proposal.hindrance is None,
+                    "added": sum(sides.added for sides in counted),
+                    "removed": sum(sides.removed for sides in counted),
+                    "saw": self._saw(proposal),
+                }
+            )
+        return site.render(
+            request,
+            "review_several.html",
+            title="Approve several drafts",
+            rows=rows,
+            missing=missing,
+            ready=sum(row["is_approvable"] is True for row in rows),
+            action=choice.link("/review/-/several"),
+            queue=choice.link(),
+        )
+
+    def decide_several(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+        """Approve each; one that fails does not stop the others."""
+        choice = Choice.of(request)
+        is_retry = text_of(form, "do") == "retry"
+        done: list[tuple[str, Entry | None]] = []
+        failed: list[tuple[str, TruekeepError, str]] = []
+        for wanted in [str(one) for one in dict.fromkeys(form.getlist("draft"))][:ROWS]:
+            try:
+                if is_retry:
+                    ((_, filing),) = workspace.retry(wanted, exact=True)
+                    if filing.outcome in ("review", "refused"):
+                        raise InvalidHandoff("it still waits", filing.blocking)
+                else:
+                    workspace.approve(wanted, seen=_seen(form, f"saw-{wanted}"))
+            except TruekeepError as error:
+                link = "" if isinstance(error, NotFound) else choice.link(f"/review/{wanted}")
+                failed.append((wanted, error, link))
+            else:
+                done.append((wanted, _last_entry(workspace, wanted)))
+        return site.render(
+            request,
+            "review_done.html",
+            title=f"{len(done)} of {len(done) + len(failed)} filed",
+            done=done,
+            failed=failed,
+            queue=choice.link(),
+        )
+
+
+# What the pages have in common.
+
+
+def age_of(at: str, now: datetime) -> str:
+    """How long ago that was, in the largest unit that says enough."""
+    try:
+        seconds = (now - datetime.fromisoformat(at)).total_seconds()
+    except (ValueError, TypeError):
+        return "unknown"
+    minutes = max(0, int(seconds // 60))
+    for size, unit in ((24 * 60, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= size * (2 if size > 1 else 1):
+            return f"{minutes // size} {unit}{'s' if minutes // size > 1 else ''}"
+    return "a moment"
+
+
+def _filters(drafts: Iterable[Draft], choice: Choice) -> list[tuple[str, str, str, list[tuple[str, int]]]]:
+    """Name, label, what is chosen, and what there is to choose, the most frequent first."""
+    reasons: Counter[str] = Counter()
+    writers: Counter[str] = Counter()
+    repositories: Counter[str] = Counter()
+    for draft in drafts:
+        reasons.update({code for code, _ in draft.reasons})
+        writers[draft.writer] += 1
+        repositories[draft.repository] += 1
+    return [
+        (name, label, chosen, _options(counts, chosen))
+        for name, label, chosen, counts in (
+            ("reason", "Reason", choice.reason, reasons),
+            ("writer", "Writer", choice.writer, writers),
+            ("repository", "Repository", choice.repository, repositories),
+        )
+    ]
+
+
+def _options(counts: Counter[str], chosen: str) -> list[tuple[str, int]]:
+    found = [(value, count) for value, count in counts.most_common(200) if value]
+    return found if not chosen or any(value == chosen for value, _ in found) else [*found, (chosen, counts[chosen])]
+
+
+def _seen(form: FormData, name: str) -> dict[str, str]:
+    """What a form says that was shown: path by path, each with its digest."""
+    parted = (str(value).partition(" ") for value in form.getlist(name))
+    return {path: digest for digest, _, path in parted}
+
+
+def _following(workspace: Workspace, choice: Choice, wanted: str) -> str:
+    """The draft after this one, among those that somebody goes through."""
+    ids = [draft.id for draft in workspace.drafts() if choice.has(draft)]
+    at = ids.index(wanted) if wanted in ids else -1
+    return ids[at + 1] if at + 1 < len(ids) else ""
+
+
+def _go_on(site: Site, workspace: Workspace, choice: Choice, wanted: str, following: str) -> Response:
+    path = f"/review/{following}" if following else "/review"
+    return site.go(quote(path), **choice.query(done=_number(workspace, wanted)))
+
+
+def _last_entry(workspace: Workspace, wanted: str) -> Entry | None:
+    """The last act on a draft."""
+    return next(workspace.books().ledger.entries(path=f"{REVIEW}/{wanted}.md", limit=1), None)
+
+
+def _number(workspace: Workspace, wanted: str) -> int:
+    entry = _last_entry(workspace, wanted)
+    return entry.id if entry is not None else 0
+
+
+def _done(workspace: Workspace, request: Request) -> dict[str, Any] | None:
+    """What was done just now, as the ledger tells it."""
+    number = number_of(request, "done", 0)
+    entry = workspace.books().ledger.get_entry(number) if number else None
+    if entry is None or entry.verb not in _DONE or entry.undone_by is not None:
+        return None
+    drafts = [path for path in entry.paths if path.startswith(f"{REVIEW}/")]
+    return {
+        "id": entry.id,
+        "verb": _DONE[entry.verb],
+        "draft": drafts[0].removeprefix(f"{REVIEW}/").removesuffix(".md") if drafts else "",
+        "paths": [path for path in entry.paths if path not in drafts and path != "MEMORY.md"],
+    }
+
+
+def _links(choice: Choice, draft: Draft, target: str) -> dict[str, str]:
+    path = f"/review/{draft.id}"
+    return {
+        "self": choice.link(path, target=target),
+        "all": choice.link(path, target=target, lines="all"),
+        "own": choice.link(path),
+        "edit": choice.link(f"{path}/edit", target=target),
+        "queue": choice.link(),
+    }
+
+
+def _suggested(workspace: Workspace, draft: Draft, title: str) -> list[str]:
+    """Where else a draft might go: the cards whose names share most words with it, then the documents."""
+    words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
+    scored: list[tuple[int, str]] = []
+    for name in workspace.card_names():
+        shared = len(words.intersection(name.removesuffix(".md").lower().replace("_", "-").split("-")))
+        scored.append((-shared, name))
+    return [f"{CARDS}/{name}" for _, name in sorted(scored)[:SUGGESTED]] + [*DOCUMENTS]
+
+
+def _as_before(body: bytes, text: str) -> bytes:
+    """A text from a form, written as the draft was: its line ends, and its mark at the beginning."""
+    if decode_text(body) == text:
+        return body
+    is_dos = b"\r\n" in body and body.count(b"\n") == body.count(b"\r\n")
+    data = text.replace("\n", "\r\n" if is_dos else "\n").encode("utf-8", "surrogatepass")
+    return _BOM + data if body.startswith(_BOM) and not data.startswith(_BOM) else data

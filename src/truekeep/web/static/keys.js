@@ -1,7 +1,7 @@
 // Keys, live search and news of changes. Every page works without this file.
 "use strict";
 (() => {
-  const editing = (node) => node && (node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName));
+  const editing = (node) => node && (node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName)) && node.type !== "checkbox";
   const rows = () => [...document.querySelectorAll("[data-row]")];
   const go = (step) => {
     const all = rows();
@@ -24,6 +24,11 @@
     if (key === "?") { const help = document.getElementById("keys"); if (help && !help.open) help.showModal(); event.preventDefault(); return; }
     if (key === "/") { const box = document.querySelector("input[type=search]"); if (box) box.focus(); else location.href = "/search"; event.preventDefault(); return; }
     if (key === "j" || key === "k") { go(key === "j" ? 1 : -1); event.preventDefault(); return; }
+    if (key === "v") {
+      const row = document.activeElement && document.activeElement.closest("[data-row]");
+      const box = row && row.querySelector("input[type=checkbox]");
+      if (box) { box.click(); event.preventDefault(); return; }
+    }
     const wanted = [...document.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && !node.disabled);
     if (wanted) { event.preventDefault(); if (editing(wanted)) wanted.focus(); else wanted.click(); }
   });
