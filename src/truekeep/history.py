@@ -19,7 +19,7 @@ from truekeep.books import Books
 from truekeep.card import is_journal_path
 from truekeep.difference import difference
 from truekeep.errors import BadInput, EditedSince, NotFound
-from truekeep.ledger import Entry, Record, Version, after_splices, base_of, spliced
+from truekeep.ledger import Entry, Record, Version, base_of, spliced
 from truekeep.model import INDEX, REVIEW, Splice
 from truekeep.pointers import find_whole_line, line_put_back
 from truekeep.vault import Change, Staging
@@ -174,15 +174,16 @@ class History:
         versions = list(self.books.ledger.versions(path))
         stored = self.books.vault.read(path)
         current = stored.data if stored else None
-        written = self.books.ledger.content(path)
+        found = sha256(current).digest() if current is not None else None
         try:
-            if current != written:
+            if found != self.books.ledger.last_digest(path):
+                written = self.books.ledger.content(path)
                 raise EditedSince(
                     f"{path} was edited since entry {entry.id}; nothing was touched",
                     hint="take over what you need by hand; the difference is shown above",
                     difference=list(difference(written, current, path)),
                 )
-            exact = self._content_before(entry.id, versions)
+            exact = self._content_before(entry.id, path, versions)
             if exact is not None:
                 staging.put(path, exact, 0)
             else:
@@ -200,27 +201,24 @@ class History:
         if _made(versions) and is_journal_path(path) and _TITLE.fullmatch(staging.read(path) or b""):
             staging.put(path, None, 0)  # nothing was ever said in it but what is undone
 
-    def _content_before(self, entry: int, versions: Sequence[Version]) -> bytes | None:
+    def _content_before(self, entry: int, path: str, versions: Sequence[Version]) -> bytes | None:
         """The bytes before an entry, if everything that came after it in this file has been undone again."""
-        known: bytes | None = None
-        before: bytes | None = None
+        is_seen = False
         later: list[int] = []
         for version in versions:
-            text = base_of(version, known)
-            if version.found is not None and before is not None:
+            if version.found is not None and is_seen:
                 return None
-            for by, splice in version.splices:
+            for by, _ in version.splices:
                 if by != entry:
                     later.append(by)
-                elif before is None:
-                    before, later = text, []
+                elif not is_seen:
+                    is_seen, later = True, []
                 elif later:
                     return None
-                text = spliced(text, splice)
-            known = text if version.after is not None else None
-        if before is None or any(self._is_in_force(by, later) for by in later):
+        if not is_seen or any(self._is_in_force(by, later) for by in later):
             return None
-        return before
+        around = self.books.ledger.around(entry, path)
+        return around[0] or b"" if around is not None else None
 
     def _is_in_force(self, number: int, among: Sequence[int]) -> bool:
         """Whether an entry still has an effect, given that the others named are looked at together with it."""
@@ -234,11 +232,11 @@ class History:
     def _shifted(self, entry: Entry, path: str, versions: Sequence[Version]) -> list[Splice]:
         """An entry's splices of a file, moved to where later entries pushed them."""
         mine: list[Splice] = []
-        known: bytes | None = None
         for version in versions:
             if version.before is None:
                 mine = []
             if version.found is not None and mine:
+                known = self.books.ledger.content(path, before=version.change)
                 raise EditedSince(
                     f"{path} was edited between entry {entry.id} and a later one; nothing was touched",
                     hint=f"`truekeep why {path}` shows who wrote which line",
@@ -249,7 +247,6 @@ class History:
                     mine.append(splice)
                     continue
                 mine = [_moved(own, splice, entry.id, by, path) for own in mine]
-            known = after_splices(version, known)
         return mine
 
     def _unpoint(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -67,6 +67,18 @@ CREATE TABLE splice (
 ) WITHOUT ROWID;
 CREATE INDEX splice_entry ON splice(entry);
 """
+# For questions across entries. A ledger that was begun without them gets them when it is next opened.
+_QUESTIONS = """
+CREATE INDEX IF NOT EXISTS entry_at ON entry(at);
+CREATE INDEX IF NOT EXISTS entry_verb ON entry(verb);
+CREATE INDEX IF NOT EXISTS entry_actor ON entry(actor);
+CREATE INDEX IF NOT EXISTS handoff_machine ON handoff(machine);
+CREATE INDEX IF NOT EXISTS handoff_writer ON handoff(writer);
+CREATE INDEX IF NOT EXISTS handoff_received ON handoff(received_at, writer);
+"""
+_LAST = "handoff_received"
+_FEW = 200  # paths that fit what is asked for: up to here their entries are looked up, beyond, the newest are tried
+_NOT_SENT = "outcome = 'seen' OR (outcome = 'already' AND title = '' AND target = '')"
 
 
 class Entry(NamedTuple):
@@ -104,6 +116,25 @@ class Received(NamedTuple):
     last_at: str
     filed: int
     held: int  # before a person, or turned away
+
+
+class Sought(NamedTuple):
+    """Which entries are asked for. What is empty does not matter."""
+
+    who: str = ""  # whose act it is, or the writer of its handoff
+    machine: str = ""  # that its handoff came from
+    path: str = ""  # a part of the path of a file that it changed
+    verb: str = ""
+    since: str = ""  # a day or a moment
+    until: str = ""  # a day, all of it, or a moment
+
+
+class Names(NamedTuple):
+    """What entries can be asked for by."""
+
+    who: tuple[str, ...]
+    machines: tuple[str, ...]
+    verbs: tuple[str, ...]
 
 
 class Version(NamedTuple):
@@ -151,9 +182,14 @@ class Ledger:
             if version == 0:
                 with self._transaction():
                     self._db.execute(_SCHEMA)
+                    self._db.execute(_QUESTIONS)
                     self._remember(known())
                     self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self._db.execute(f"PRAGMA user_version = {VERSION}")
+            elif not self._db.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (_LAST,)).get:
+                failures = (apsw.BusyError, apsw.ReadOnlyError, apsw.FullError)  # then the next one makes them
+                with suppress(*failures), self._transaction():
+                    self._db.execute(_QUESTIONS)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Damaged(path) from error
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
@@ -301,14 +337,23 @@ class Ledger:
     def received(self, since: str) -> list[Received]:
         """What came from each machine, writer and repository: when last, and how much since a moment."""
         rows: Any = self._db.execute(
-            "SELECT machine, writer, repository, max(received_at),"
+            "SELECT machine, writer, repository, max(received_at),"  # noqa: S608
             " sum(received_at >= ?1 AND outcome IN ('promoted', 'routed', 'approved')),"
             " sum(received_at >= ?1 AND outcome IN ('review', 'refused', 'rejected', 'expired'))"
-            " FROM handoff WHERE outcome != 'seen' AND NOT (outcome = 'already' AND title = '' AND target = '')"
-            " GROUP BY 1, 2, 3",  # what is already there and goes nowhere is a test letter
+            f" FROM handoff WHERE NOT ({_NOT_SENT})"  # what is already there and goes nowhere is a test letter
+            " GROUP BY 1, 2, 3",
             (since,),
         )
         return [Received(str(m), str(w), str(r), str(at), int(filed), int(held)) for m, w, r, at, filed, held in rows]
+
+    def received_by_day(self, since: str) -> list[tuple[str, str, int]]:
+        """How many handoffs came on each day from each writer, from a day on, the oldest day first."""
+        rows: Any = self._db.execute(
+            "SELECT substr(received_at, 1, 10), writer, count(*) FROM handoff"  # noqa: S608
+            f" WHERE received_at >= ? AND NOT ({_NOT_SENT}) GROUP BY 1, 2 ORDER BY 1, 2",
+            (since,),
+        )
+        return [(str(day), str(writer), int(count)) for day, writer, count in rows]
 
     def handoff_of(self, entry: Entry) -> Record | None:
         return self.find_handoff(entry.handoff) if entry.handoff else None
@@ -335,6 +380,85 @@ class Ledger:
             values.append(limit)
         for row in self._db.execute(query, values).fetchall():
             yield self._entry(row)
+
+    def find_entries(self, sought: Sought, *, most: int, before: int = 0, after: int = 0) -> list[Entry]:
+        """Some entries of those that are asked for, newest first: the newest, those before one, or next after one."""
+        conditions, values = self._conditions(sought)
+        if before:
+            conditions.append("id < ?")
+            values.append(before)
+        if after:
+            conditions.append("id > ?")
+            values.append(after)
+        query = (
+            f"SELECT id, at, verb, actor, handoff, note, undoes FROM entry WHERE {' AND '.join(conditions) or '1'}"  # noqa: S608
+            f" ORDER BY id {'ASC' if after else 'DESC'} LIMIT ?"
+        )
+        rows: list[Any] = self._db.execute(query, (*values, most)).fetchall()
+        return [self._entry(row) for row in sorted(rows, reverse=True)]
+
+    def _conditions(self, sought: Sought) -> tuple[list[str], list[object]]:
+        """Conditions on entries. What few rows fit is looked up; what many fit, the newest entries have soon."""
+        conditions: list[str] = []
+        values: list[object] = []
+
+        def add(condition: str, *given: object) -> None:
+            conditions.append(condition)
+            values.extend(given)
+
+        if sought.verb:
+            add("verb = ?", sought.verb)
+        if sought.since:
+            add("at >= ?", sought.since)
+        if sought.until:
+            add("at <= ? || '~'", sought.until)  # so that a day has all its moments
+        if sought.machine:
+            add(*self._from("machine", sought.machine))
+        if sought.who:
+            condition, *given = self._from("writer", sought.who)
+            add(f"(actor = ? OR {condition})", sought.who, *given)
+        if sought.path:
+            changes = "SELECT splice.entry FROM change JOIN splice ON splice.change = change.id WHERE"
+            fits = "SELECT DISTINCT path FROM change WHERE instr(path, ?) LIMIT ?"
+            few = self._some(fits, sought.path)
+            if few is not None:
+                add(f"id IN ({changes} change.path IN ({', '.join('?' * len(few))}))", *few)
+            else:
+                add(f"EXISTS ({changes} splice.entry = entry.id AND instr(+change.path, ?))", sought.path)
+        return conditions, values
+
+    def _from(self, column: str, name: str) -> tuple[str, *tuple[object, ...]]:
+        """That an entry's handoff has this writer, or comes from this machine."""
+        few = self._some(f"SELECT digest FROM handoff WHERE {column} = ? LIMIT ?", name)  # noqa: S608
+        if few is not None:
+            return f"handoff IN ({', '.join('?' * len(few))})", *few
+        return f"EXISTS (SELECT 1 FROM handoff WHERE digest = entry.handoff AND +{column} = ?)", name  # noqa: S608
+
+    def _some(self, query: str, value: str) -> list[object] | None:
+        """What a query gives, if it is little."""
+        found = [row[0] for row in self._db.execute(query, (value, _FEW + 1))]
+        return found if len(found) <= _FEW else None
+
+    def count_by_verb(self, since: str) -> list[tuple[str, int]]:
+        """How many entries of each kind were made from a moment on, the most first."""
+        # The plus: by the few that are so new, not by the order of verbs.
+        query = "SELECT verb, count(*) FROM entry WHERE at >= ? GROUP BY +verb ORDER BY 2 DESC, 1"
+        rows: Any = self._db.execute(query, (since,))
+        return [(str(verb), int(count)) for verb, count in rows]
+
+    def names(self, most: int = 100) -> Names:
+        """What entries can be asked for by. Looks at each name once, however often it is used."""
+
+        def all_of(table: str, column: str) -> list[str]:
+            query = (
+                f"WITH RECURSIVE known(one) AS (SELECT min({column}) FROM {table} UNION ALL"  # noqa: S608
+                f" SELECT (SELECT min({column}) FROM {table} WHERE {column} > one) FROM known WHERE one IS NOT NULL)"
+                " SELECT one FROM known WHERE one != '' LIMIT ?"
+            )
+            return [str(name) for (name,) in self._db.execute(query, (most,))]
+
+        who = dict.fromkeys((*all_of("handoff", "writer"), *all_of("entry", "actor")))
+        return Names(tuple(who), tuple(all_of("handoff", "machine")), tuple(all_of("entry", "verb")))
 
     def paths_since(self, at: str, *, below: str, most: int) -> list[str]:
         """The files in a folder that were changed at this time or later, the latest first. Reads no further back."""
@@ -415,12 +539,45 @@ class Ledger:
             data = zlib.decompress(found) if found is not None else None
             yield Version(change=change, path=path, before=before, after=after, found=data, splices=splices)
 
-    def content(self, path: str) -> bytes | None:
-        """The bytes that the ledger last wrote to a file."""
-        data: bytes | None = None
-        for version in self.versions(path):
-            data = after_splices(version, data)
-        return data
+    def around(self, number: int, path: str) -> tuple[bytes | None, bytes | None] | None:
+        """A file before and after an entry; None where the entry did not touch it."""
+        found: Any = self._db.execute(
+            "SELECT change.id, before IS NULL, after IS NULL, min(seq), max(seq) FROM splice"
+            " JOIN change ON change.id = splice.change WHERE splice.entry = ? AND +change.path = ? GROUP BY 1",
+            (number, path),
+        ).fetchone()
+        if found is None:
+            return None
+        change, is_new, is_removed, first, last = found
+        before = self._bytes_at(path, change, first)
+        after = bytearray(before)
+        own = "SELECT offset, length(removed), inserted FROM splice WHERE change = ? AND seq BETWEEN ? AND ?"
+        _replay(after, self._db.execute(f"{own} ORDER BY seq", (change, first, last)))
+        end = self._db.execute("SELECT max(seq) FROM splice WHERE change = ?", (change,)).get
+        return None if is_new and not first else before, None if is_removed and last == end else bytes(after)
+
+    def content(self, path: str, *, before: int = 2**62) -> bytes | None:
+        """The bytes that the ledger last wrote to a file; those that it wrote before a change, when one is given."""
+        query = "SELECT id, after IS NULL FROM change WHERE path = ? AND id < ? ORDER BY id DESC LIMIT 1"
+        last: Any = self._db.execute(query, (path, before)).fetchone()
+        return None if last is None or last[1] else self._bytes_at(path, last[0], 2**62)
+
+    def _bytes_at(self, path: str, change: int, seq: int) -> bytes:
+        """A file's bytes in the middle of a change, with the splices before one made. Begins where all is known."""
+        start: Any = self._db.execute(
+            "SELECT id, found FROM change WHERE path = ? AND id <= ? AND (before IS NULL OR found IS NOT NULL)"
+            " ORDER BY id DESC LIMIT 1",
+            (path, change),
+        ).fetchone() or (0, None)
+        data = bytearray(zlib.decompress(start[1]) if start[1] is not None else b"")
+        splices = self._db.execute(
+            "SELECT offset, length(removed), inserted FROM change JOIN splice ON splice.change = change.id"
+            " WHERE path = ?1 AND change.id >= ?2 AND (change.id < ?3 OR (change.id = ?3 AND seq < ?4))"
+            " ORDER BY change.id, seq",
+            (path, start[0], change, seq),
+        )
+        _replay(data, splices)
+        return bytes(data)
 
     def latest_at(self) -> str:
         """When the newest entry was made; empty when there is none."""
@@ -440,6 +597,12 @@ def after_splices(version: Version, known: bytes | None) -> bytes | None:
     for _, splice in version.splices:
         data = spliced(data, splice)
     return data if version.after is not None else None
+
+
+def _replay(data: bytearray, splices: Iterable[Any]) -> None:
+    """Make splices in their order: offset, how many bytes go, what comes."""
+    for offset, removed, inserted in splices:
+        data[offset : offset + removed] = inserted
 
 
 def spliced(data: bytes, splice: Splice) -> bytes:
