@@ -111,6 +111,7 @@ class Recall:
         self._opened: tuple[int, int] | None = None  # which file is open, should another take its place
         self._archive = Archive(state)
         self._embedders: dict[str, Embedder | None] = {}
+        self._looked: dict[bool, float] = {}  # when the files were looked at and all was in; with transcripts, without
         self._is_held = False  # whether this process holds the indexer's lock
         self._decayed: Decayed | None = None  # what was forgotten on purpose, when the files were last looked at
         self._noted = ""  # the stamp of what the index had then
@@ -133,7 +134,9 @@ class Recall:
         formula: str = "truekeep",
         lambda_mmr: float | None = None,
         half_life: float | None = None,
+        within: float = 0.0,
     ) -> Answer:
+        """Ask the index. `within`: where the files were looked at so many seconds ago and all was in, that will do."""
         if not query.strip():
             raise BadInput("there is nothing to search for", hint='truekeep search "which port does staging use"')
         self.notes = []
@@ -147,7 +150,7 @@ class Recall:
         }
         for attempt in range(2):
             try:
-                searcher, left = self._ready(transcripts=filter_.transcripts)
+                searcher, left = self._ready(transcripts=filter_.transcripts, within=within)
                 found = searcher.search(query, filter_=filter_, **options)
                 break
             except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
@@ -182,8 +185,15 @@ class Recall:
             waiting=len(left),
         )
 
-    def _ready(self, *, transcripts: bool) -> tuple[Searcher, list[Source]]:
+    def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[Source]]:
         """The index, as fresh as there is time for, and the files that are not in it."""
+        if time.monotonic() - self._looked.get(transcripts, -within) < within and self._searcher is not None:
+            before = self._opened
+            with suppress(Unusable, apsw.Error, OSError):
+                searcher = self._open()
+                if self._opened == before:  # nobody put another index in its place
+                    return searcher, []
+        self._looked.clear()
         unseen: list[str] = []
         sources = list(self._sweep(unseen))
         self._decayed = self._read_decayed()
@@ -201,6 +211,8 @@ class Recall:
             left = self._catch_up(searcher, changes)
         if transcripts:
             self._catch_up_transcripts(searcher)
+        if not left and not self.notes:
+            self._looked[transcripts] = time.monotonic()
         return searcher, left
 
     def _compare(self, db: apsw.Connection, sources: Sequence[Source], *, unseen: Sequence[str] = ()) -> Changes:

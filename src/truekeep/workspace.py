@@ -737,13 +737,21 @@ class Workspace:
         mmr: float | None = None,
         half_life: float | None = None,
         verified: bool = False,
+        verdict: str = "",
+        budget: float | None = None,
+        within: float = 0.0,
     ) -> Answer:
         """Find memories by words and by meaning, with the verdicts on what they name. Nothing is changed but the index.
 
-        `verified` leaves out what code refutes.
+        `verified` leaves out what code refutes, `verdict` gives only what code says this to (`Hit.standing`). Who asks
+        again and again may be content with verdicts that are known or found in a `budget` of seconds, and with files as
+        they were `within` so many.
         """
-        from truekeep.index.search import Filter
+        from truekeep.index.search import STANDINGS, Filter
         from truekeep.index.sources import STORES
+
+        if verdict and verdict not in STANDINGS:
+            raise BadInput(f"there is no verdict {verdict!r} on a hit", hint=f"one of {', '.join(STANDINGS)}")
 
         if unknown := set(stores) - set(STORES):
             raise BadInput(f"there is no store {sorted(unknown)[0]!r}", hint=f"stores: {', '.join(STORES)}")
@@ -753,21 +761,24 @@ class Workspace:
             raise BadInput(f"{limit} hits cannot be asked for", hint="from 1 to 1000")
         repository = repository.encode("utf-8", "replace").decode()
         chosen = Filter(stores=tuple(stores), since=since.isoformat() if since else "", repository=repository)
-        asked = min(1000, limit * 2 + 4) if verified else limit
+        asked = min(1000, limit * 4) if verdict else min(1000, limit * 2 + 4) if verified else limit
         answer = self._the_recall().search(
-            query, limit=asked, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life
+            query, limit=asked, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life, within=within
         )
-        hits = self._with_verdicts(answer.hits, patient=verified)
+        hits = self._with_verdicts(answer.hits, patient=verified, budget=budget)
+        if verdict:
+            hits = [hit for hit in hits if hit.standing == verdict][:limit]
         if verified:
             hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
         return answer._replace(hits=tuple(hits))
 
-    def _with_verdicts(self, hits: Sequence[Hit], *, patient: bool = False) -> list[Hit]:
+    def _with_verdicts(self, hits: Sequence[Hit], *, patient: bool = False, budget: float | None = None) -> list[Hit]:
         """Hits with what code says to them, in the time that the configuration allows, or as long as it takes."""
         settings = self.config.verify
         if not settings.recall or not hits or not (settings.checkouts or self.config.repositories):
             return list(hits)
-        return self._truth().verdicts(hits, budget=_PATIENT if patient else settings.budget_ms / 1000)
+        allowed = settings.budget_ms / 1000 if budget is None else budget
+        return self._truth().verdicts(hits, budget=_PATIENT if patient else allowed)
 
     def resolve(self, topic: str, *, limit: int = 10) -> Resolution:
         """Everything memory says about one thing, in trust order, with the winner and why."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from truekeep.verify.verdict import Verdict
 
 _STORES = ("cards", "documents", "logs", "transcripts", "archive")
+_STANDINGS = ("refuted", "changed", "holds", "unchecked")
 _BAR = 24
 _SHOWN = 7  # lines of a hit that a terminal shows
 
@@ -97,6 +98,7 @@ def _show_indexed(done: Indexed, *, as_json: bool) -> None:
 @click.option("--since", metavar="DAY", help="Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
 @click.option("--verified", is_flag=True, help="Leave out what current code refutes.")
+@click.option("--verdict", type=click.Choice(_STANDINGS), default="", help="Only what code says this to.")
 @click.option("--explain", is_flag=True, help="Say why each hit is here.")
 @click.option("--ranking", type=click.Choice(("truekeep", "openclaw")), default="truekeep", show_default=True)
 @click.option("--mmr", type=click.FloatRange(0, 1), help="With openclaw: rerank for diversity; its own value is 0.7.")

@@ -31,6 +31,9 @@ _BARE = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
 _SAME = 0.8  # shared words from which two passages say the same
 
 
+STANDINGS = ("refuted", "changed", "holds", "unchecked")
+
+
 class Filter(NamedTuple):
     """What may be returned."""
 
@@ -81,6 +84,16 @@ class Hit(NamedTuple):
     @property
     def citation(self) -> str:
         return cite(self.path, self.first, self.last)
+
+    @property
+    def standing(self) -> str:
+        """What code says to all of it, in one word: of STANDINGS, or nothing where it names nothing to check."""
+        words = {verdict.verdict for verdict in self.verdicts}
+        if words & {"gone", "moved"}:
+            return "refuted"
+        if self.unchecked or not self.checked_at:
+            return "unchecked"
+        return "changed" if "changed" in words else "holds" if "confirmed" in words else ""
 
 
 class Found(NamedTuple):
