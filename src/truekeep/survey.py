@@ -49,7 +49,7 @@ from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
 VERSION = 3  # raise it when files are read differently: the survey is begun anew
-RARE = 50  # cards that have a word, for it to say which cards may be about the same
+_FEWEST = 5  # words by which the cards are found that may hold a statement
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
 _CARDS = f"{CARDS}/"
@@ -589,18 +589,20 @@ class Survey:
             yield [(day, path, line, text) for day, path, line, text in rows]
 
     def holders(self, words: set[int], most: int = 12) -> list[str]:
-        """The cards that have the most of these words, of the ones that few cards have."""
+        """The cards that have the most of these words, by the few of them that the fewest cards have."""
         shared: Counter[int] = Counter()
-        for word in sorted(words):
-            rows: list[Any] = self.db.execute(
-                "SELECT card FROM words WHERE word = ? LIMIT ?", (word, RARE + 1)
-            ).fetchall()
-            if len(rows) <= RARE:
-                shared.update(row[0] for row in rows)
+        for _, word in sorted((count, word) for word, count in self.counted(words) if count)[:_FEWEST]:
+            rows: list[Any] = self.db.execute("SELECT card FROM words WHERE word = ?", (word,)).fetchall()
+            shared.update(row[0] for row in rows)
         found = [
             self.db.execute("SELECT path FROM files WHERE id = ?", (card,)).get for card, _ in shared.most_common(most)
         ]
         return [str(path) for path in found]
+
+    def counted(self, words: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Words, and how many cards have each."""
+        for word in words:
+            yield word, int(str(self.db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get or 0))
 
     def clashes(self) -> Iterator[tuple[str, str, list[Said]]]:
         """Things that files give several values to: kind, subject, and who says what."""

@@ -24,7 +24,7 @@ from truekeep.catalog import likeness, sketch
 from truekeep.frontmatter import Field, Frontmatter, quote
 from truekeep.model import CARDS
 from truekeep.proposal import Idea, update_of
-from truekeep.survey import RARE, Survey, hash_word
+from truekeep.survey import Survey, hash_word
 from truekeep.weave import woven
 
 BY = "tidy duplicates"
@@ -34,6 +34,9 @@ AGREEING = 0.85  # cosine from which two vectors do
 CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
 NEAR = 0.75  # of word pairs, as ingest has it
 _RAREST = 10  # words of a card by which others are looked for
+_FEWEST = 4  # of them, where they are common
+_ENOUGH = 300  # cards that have them
+_COMMON = 2_000  # cards that have a word that says nothing
 _LEAST = 1_000  # cards: in a store of three, a word that two share is not common
 _MANY = 200  # cards from which on all counts are read at once
 _LOOKED_AT = 12  # candidates that are compared word by word
@@ -83,7 +86,7 @@ class _Comparison:
         weights, own = self._weights(card), self._card(card)
         if own is None or not weights:
             return
-        for other in _candidates(self._db, card, weights):
+        for other in _candidates(self._db, card, weights, math.log(self._total + 1) - 1e-9):
             shared, contained = _shared(weights, self._weights(other))
             if shared < SAME_SENSE:
                 continue
@@ -113,18 +116,18 @@ class _Comparison:
         return str(self._db.execute("SELECT path FROM files WHERE id = ?", (card,)).get)
 
 
-def _candidates(db: apsw.Connection, card: int, weights: dict[int, float]) -> list[int]:
-    """The cards that share the most of a card's rarest words. A word that many have says nothing."""
+def _candidates(db: apsw.Connection, card: int, weights: dict[int, float], alone: float) -> list[int]:
+    """The cards that share the most of a card's rarest words."""
     shared: Counter[int] = Counter()
-    looked = 0
+    looked = seen = 0
     for word in sorted(weights, key=lambda word: -weights[word]):
-        rows = db.execute("SELECT card FROM words WHERE word = ? LIMIT ?", (word, RARE + 1)).fetchall()
-        if len(rows) > RARE:
-            break
+        if weights[word] >= alone:
+            continue  # no other card has it
+        rows = db.execute("SELECT card FROM words WHERE word = ? LIMIT ?", (word, _COMMON)).fetchall()
         if len(rows) > 1:
-            looked += 1
+            looked, seen = looked + 1, seen + len(rows)
             shared.update(int(row[0]) for row in rows)  # type: ignore[arg-type]
-        if looked == _RAREST:
+        if looked == _RAREST or len(rows) == _COMMON or (seen > _ENOUGH and looked >= _FEWEST):
             break
     shared.pop(card, None)
     return [other for other, _ in shared.most_common(_LOOKED_AT)]
@@ -148,7 +151,7 @@ def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
     first, second = _numbers(one), _numbers(other)
     if first != second and not (is_contained and (first <= second or second <= first)):
         return False
-    return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
+    return not (_names(one) - all_words(other) and _names(other) - all_words(one))
 
 
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -166,7 +169,13 @@ def _names(card: Card) -> set[str]:
     return {word for name in _NAME.findall(text) for word in words_of(name)}
 
 
-def _all_words(card: Card) -> set[str]:
+def names_in(statement: str) -> set[str]:
+    """The names and numbers in a statement."""
+    names = {word for name in _NAME.findall(statement) for word in words_of(name)}
+    return names | {word for word in words_of(statement) if word[0].isdigit()}
+
+
+def all_words(card: Card) -> set[str]:
     return {*words_of(card.topic), *words_of(card.body)}
 
 

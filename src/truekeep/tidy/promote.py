@@ -18,17 +18,19 @@ from truekeep.hidden import printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea
 from truekeep.survey import Survey, hash_word, statement_words, telling_words
+from truekeep.tidy.duplicates import all_words, names_in
 from truekeep.words import STOP
 
 BY = "tidy promote"
 OFTEN = 3  # days on which a log says it
-ALIKE = 0.6  # of the words of two statements, by how telling they are, for them to be one
-HELD = 0.85  # of a statement's words, by how telling they are, in one card
+ALIKE = 0.75  # of the words of two statements, by how telling they are, for them to be one
+HELD = 0.92  # of a statement's words, by how telling they are, in one card
 _LEAST = 100  # cards: in a store of three, a word that two share is not common
 _SHOWN = 12  # places that a draft names
 _TITLE = 90
 
-_COMMON = frozenset(hash_word(word) for word in STOP)
+_OFTEN_SAID = ("again", "ever", "never", "always", "still", "yet", "already", "now", "today")  # whatever is told
+_COMMON = frozenset(hash_word(word) for word in (*STOP, *_OFTEN_SAID))
 
 Read = Callable[[str], bytes | None]
 
@@ -90,9 +92,9 @@ class Weights:
     def _of(self, word: int) -> float:
         known = self._known.get(word)
         if known is None:
-            count = self._survey.db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get
-            cards = self._total // 2 if word in _COMMON else int(str(count or 0))
-            known = math.log((self._total + 2) / (max(0, cards) + 1))
+            ((_, count),) = self._survey.counted((word,))
+            cards = self._total // 2 if word in _COMMON else max(0, count)
+            known = math.log((self._total + 2) / (cards + 1))
             self._known[word] = known
         return known
 
@@ -141,16 +143,16 @@ class _Groups:
 
 
 def is_held(survey: Survey, read: Read, text: str, weights: Weights) -> str:
-    """The card that holds a statement; nothing where none does."""
+    """The card that holds a statement; nothing where none does. What has another name or number in it is another."""
     words = statement_words(text)
-    wanted = HELD * weights.of(words)
+    named, wanted = names_in(text), HELD * weights.of(words)
     for path in survey.holders(words):
         data = read(path)
         card = parse_card(path.removeprefix(f"{CARDS}/"), decode_text(data) or "") if data is not None else None
         if card is None:
             continue
         theirs = {hash_word(word) for word in telling_words(card)}
-        if weights.of(words & theirs) >= wanted:
+        if weights.of(words & theirs) >= wanted and named <= all_words(card):
             return path
     return ""
 
