@@ -67,6 +67,11 @@ class Draft:
         return tuple(mark.removeprefix(_MARK).partition(" ")[2] for mark in self.drops)
 
     @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of its reasons, each once."""
+        return tuple(dict(self.reasons))
+
+    @property
     def is_edited(self) -> bool:
         """Whether a person changed what it proposes."""
         return self.kept == "whole" and sha256(self.body).hexdigest() != self.digest

@@ -18,6 +18,7 @@ from truekeep.hidden import printable
 
 CONTEXT = 3  # lines that are the same, shown around what is not
 MOST_ROWS = 600
+_LEAST_HIDDEN = 3  # lines that are rather shown than counted
 MOST_COMPARED = 250_000  # old lines times new lines
 _MOST_PAIRED = 2_500  # the same, of one block, to find which lines belong together; four blocks as large in all
 _MOST_WORDS = 2_500  # words times words of two lines; twenty lines as long in all
@@ -128,7 +129,7 @@ def _rows(old: Lines, new: Lines, blocks: Sequence[Block], context: int | None) 
         first = count if context is None else (0 if number == 0 else context)
         last = 0 if context is None or number == len(blocks) - 1 else context
         hidden = count - first - last
-        if hidden <= 1:
+        if hidden <= _LEAST_HIDDEN:
             first, last, hidden = count, 0, 0
         yield from (_same(old[i1 + at], i1 + at, j1 + at) for at in range(first))
         if hidden:

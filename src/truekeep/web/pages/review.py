@@ -35,6 +35,7 @@ ROWS = 50  # of the queue, on one page
 SUGGESTED = 60  # cards that are offered as targets
 MOST_SHOWN = 200_000  # characters of an original
 MOST_HIDDEN = 20  # places of hidden characters that are named
+MEANINGS = {code: rule.meaning for code, rule in RULES.items()}
 _BOM = b"\xef\xbb\xbf"
 _DONE = {
     "approved": "Approved",
@@ -72,7 +73,7 @@ class Choice(NamedTuple):
 
     def has(self, draft: Draft) -> bool:
         return (
-            (not self.reason or any(code == self.reason for code, _ in draft.reasons))
+            (not self.reason or self.reason in draft.codes)
             and (not self.writer or draft.writer == self.writer)
             and (not self.repository or draft.repository == self.repository)
         )
@@ -154,6 +155,7 @@ class _Pages:
             title="Review",
             choice=choice,
             filters=_filters(drafts, choice),
+            meanings=MEANINGS,
             total=len(drafts),
             count=len(chosen),
             rows=[(draft, age_of(draft.received_at, now), choice.link(f"/review/{draft.id}")) for draft in rows],
@@ -198,7 +200,7 @@ class _Pages:
             after=choice.link(f"/review/{ids[at + 1]}") if at + 1 < len(ids) else "",
             next_id=ids[at + 1] if at + 1 < len(ids) else "",
             age=age_of(draft.received_at, workspace.moment()),
-            meanings={code: RULES[code].meaning for code, _ in draft.reasons if code in RULES},
+            meanings=MEANINGS,
             edits=[self._compared(edit, filing.is_whole, context) for edit in proposal.edits],
             is_approvable=not filing.blocking and proposal.hindrance is None,
             original=draft.body.decode("utf-8", "replace")[:MOST_SHOWN],
@@ -445,7 +447,7 @@ def _filters(drafts: Iterable[Draft], choice: Choice) -> list[tuple[str, str, st
     writers: Counter[str] = Counter()
     repositories: Counter[str] = Counter()
     for draft in drafts:
-        reasons.update({code for code, _ in draft.reasons})
+        reasons.update(draft.codes)
         writers[draft.writer] += 1
         repositories[draft.repository] += 1
     return [
