@@ -21,6 +21,7 @@ from markupsafe import Markup
 from truekeep.hidden import printable
 
 MOST_CHARS = 400_000  # of one text that is rendered; the rest is shown as it is
+_LONGEST = 500  # characters of an address that is shown
 _BLOCKS = {
     "paragraph": "p",
     "bullet_list": "ul",
@@ -98,7 +99,7 @@ class _Writer:
 
     def _inline(self, children: Sequence[Token], first: int, last: int) -> None:
         line = first
-        links: list[bool] = []
+        links: list[str] = []  # what follows the text of each link that is open
         for token in children:
             kind, _, way = token.type.rpartition("_")
             if token.type == "text":
@@ -111,16 +112,16 @@ class _Writer:
                 self._out.append("<br>\n" if token.type == "hardbreak" else "\n")
                 line += 1
             elif token.type == "link_open":
-                target = self._target(str(token.attrs.get("href", "")))
-                links.append(bool(target))
+                href = str(token.attrs.get("href", ""))
+                target = self._target(href)
                 if target:
                     self._out.append(f'<a href="{escape(target, quote=True)}" rel="noopener noreferrer nofollow">')
+                links.append("</a>" if target else f' <span class="withheld">[link: {_safe(href[:_LONGEST])}]</span>')
             elif token.type == "link_close":
-                if links and links.pop():
-                    self._out.append("</a>")
+                self._out.append(links.pop() if links else "")
             elif token.type == "image":
                 source = str(token.attrs.get("src", ""))
-                said = f"[picture: {token.content or 'no words'}, {source}]"
+                said = f"[picture: {token.content or 'no words'}, {source[:_LONGEST]}]"
                 self._out.append(f'<span class="withheld">{_safe(said)}</span>')
             elif kind in _SPANS:
                 self._out.append(f"<{_SPANS[kind]}>" if way == "open" else f"</{_SPANS[kind]}>")
@@ -152,14 +153,14 @@ class _Writer:
         except ValueError:
             return ""
         if parts.scheme in ("http", "https") and parts.netloc:
-            return href
+            return href if "@" not in parts.netloc else ""  # what stands before an @ is no host, but looks like one
         if parts.scheme or parts.netloc or not parts.path or href.startswith(("/", "\\")):
             return ""
         path = unquote(parts.path)
         inside = posixpath.normpath(
             path if path.startswith("memory/") else posixpath.join(posixpath.dirname(self._path), path)
         )
-        if inside.startswith("..") or not inside.endswith(".md"):
+        if inside.startswith(("..", "/")) or not inside.endswith(".md") or printable(inside) != inside:
             return ""
         return "/memory/file/" + quote(inside)
 
