@@ -199,31 +199,88 @@ class Archive:
         except apsw.Error as error:
             raise OSError(errno.EIO, f"the archive of transcripts cannot be read: {error}", self.path) from error
 
-    def conversation(self, wanted: str) -> Conversation:
-        """A session by its name, the beginning of it, or its path in a search result."""
-        from truekeep.errors import BadInput, NotFound
-        from truekeep.hidden import clip, printable
+    def conversation(self, wanted: str, *, first: int = 1, most: int | None = None) -> Conversation:
+        """A session by its name, the beginning of it, or its path in a search result; or some turns of it."""
+        from truekeep.errors import NotFound
 
         with self._asking() as store:
             if store is None:
                 raise NotFound("there is no archive of transcripts yet", hint="`truekeep transcripts sync` makes it")
-            path = wanted.partition("#")[0]
-            if path.startswith("transcripts/"):
-                by_path = store.find_shown(path)
-                found = [by_path] if by_path is not None else []
-            else:
-                found = store.named(wanted) if wanted else []
-            if not found:
-                hint = "`truekeep transcripts list` shows the names"
-                raise NotFound(f"no session is called {printable(wanted)[:100]}", hint=hint)
-            if len(found) > 1:
-                near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_NEAR]]
-                near += [f"and {len(found) - _NEAR} more"] * (len(found) > _NEAR)
-                what = f"{len(found)} sessions begin with {printable(wanted)[:100]}"
-                raise BadInput(what, hint="say more: " + "; ".join(near), sessions=[kept.name for kept in found])
-            (kept,) = found
+            kept = _choose(store, wanted)
             parent = store.find_session(kept.parent) if kept.parent is not None else None
-            return Conversation(kept, tuple(store.turns(kept.id)), parent.name if parent else "", kept.shared)
+            stop = kept.total if most is None else first - 1 + most
+            turns = tuple(store.some_turns(kept.id, start=first - 1, stop=stop))
+            return Conversation(kept, turns, parent.name if parent else "", kept.shared)
+
+    def browse(
+        self,
+        *,
+        harness: str = "",
+        machine: str = "",
+        repository: str = "",
+        since: date | None = None,
+        until: date | None = None,
+        first: int = 0,
+        most: int = 50,
+    ) -> tuple[list[Kept], int]:
+        """Some of the sessions of these days, the latest first, and how many there are."""
+        from datetime import timedelta
+
+        begin = _moment(since) if since is not None else ""
+        end = _moment(until + timedelta(days=1)) if until is not None and until < until.max else ""
+        with self._asking() as store:
+            if store is None:
+                return [], 0
+            return store.browse(
+                harness=harness, machine=machine, repository=repository, since=begin, before=end, first=first, most=most
+            )
+
+    def choices(self) -> dict[str, list[str]]:
+        """The harnesses, machines and repositories of sessions, the usual first."""
+        with self._asking() as store:
+            names = ("harness", "machine", "repository")
+            return {name: store.choices(name) if store is not None else [] for name in names}
+
+    def turn_at(self, kept: Kept, line: int) -> int:
+        """The number of the turn that stands in a line of the original, or of the last one before it."""
+        number = 1
+        for at, turn in enumerate(self.turns(kept), 1):
+            if turn.line > line:
+                break
+            number = at
+        return number
+
+
+def _choose(store: Store, wanted: str) -> Kept:
+    """The one session that somebody means."""
+    from truekeep.errors import BadInput, NotFound
+    from truekeep.hidden import clip, printable
+
+    path = wanted.partition("#")[0]
+    if path.startswith("transcripts/"):
+        by_path = store.find_shown(path)
+        found = [by_path] if by_path is not None else []
+    else:
+        found = store.named(wanted) if wanted else []
+    if not found:
+        hint = "`truekeep transcripts list` shows the names"
+        raise NotFound(f"no session is called {printable(wanted)[:100]}", hint=hint)
+    if len(found) > 1:
+        near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_NEAR]]
+        near += [f"and {len(found) - _NEAR} more"] * (len(found) > _NEAR)
+        what = f"{len(found)} sessions begin with {printable(wanted)[:100]}"
+        raise BadInput(what, hint="say more: " + "; ".join(near), sessions=[kept.name for kept in found])
+    return found[0]
+
+
+def _moment(day: date) -> str:
+    """The first moment of a day here, as sessions have it."""
+    from datetime import datetime
+
+    try:
+        return f"{datetime(day.year, day.month, day.day).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def _is_about(kept: Kept, repository: str) -> bool:

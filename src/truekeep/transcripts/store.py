@@ -238,6 +238,47 @@ class Store:
     def sessions(self) -> list[Kept]:
         return [as_kept(row) for row in self.db.execute("SELECT * FROM session ORDER BY last_at DESC, id DESC")]
 
+    def browse(
+        self,
+        *,
+        harness: str = "",
+        machine: str = "",
+        repository: str = "",
+        since: str = "",
+        before: str = "",
+        first: int = 0,
+        most: int = 50,
+    ) -> tuple[list[Kept], int]:
+        """Some of the sessions that have something of their own to tell, the latest first, and how many there are.
+
+        `since` and `before` are moments, as they are kept.
+        """
+        asked = (
+            ("harness = ?", harness),
+            ("machine = ?", machine),
+            ("repository = ?", repository),
+            ("last_at >= ?", since),
+            ("last_at < ?", before),
+        )
+        where = " AND ".join(("turns > 0", *(condition for condition, value in asked if value)))
+        values = [value for _, value in asked if value]
+        total: Any = self.db.execute(f"SELECT count(*) FROM session WHERE {where}", values).get  # noqa: S608
+        rows = self.db.execute(
+            f"SELECT * FROM session WHERE {where} ORDER BY last_at DESC, id DESC LIMIT ? OFFSET ?",  # noqa: S608
+            (*values, most, first),
+        )
+        return [as_kept(row) for row in rows], int(total)
+
+    def choices(self, column: str, most: int = 200) -> list[str]:
+        """What sessions have in a column, the usual first."""
+        assert column in ("harness", "machine", "repository")
+        rows: Any = self.db.execute(
+            f"SELECT {column} FROM session WHERE turns > 0 AND {column} != '' GROUP BY 1"  # noqa: S608
+            " ORDER BY count(*) DESC, 1 LIMIT ?",
+            (most,),
+        )
+        return [str(row[0]) for row in rows]
+
     def find_session(self, session: int) -> Kept | None:
         row: Any = self.db.execute("SELECT * FROM session WHERE id = ?", (session,)).fetchone()
         return as_kept(row) if row is not None else None
@@ -358,6 +399,18 @@ class Store:
         for part, stop in self.parts(session):
             for turn in self.own_turns(part, stop=stop):
                 yield turn if part == session else turn._replace(line=next(lines, turn.line))
+
+    def some_turns(self, session: int, *, start: int, stop: int) -> Iterator[Turn]:
+        """Turns of the whole conversation by their places, counted from 0. Only the blocks that have them are read."""
+        row: Any = self.db.execute("SELECT data FROM shared_lines WHERE session = ?", (session,)).fetchone()
+        lines: list[int] = json.loads(zlib.decompress(row[0])) if row is not None else []
+        at = 0
+        for part, count in self.parts(session):
+            first, last = max(0, start - at), min(count, stop - at)
+            if first < last:
+                for number, turn in enumerate(self.own_turns(part, start=first, stop=last), at + first):
+                    yield turn._replace(line=lines[number]) if part != session and number < len(lines) else turn
+            at += count
 
     def parts(self, session: int) -> list[tuple[int, int]]:
         """The sessions that a conversation is made of, in order, each with the number of its own turns that count."""
