@@ -32,6 +32,7 @@ SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its 
 SAME_SENSE = 0.3  # with vectors that agree
 AGREEING = 0.85  # cosine from which two vectors do
 CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
+ALL_SAID = 0.85  # of the smaller card's words: the larger one says all of it
 NEAR = 0.75  # of word pairs, as ingest has it
 _RAREST = 10  # words of a card by which others are looked for
 _FEWEST = 4  # of them, where they are common
@@ -88,12 +89,13 @@ class _Comparison:
             return
         for other in _candidates(self._db, card, weights, math.log(self._total + 1) - 1e-9):
             shared, contained = _shared(weights, self._weights(other))
-            if shared < SAME_SENSE:
+            if shared < SAME_SENSE and contained < ALL_SAID:
                 continue
             theirs = self._card(other)
             if theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
-            if shared >= SAME_WORDS or self._agree(card, other) or likeness(sketch(own), sketch(theirs)) >= NEAR:
+            is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other)
+            if is_one or likeness(sketch(own), sketch(theirs)) >= NEAR:
                 yield other, shared
 
     def _agree(self, one: int, other: int) -> bool:

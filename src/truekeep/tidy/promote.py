@@ -102,8 +102,8 @@ class Weights:
 class _Group:
     """Places that say one thing."""
 
-    def __init__(self, words: set[int]) -> None:
-        self.words = words
+    def __init__(self, words: set[int], weight: float) -> None:
+        self.words, self.weight = words, weight
         self.places: dict[tuple[str, int], Place] = {}
         self.kind, self.importance = "", 0.0
 
@@ -123,7 +123,7 @@ class _Groups:
         words = statement_words(place.text)
         group = self._find(words)
         if group is None:
-            group = _Group(words)
+            group = _Group(words, self._weights.of(words))
             self.all.append(group)
             for word in words:
                 self._by_word.setdefault(word, []).append(group)
@@ -133,10 +133,11 @@ class _Groups:
 
     def _find(self, words: set[int]) -> _Group | None:
         known = [self._by_word[word] for word in words if word in self._by_word]
-        best, most = None, ALIKE
+        best, most, own = None, ALIKE, self._weights.of(words)
         for group in {id(group): group for groups in sorted(known, key=len)[:4] for group in groups[-200:]}.values():
-            every = self._weights.of(words | group.words)
-            alike = self._weights.of(words & group.words) / every if every else 1.0
+            both = self._weights.of(words & group.words)
+            every = own + group.weight - both
+            alike = both / every if every else 1.0
             if alike >= most:
                 best, most = group, alike
         return best
