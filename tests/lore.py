@@ -1,4 +1,4 @@
-"""What people and agents write down in a made-up year: services, their values, and things to know, each in several wordings.
+"""What people and agents write down in a made-up year: services, their values, things to know, all in several wordings.
 
 The sentences were written before anybody looked at how truekeep reads values, the way people write them: that some of
 them may be missed is the point. A wording is plain text with the slots that it needs.
@@ -13,14 +13,14 @@ from typing import NamedTuple
 AREAS = """
     billing invoice payout refund tax ledger pricing coupon loyalty checkout cart catalog search media thumbnail geocode
     route fleet driver courier parcel warehouse stock supplier customs email sms push webhook audit consent session
-    identity token quota metric trace alert incident backup snapshot archive import export report forecast survey chat
-""".split()
-ROLES = "api worker gateway exporter scheduler proxy indexer dashboard broker relay collector mirror".split()
-REPOSITORIES = "shop depot atlas ledgerline courier-app console".split()
+    identity token quota meter trace alert incident backup snapshot archive import export report forecast survey chat
+""".split()  # noqa: SIM905
+ROLES = "api worker gateway exporter scheduler proxy indexer dashboard broker relay collector mirror".split()  # noqa: SIM905
+REPOSITORIES = "shop depot atlas ledgerline courier-app console".split()  # noqa: SIM905
 TOOLS = """
     PostgreSQL Node Redis Terraform Go Python Kubernetes nginx RabbitMQ Kafka Ruby Django React webpack Elasticsearch
     Grafana Prometheus Vault Consul Helm Ansible Docker Gradle Java Rust TypeScript pnpm Vite Poetry OpenSSL
-""".split()
+""".split()  # noqa: SIM905
 
 
 class Service(NamedTuple):
@@ -146,9 +146,9 @@ VALUES: dict[str, tuple[str, ...]] = {
         "`{slug} --{option}={value}` is how it is started.",
     ),
 }
-OPTIONS = "batch-size workers max-retries prefetch page-size shards queue-depth parallel timeout-ms burst".split()
-SETTINGS = "MAX_UPLOAD_MB POOL_SIZE RETRY_LIMIT CACHE_TTL BATCH_ROWS PAGE_LIMIT LEASE_SECONDS QUEUE_LENGTH".split()
-FLAGS = "new_checkout dark_mode async_export strict_mode fast_path dual_write shadow_reads lazy_load".split()
+OPTIONS = "batch-size workers max-retries prefetch page-size shards queue-depth parallel timeout-ms burst".split()  # noqa: SIM905
+SETTINGS = "MAX_UPLOAD_MB POOL_SIZE RETRY_LIMIT CACHE_TTL BATCH_ROWS PAGE_LIMIT LEASE_SECONDS QUEUE_LENGTH".split()  # noqa: SIM905
+FLAGS = "new_checkout dark_mode async_export strict_mode fast_path dual_write shadow_reads lazy_load".split()  # noqa: SIM905
 
 # Numbers, paths and words near a thing that are not its value, or not the one that others speak of.
 
@@ -419,27 +419,28 @@ FACTS: tuple[tuple[str, ...], ...] = (
     ),
 )
 THINGS = """
-    prices|tax rates|addresses|customer names|order lines|delivery slots|exchange rates|feature lists|access rules|receipts
-    stock counts|route plans|phone numbers|signatures|discount codes|opening hours|return labels|driver notes|cost centres
-    account numbers|billing periods|mail templates|audit trails|consent texts|search synonyms|image sizes|holiday calendars
-    packing lists|shift plans|credit notes|vehicle weights|gate codes|loyalty points|tariff codes|survey answers
+    prices, tax rates, addresses, customer names, order lines, delivery slots, exchange rates, feature lists,
+    access rules, receipts, stock counts, route plans, phone numbers, signatures, discount codes, opening hours,
+    return labels, driver notes, cost centres, account numbers, billing periods, mail templates, audit trails,
+    consent texts, search synonyms, image sizes, holiday calendars, packing lists, shift plans, credit notes,
+    vehicle weights, gate codes, loyalty points, tariff codes, survey answers
 """
-THING_LIST = [thing.strip() for line in THINGS.strip().split("\n") for thing in line.split("|")]
+THING_LIST = [thing.strip() for thing in THINGS.split(",")]
 PLACES = """
     Hamburg Porto Lyon Oslo Dublin Austin Toronto Osaka Lagos Lima Pune Tallinn Ghent Bergen Malmo Turin Seville Gdansk
     Quito Nairobi Perth Leeds Utrecht Basel Graz Cork Split Riga Vilnius Aarhus Bilbao Brno
-""".split()
+""".split()  # noqa: SIM905
 PEOPLE = """
     Amira Jonas Priya Tomasz Ines Kofi Lena Marek Yuki Omar Greta Paolo Nadia Sven Chiara Emeka Freya Hugo Ilse Rafael
     Selma Viktor Wanjiru Zoe
-""".split()
+""".split()  # noqa: SIM905
 WORDS = """
     quarterly monthly legacy nightly regional weekly wholesale seasonal interim customs carrier merchant tenant voucher
     cursor sequence partition window payload digest contract baseline canary reserve settlement manifest invoice pallet
     tracking shipment region locale tariff rebate margin handover inventory docking picking staging retail outbound
     inbound batch cluster replica envelope fragment checksum heartbeat lease throttle watermark snapshot rollback
     primary secondary fallback courier mailbox printer scanner turnstile forklift tablet kiosk terminal beacon
-""".split()
+""".split()  # noqa: SIM905
 
 
 class Said(NamedTuple):

@@ -386,3 +386,16 @@ def test_a_switch_is_only_turned_where_it_still_stands(place: Place) -> None:
     result = busy.reconcile(fix=True)
     assert "is odd, and that was my word." in path.read_text()
     assert any("edited since" in problem for problem in result.problems)
+
+
+def test_a_repair_that_a_person_undid_is_not_done_again_at_night(place: Place) -> None:
+    with_instructions(place, "The gateway listens on port 5300.\n")
+    path = write_card(place, "one", "The gateway listens on port 5204.", day=OLD, repository=REPOSITORY)
+    point_at_all(place)
+    upkeep(place).reconcile(fix=True, by_hand=False)
+    assert "5300" in path.read_text()
+    undo_all(place)
+    assert upkeep(place).reconcile(fix=True, by_hand=False).done == ()
+    assert "5204" in path.read_text()
+    assert upkeep(place).reconcile(fix=True).done != ()  # a person who asks for it gets it
+    assert "5300" in path.read_text()

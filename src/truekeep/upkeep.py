@@ -78,6 +78,7 @@ _COMPARED = frozenset(
     )
 )  # findings that say that a handoff and a card do not agree
 _FACTS = "memory/facts.db"
+_LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
 
 class Tidied(NamedTuple):
@@ -206,6 +207,10 @@ class Upkeep:
     def _bytes(self, path: str) -> bytes | None:
         stored = self.workspace.books().vault.read(path)
         return stored.data if stored is not None else None
+
+    def stale_cards(self) -> list[Stale]:
+        """Cards without a sign of life: to be verified, or to be decided on. Only a look."""
+        return self._stale_cards(self.workspace.survey(within=_LATELY))
 
     def _stale_cards(self, survey: Survey) -> list[Stale]:
         """Cards without a sign of life; while nothing changed, as they were found the last time."""
@@ -565,6 +570,8 @@ class Upkeep:
                 wanted.setdefault(said.path, {}).setdefault(said.value.start, (said, value))
         told = []
         for path, places in wanted.items():
+            if not self._days and _is_taken_back(books, path):
+                continue  # a person undid it: nobody is there who could decide anew
             staging = Staging(books.vault)
             try:
                 data = staging.read(path)
@@ -596,6 +603,13 @@ class Upkeep:
             stored = self.workspace.books().vault.read(path)
             return stored.data if stored is not None else None
         return None
+
+
+def _is_taken_back(books: Books, path: str) -> bool:
+    """Whether the last that was done to a card is that somebody undid a repair."""
+    last = next(books.ledger.entries(path=path, limit=1), None)
+    undone = books.ledger.get_entry(last.undoes) if last is not None and last.undoes is not None else None
+    return undone is not None and undone.verb == "repaired"
 
 
 def _asked(item: Disagreement, offered: Offered | None) -> Disagreement:
