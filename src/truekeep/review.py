@@ -88,6 +88,7 @@ def iter_drafts(vault: Vault, known: Known | None = None) -> Iterator[Draft]:
                 found[name] = old[1]
             elif _is_draft(item) and (stored := vault.read(f"{REVIEW}/{name}")) is not None:
                 found[name] = replace(_parse(name, stored.data, stored.stamp), body=b"")
+                known.pop(name, None)
                 if stored.stamp.mtime_ns < settled:
                     known[name] = stored.stamp, found[name]
         except (UnsafePath, ChangedSince, OSError):

@@ -29,6 +29,7 @@ _STRETCHES = re.compile(r"\s+|\S+")
 
 Lines = Sequence[str]
 Block = tuple[str, int, int, int, int]
+Span = tuple[bool, int, int, int, int]  # the same in both? from and to, on the left and on the right
 
 
 class Piece(NamedTuple):
@@ -214,10 +215,22 @@ def _pieces(old: str, new: str, budget: _Budget) -> tuple[tuple[Piece, ...], tup
         ]
     else:
         found = [(False, head, ends[0], head, ends[1])]
-    spans = [(True, 0, head, 0, head), *found, (True, ends[0], len(ours), ends[1], len(theirs))]
+    spans = [(True, 0, head, 0, head), *_joined(found, ours), (True, ends[0], len(ours), ends[1], len(theirs))]
     left = [Piece("".join(ours[i1:i2]), not same) for same, i1, i2, _, _ in spans if i1 < i2]
     right = [Piece("".join(theirs[j1:j2]), not same) for same, _, _, j1, j2 in spans if j1 < j2]
     return tuple(left), tuple(right)
+
+
+def _joined(spans: Sequence[Span], words: Lines) -> list[Span]:
+    """The same spans, those that only a blank parts made one: words that changed together are marked together."""
+    found: list[Span] = []
+    for number, (same, i1, i2, j1, j2) in enumerate(spans):
+        is_blank = 0 < number < len(spans) - 1 and not "".join(words[i1:i2]).strip()
+        if found and not found[-1][0] and (not same or is_blank):
+            found[-1] = (False, found[-1][1], i2, found[-1][3], j2)
+        else:
+            found.append((same, i1, i2, j1, j2))
+    return found
 
 
 def _tokens(line: str) -> list[str]:

@@ -103,7 +103,8 @@ class Shown:
             return
         digest = digest_of(data)
         with self._lock:
-            if self._kept.setdefault(digest, data) is data:
+            if digest not in self._kept:
+                self._kept[digest] = data
                 self._size += len(data)
             self._kept.move_to_end(digest)
             while self._size > self.MOST_BYTES:
