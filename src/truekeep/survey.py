@@ -265,8 +265,11 @@ class Survey:
         """What changes with every file that comes, goes or is replaced in the folders that hold most of them."""
         return " ".join(_stamp(os.path.join(self.root, folder)) for folder in ("", "memory", CARDS, "memory/daily"))
 
-    def refresh(self, tell: Callable[[int, int], None] = lambda *_: None) -> Surveyed:
-        """Look at every file, read those that changed, note what they say."""
+    def refresh(self, tell: Callable[[int, int], None] = lambda *_: None, *, most: int | None = None) -> Surveyed:
+        """Look at every file, read those that changed, note what they say.
+
+        `most`: who cannot wait for more than so many to be read is told so instead (TooMuch).
+        """
         self._looked = (time.monotonic(), self._folders())
         problems: list[str] = []
         seen = list(sweep(self.root, problems=problems))
@@ -274,20 +277,28 @@ class Survey:
         try:
             if self._meta("mark") == mark:
                 return Surveyed(0, 0, len(seen), tuple(problems))
-            return self._refresh(seen, problems, mark, tell)
+            return self._refresh(seen, problems, mark, tell, most)
         except (apsw.NotADBError, apsw.CorruptError):
             self.close()
             discard(self.path)
-            return self._refresh(seen, problems, mark, tell)
+            return self._refresh(seen, problems, mark, tell, most)
         except (apsw.ReadOnlyError, apsw.BusyError, apsw.FullError, apsw.IOError, apsw.CantOpenError):
             self.close()
             self._kept = _connect(":memory:")  # a disk that cannot be written: for this run only
-            return self._refresh(seen, problems, mark, tell)
+            return self._refresh(seen, problems, mark, tell, most)
 
     def _refresh(
-        self, seen: list[Source], problems: list[str], mark: str, tell: Callable[[int, int], None]
+        self,
+        seen: list[Source],
+        problems: list[str],
+        mark: str,
+        tell: Callable[[int, int], None],
+        most: int | None = None,
     ) -> Surveyed:
         changes = compare(self.db, seen, unseen=problems)
+        if most is not None and len(changes.changed) > most:
+            self.close()  # it may be a stand-in in memory
+            raise TooMuch(len(changes.changed))
         unread = list(problems)
         is_settled = True
         with self.writing():
@@ -444,6 +455,15 @@ class Survey:
         tables = "FROM files LEFT JOIN cards USING (id) LEFT JOIN verdicts USING (path)"
         row: Any = self.db.execute(f"SELECT {_LISTED} {tables} WHERE path = ?", (path,)).fetchone()
         return _listed(row) if row is not None else None
+
+    def topics(self, paths: Sequence[str]) -> dict[str, str]:
+        """The topics of those files that are cards."""
+        query = "SELECT topic FROM files JOIN cards USING (id) WHERE path = ?"
+        try:
+            found = [(path, self.db.execute(query, (path,)).get) for path in paths]
+        except apsw.Error:  # somebody writes it, or it is damaged: whoever surveys next mends it
+            return {}
+        return {path: str(topic) for path, topic in found if topic}
 
     def choices(self, most: int = 200) -> dict[str, list[str]]:
         """What files can be filtered by: the repositories and categories that they name, the usual ones first."""
@@ -763,6 +783,10 @@ def _stamp(path: str) -> str:
     return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}"
 
 
+class TooMuch(Exception):
+    """More files changed than somebody who waits can wait for."""
+
+
 class _Foreign(Exception):
     """Another version's survey, or some other database."""
 
@@ -849,7 +873,7 @@ def telling_words(card: Card) -> set[str]:
 def _last_day(card: Card | None) -> str:
     if card is None:
         return ""
-    return max(_iso(card.front.text("updated")), _iso(card.front.text("created")))
+    return max(_iso(card.front.text(key)) for key in _DAYS)
 
 
 def _iso(text: str) -> str:

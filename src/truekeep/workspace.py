@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.errors import BadInput, BadSetup, EditedSince, LedgerDamaged, NotCanonical, NotFound, StorageFailed
+from truekeep.errors import BadInput, BadSetup, Busy, EditedSince, LedgerDamaged, NotCanonical, NotFound, StorageFailed
 from truekeep.model import WORKSPACE, Filed, Report
 from truekeep.state import STATE, Host, State
 
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from truekeep.catalog import Catalog
     from truekeep.checkouts import Checkout as CheckoutFolder
     from truekeep.checkpoint import Checkpoint, Write
+    from truekeep.days import Day
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
+    from truekeep.health import Health
     from truekeep.history import History, Line, Undoing
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
@@ -58,6 +60,7 @@ RANKINGS = ("truekeep", "openclaw")
 _NEWEST = 400  # cards that wake looks at one by one
 _MOST_RULES = 2  # that a prompt is told of
 _PATIENT = 60.0  # seconds that a check may take where its answer is relied upon
+_WAITED_FOR = 300  # files that somebody waits for being read
 _LATELY = 3.0  # seconds for which a list of files may be looked through again
 _PATIENCE = 10.0  # seconds that a session waits for another one to finish writing
 
@@ -842,6 +845,8 @@ class Workspace:
         renew(truth.store, settled, self._now().timestamp())
         fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
+        if not files and not root:
+            self.note_day()
         return [found[memory.path] for memory in memories]
 
     def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> Checked:
@@ -1314,15 +1319,31 @@ class Workspace:
     def survey(self, tell: Callable[[int, int], None] = lambda *_: None, *, within: float = 0.0) -> Survey:
         """What upkeep knows of every memory file, brought up to date.
 
-        `within`: so many seconds old will do, where no file came, went or was replaced since.
+        `within`: somebody waits for it. So many seconds old will do, where no file came, went or was replaced since;
+        and where very many files are new, that is told (Busy) and nothing is read.
         """
+        from truekeep.survey import Survey, TooMuch
+
+        if self._survey is None:
+            self._survey = Survey(str(self.path / STATE), str(self.path))
+        if within and self._survey.is_fresh(within):
+            return self._survey
+        try:
+            self.surveyed = self._survey.refresh(tell, most=_WAITED_FOR if within else None)
+        except TooMuch as error:
+            raise Busy(
+                f"{error} memory files have not been looked through yet",
+                hint="it goes on; try again in a minute or two",
+            ) from error
+        return self._survey
+
+    def topics(self, paths: Sequence[str]) -> dict[str, str]:
+        """The topics of cards, as the last survey knew them; nothing is looked at for it."""
         from truekeep.survey import Survey
 
         if self._survey is None:
             self._survey = Survey(str(self.path / STATE), str(self.path))
-        if not within or not self._survey.is_fresh(within):
-            self.surveyed = self._survey.refresh(tell)
-        return self._survey
+        return self._survey.topics(paths)
 
     def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[Browsed], int]:
         """Memory files by store, words, repository, age, verdict and tag: some of them, and how many there are."""
@@ -1362,6 +1383,31 @@ class Workspace:
         from truekeep.sync.route import read_routes
 
         return [(route, read_history(self.state.path, name)) for name, route in read_routes(self.state.path).items()]
+
+    def days(self) -> list[Day]:
+        """What memory was at the end of each day, as far as that was noted."""
+        from truekeep.days import read_days
+
+        return read_days(str(self.path / STATE / "logs"))
+
+    def note_day(self, health: Health | None = None) -> bool:
+        """Note what memory is today, on its canonical host. Gives whether that is news."""
+        from truekeep.days import NAME, Day, note_day
+        from truekeep.health import see_day
+        from truekeep.model import INDEX
+
+        if not self._is_canonical_for_sure():
+            return False
+        logs = self.path / STATE / "logs"
+        before = () if (logs / NAME).exists() else self._the_ledger().sizes(INDEX)
+        earlier = [Day(day, index_bytes=size) for day, size in before]
+        return note_day(str(logs), see_day(self, self.today(), health), earlier)
+
+    def _is_canonical_for_sure(self) -> bool:
+        try:
+            return self.is_canonical
+        except (BadSetup, NotCanonical, OSError):
+            return False
 
     def last_line(self, log: str) -> str:
         """The last line of one of the logs; empty when there is none."""

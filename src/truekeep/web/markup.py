@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from truekeep.hidden import printable
 
-MOST_CHARS = 400_000  # of one text that is rendered; the rest is shown as it is
+MOST_CHARS = 60_000  # of one text that is rendered; a longer one is shown as it is
 _LONGEST = 500  # characters of an address that is shown
 _BLOCKS = {
     "paragraph": "p",
@@ -46,6 +46,7 @@ class Mark(NamedTuple):
     verdict: str
     note: str  # evidence, for whoever points at it
     anchor: str = ""  # the id of what is said about it
+    is_code: bool | None = None  # whether it stands between backticks; None: nobody knows
 
 
 def render_markdown(text: str, *, marks: Iterable[Mark] = (), path: str = "") -> Markup:
@@ -84,7 +85,7 @@ class _Writer:
             first = (token.map or (0, 0))[0] + (2 if token.type == "fence" else 1)
             self._out.append("<pre><code>")
             for number, line in enumerate(token.content.split("\n")):
-                self._text(line + "\n", first + number, first + number)
+                self._text(line + "\n", first + number, first + number, is_code=None)
             self._out.append("</code></pre>\n")
         elif token.type == "hr":
             self._out.append("<hr>\n")
@@ -106,7 +107,7 @@ class _Writer:
                 self._text(token.content, line, last)
             elif token.type == "code_inline":
                 self._out.append("<code>")
-                self._text(token.content, line, last)
+                self._text(token.content, line, last, is_code=True)
                 self._out.append("</code>")
             elif token.type in ("softbreak", "hardbreak"):
                 self._out.append("<br>\n" if token.type == "hardbreak" else "\n")
@@ -128,12 +129,12 @@ class _Writer:
             elif token.content:
                 self._text(token.content, line, last)
 
-    def _text(self, text: str, first: int, last: int) -> None:
+    def _text(self, text: str, first: int, last: int, *, is_code: bool | None = False) -> None:
         """Some text, the claims that stand in it marked. Each mark is used once, in the order of the claims."""
         start = 0
         for mark in [mark for mark in self._marks if first <= mark.line <= max(first, last)]:
             at = text.find(mark.text, start)
-            if at < 0:
+            if at < 0 or (None not in (is_code, mark.is_code) and is_code is not mark.is_code):
                 continue
             self._out.append(_safe(text[start:at]))
             anchor = f' aria-describedby="{escape(mark.anchor, quote=True)}"' if mark.anchor else ""

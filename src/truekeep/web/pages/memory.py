@@ -5,11 +5,13 @@ Only files that the survey has seen are shown, so nothing outside of memory and 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.datastructures import FormData
@@ -22,7 +24,7 @@ from truekeep.card import parse_card
 from truekeep.cards import confirm_card, drop_card
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.errors import BadInput, EditedSince, NotFound
+from truekeep.errors import BadInput, Busy, EditedSince, NotFound
 from truekeep.frontmatter import Frontmatter
 from truekeep.index.sources import STORES
 from truekeep.model import CARDS
@@ -35,6 +37,7 @@ from truekeep.workspace import Workspace, person
 
 if TYPE_CHECKING:
     from truekeep.history import Line
+    from truekeep.survey import Survey
 
 PAGE = 50  # files of a list
 MOST_CLAIMS = 100
@@ -86,6 +89,7 @@ def routes(site: Site) -> list[BaseRoute]:
 
 def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     """Memory files, by what they are filtered by; fifty a page."""
+    survey = survey_of(workspace)
     given = request.query_params
     query = {name: given.get(name, "")[:200] for name in ("store", "q", "repo", "age", "verdict", "category", "tag")}
     query["sort"] = given.get("sort", "") if given.get("sort", "") in ORDERS else "name"
@@ -104,7 +108,7 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     }
     if given.get("fragment"):
         return site.render(request, "memory_list.html", **context)
-    choices = workspace.survey(within=LATELY).choices()
+    choices = survey.choices()
     stores = ("cards", "documents", "logs", "archive", "all")
     return site.render(
         request,
@@ -229,11 +233,9 @@ class Pages:
         else:
             first = min(max(file.first, number_of(request, "from", file.first)), len(lines))
             last = _fitting(lines, first)
-            marks = [
-                Mark(item.claim.line - first + 1, item.claim.text, item.verdict, _note(item), f"claim-{number}")
-                for number, item in enumerate(verdicts[:MOST_CLAIMS], 1)
-                if first <= item.claim.line <= last
-            ]
+            inside = [item for item in enumerate(verdicts[:MOST_CLAIMS], 1) if first <= item[1].claim.line <= last]
+            inside.sort(key=lambda item: item[1].claim.start)
+            marks = [_mark(item, number, first, lines[item.claim.line - 1]) for number, item in inside]
             context |= {"first": first, "last": last, "has_why": False}
             context["body"] = render_markdown("\n".join(lines[first - 1 : last]), marks=marks, path=file.path)
         entries = list(workspace.history(str(workspace.path / file.path), limit=MOST_ENTRIES))
@@ -255,13 +257,13 @@ class Pages:
             entries=entries,
             changes=changes,
             origin=next((record for _, record in entries if record is not None), None),
-            around=workspace.survey(within=LATELY).neighbours(file.path),
+            around=survey_of(workspace).neighbours(file.path),
             **context,
         )
 
     def _elsewhere(self, site: Site, workspace: Workspace, request: Request, path: str) -> Response:
         """A file that is called by a part of its path, or one of the configured extra paths; else there is none."""
-        survey = workspace.survey()
+        survey = survey_of(workspace)
         for name in (f"{path}.md", f"memory/{path}", f"{CARDS}/{path}", f"{CARDS}/{path}.md"):
             if survey.find_file(name) is not None:
                 return _to_file(name)
@@ -306,7 +308,7 @@ class Pages:
     def ask_drop(self, site: Site, workspace: Workspace, request: Request) -> Response:
         file = get_file(workspace, request)
         self._remember(file)
-        around = workspace.survey(within=LATELY).neighbours(file.path)
+        around = survey_of(workspace).neighbours(file.path)
         body = render_markdown((file.text or "")[:_RENDERED_CHARS], path=file.path)
         title = f"Drop {file.name}?"
         return site.render(request, "memory_drop.html", title=title, file=file, around=around, body=body, reason="")
@@ -381,9 +383,32 @@ class Pages:
         )
 
 
+_LOOKING = threading.Lock()
+
+
+def survey_of(workspace: Workspace) -> Survey:
+    """The survey. One that has very much to read goes on by itself, and whoever asks is told so."""
+    try:
+        return workspace.survey(within=LATELY)
+    except Busy:
+        if _LOOKING.acquire(blocking=False):
+            threading.Thread(target=_look, args=(workspace.path,), name="survey", daemon=True).start()
+        raise
+
+
+def _look(path: Path) -> None:
+    try:
+        with Workspace.open(path) as workspace:
+            workspace.survey()
+    except Exception as error:  # noqa: BLE001 - the next who asks begins anew
+        logging.getLogger("truekeep.web").warning("the survey failed: %s", type(error).__name__)
+    finally:
+        _LOOKING.release()
+
+
 def find_file(workspace: Workspace, path: str) -> File | None:
     """A memory file by its exact path; None where the survey has seen none, or it is gone or behind a link by now."""
-    listed = workspace.survey(within=LATELY).find_file(path)
+    listed = survey_of(workspace).find_file(path)
     if listed is None:
         return None
     try:
@@ -487,6 +512,13 @@ def _pieces(text: str, line: str, start: int, claims: Sequence[tuple[int, Verdic
     if len(line) > _LONGEST:
         pieces.append(Piece(f" … {len(line) - _LONGEST} more characters"))
     return tuple(piece for piece in pieces if piece.text)
+
+
+def _mark(verdict: Verdict, number: int, first: int, line: str) -> Mark:
+    """A claim for the renderer. The backticks before it tell whether it is code; a fence has none."""
+    claim = verdict.claim
+    is_code = bool(line[: max(0, claim.column - 1)].count("`") % 2)
+    return Mark(claim.line - first + 1, claim.text, verdict.verdict, _note(verdict), f"claim-{number}", is_code)
 
 
 def _note(verdict: Verdict) -> str:

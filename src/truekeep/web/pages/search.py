@@ -35,6 +35,7 @@ class Shown(NamedTuple):
     """A hit as its page shows it."""
 
     hit: Hit
+    name: str  # what it is called: a card's topic, else its path
     target: str
     age: str
     lines: tuple[tuple[int, str, bool], ...]  # number, text, whether it answers best
@@ -68,7 +69,9 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
             budget=0.0 if is_typing else BUDGET,
             within=TYPING if is_typing else LATELY,
         )
-    hits = [shown_hit(hit) for hit in answer.hits] if answer is not None else []
+    found = answer.hits if answer is not None else ()
+    topics = workspace.topics([hit.path for hit in found])
+    hits = [shown_hit(hit, topics.get(hit.path, "")) for hit in found]
     more = {**query, "q": text, "n": str(min(MOST, count * 2))} if len(hits) == count < MOST else None
     name = "search_hits.html" if is_typing else "search.html"
     return site.render(
@@ -86,7 +89,7 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
     )
 
 
-def shown_hit(hit: Hit) -> Shown:
+def shown_hit(hit: Hit, topic: str = "") -> Shown:
     """A hit with the lines around the one that answers best, and where it leads."""
     lines = [(hit.first + at, line[:LONGEST]) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
     best = next((at for at, (number, _) in enumerate(lines) if number == hit.best), -1)
@@ -97,7 +100,7 @@ def shown_hit(hit: Hit) -> Shown:
     parts = tuple(sorted(hit.parts.items(), key=lambda item: -abs(item[1])))
     also = tuple((citation, _place(citation)) for citation in hit.also)
     target = target_of(hit.path, hit.first, hit.last, hit.best)
-    return Shown(hit, target, shown_age(hit.age_days), chosen, len(lines) - len(chosen), parts, also)
+    return Shown(hit, topic or hit.path, target, shown_age(hit.age_days), chosen, len(lines) - len(chosen), parts, also)
 
 
 def target_of(path: str, first: int, last: int, best: int = 0) -> str:
