@@ -22,7 +22,7 @@ from truekeep.card import check_card_name
 from truekeep.catalog import Catalog
 from truekeep.config import Config
 from truekeep.difference import difference
-from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text, stamp_of
+from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.draft import Draft, card_mark, is_overtaken, parse_draft, render_draft
 from truekeep.errors import EditedSince, InvalidHandoff, NotFound, TruekeepError
 from truekeep.filing import Candidate, Filing, plan_filing
@@ -84,7 +84,7 @@ def iter_drafts(vault: Vault, known: Known | None = None) -> Iterator[Draft]:
         name = item.name
         try:
             old = known.get(name)
-            if old is not None and old[0] == stamp_of(item.stat(follow_symlinks=False)):
+            if old is not None and _is_at(item.stat(follow_symlinks=False), old[0]):
                 found[name] = old[1]
             elif _is_draft(item) and (stored := vault.read(f"{REVIEW}/{name}")) is not None:
                 found[name] = replace(_parse(name, stored.data, stored.stamp), body=b"")
@@ -96,6 +96,10 @@ def iter_drafts(vault: Vault, known: Known | None = None) -> Iterator[Draft]:
     for name in known.keys() - found.keys():
         known.pop(name, None)
     yield from sorted(found.values(), key=attrgetter("received_at", "id"))
+
+
+def _is_at(info: os.stat_result, stamp: Stamp) -> bool:
+    return info.st_mtime_ns == stamp.mtime_ns and info.st_size == stamp.size and info.st_ino == stamp.inode
 
 
 def _is_draft(item: os.DirEntry[str]) -> bool:

@@ -11,6 +11,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from heapq import nsmallest
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -523,11 +524,8 @@ def _links(choice: Choice, draft: Draft, target: str) -> dict[str, str]:
 def _suggested(workspace: Workspace, draft: Draft, title: str) -> list[str]:
     """Where else a draft might go: the cards whose names share most words with it, then the documents."""
     words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
-    scored: list[tuple[int, str]] = []
-    for name in workspace.card_names():
-        shared = len(words.intersection(name.removesuffix(".md").lower().replace("_", "-").split("-")))
-        scored.append((-shared, name))
-    return [f"{CARDS}/{name}" for _, name in sorted(scored)[:SUGGESTED]] + [*DOCUMENTS]
+    scored = ((-len(words.intersection(name[:-3].casefold().split("-"))), name) for name in workspace.card_names())
+    return [f"{CARDS}/{name}" for _, name in nsmallest(SUGGESTED, scored)] + [*DOCUMENTS]
 
 
 def _as_before(body: bytes, text: str) -> bytes:
