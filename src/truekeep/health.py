@@ -21,6 +21,7 @@ from truekeep.model import CARDS, INDEX
 from truekeep.state import STATE
 
 if TYPE_CHECKING:
+    from truekeep.days import Day
     from truekeep.pipeline import Pipeline
     from truekeep.survey import CardFacts, Problem
     from truekeep.workspace import Workspace
@@ -101,6 +102,25 @@ def see_health(
         look.only(lambda: _disk(str(workspace.path)), "disk"),
     )
     return Health(readings, grown, ages(cards, today), tuple(dict.fromkeys(look.unseen)))
+
+
+def see_day(workspace: Workspace, today: date, health: Health | None = None) -> Day:
+    """What a day came to so far: from what was just seen, else from a look at that alone."""
+    from truekeep.days import Day
+
+    if health is None:
+        look, config, now = _Look(), workspace.config, workspace.moment()
+        readings: tuple[Reading, ...] = (
+            look.only(lambda: _count(workspace), "cards"),
+            look.only(lambda: _index(workspace, config), "index"),
+            look.only(lambda: _claims(workspace), "claims"),
+            look.only(lambda: _review(workspace, now), "review"),
+        )
+    else:
+        readings = tuple(health.get(name) for name in ("cards", "index", "claims", "review"))
+    cards, index, claims, review = (reading.figures for reading in readings)
+    verdicts = {word: count for word, count in claims.get("verdicts", {}).items() if count}
+    return Day(today.isoformat(), cards.get("cards"), review.get("drafts"), index.get("bytes"), verdicts)
 
 
 class _Look:

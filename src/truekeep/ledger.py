@@ -579,6 +579,22 @@ class Ledger:
         _replay(data, splices)
         return bytes(data)
 
+    def sizes(self, path: str) -> list[tuple[str, int]]:
+        """How large a file was after the last change of each day, the oldest first."""
+        rows: Any = self._db.execute(
+            "SELECT batch.at, before IS NULL, found, sum(length(inserted) - length(removed)) FROM change"
+            " JOIN batch ON batch.id = change.batch JOIN splice ON splice.change = change.id WHERE path = ?"
+            " GROUP BY change.id ORDER BY change.id",
+            (path,),
+        )
+        days: dict[str, int] = {}
+        size = 0
+        for at, is_new, found, grown in rows:
+            size = 0 if is_new else len(zlib.decompress(found)) if found is not None else size
+            size += grown
+            days[str(at)[:10]] = size
+        return sorted(days.items())
+
     def latest_at(self) -> str:
         """When the newest entry was made; empty when there is none."""
         return self._db.execute("SELECT at FROM entry ORDER BY id DESC LIMIT 1").get or ""

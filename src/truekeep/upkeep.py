@@ -114,7 +114,7 @@ class Upkeep:
         self.root = str(workspace.path)
         self.today = workspace.today()
         self.now = workspace.moment()
-        self._days = True
+        self._by_hand = True
 
     def survey(self) -> Survey:
         return self.workspace.survey()
@@ -271,10 +271,10 @@ class Upkeep:
     def reconcile(self, *, fix: bool = False, code: bool = True, by_hand: bool = True) -> Reconciled:
         """Where the stores disagree, with who wins and why. `fix` writes what is decided, and asks what is not.
 
-        `code`: hold what changed against current code first; else what the last check said counts. Unless `by_hand`, a
-        day alone decides nothing: nobody is there to see whether two cards speak of one thing.
+        `code`: hold what changed against current code first; else what the last check said counts. Unless `by_hand`,
+        what somebody took back stays.
         """
-        self._days = by_hand
+        self._by_hand = by_hand
         problems: list[str] = []
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
@@ -306,12 +306,13 @@ class Upkeep:
         judge = Judge(
             today=self.today,
             code=self._code_says,
-            days=self._days,
             instructions=self._instruction_values,
             read=self.read,
         )
         told = [(name, self._instruction_values(name)) for name in self._repositories(survey)]
-        by_instruction = list(hold_instructions([item for item in told if item[1]], survey.said))
+        by_instruction = [
+            self._if_once(found) for found in hold_instructions([item for item in told if item[1]], survey.said)
+        ]
         yield from by_instruction
         settled = {item.place for item, _ in by_instruction}
         for found in hold_values(self._clashes(survey, facts), judge):
@@ -339,6 +340,16 @@ class Upkeep:
                         ),
                         Repairs(),
                     )
+
+    def _if_once(self, found: Found) -> Found:
+        """A value that stands in a card more than once is not changed in one place only."""
+        item, repair = found
+        said = repair.value[0] if repair.value is not None else None
+        text = decode_text(self.read(said.path) or b"") if said is not None else None
+        if said is None or text is None or text.count(said.value.value) < 2:
+            return found
+        step = f"{said.value.value} stands in it more than once: edit {said.path}"
+        return item._replace(action="person", step=step), Repairs()
 
     def _clashes(self, survey: Survey, facts: Sequence[Said]) -> Iterator[tuple[str, str, list[Said]]]:
         """Things with several values, those of the database of facts among them."""
@@ -462,6 +473,7 @@ class Upkeep:
         from truekeep.alf.factsdb import UnreadableFacts, facts_of
         from truekeep.values import name_of
 
+        latest: dict[tuple[str, str], list[Said]] = {}
         try:
             for record in facts_of(path, agent="reconcile", mtime_ns=0):
                 fact: Any = record["raw_source_format"]["truekeep"]
@@ -469,9 +481,14 @@ class Upkeep:
                 day = str(record["temporal"]["updated_at"])[:10]
                 if subject:
                     value = Value(kind, subject, fact["value"], 0, 0, 0)
-                    yield Said(_FACTS, "facts", day if day > "1971" else "", "", value)
+                    latest.setdefault((kind, subject), []).append(
+                        Said(_FACTS, "facts", day if day > "1971" else "", "", value)
+                    )
         except UnreadableFacts as error:
             problems.append(f"{_FACTS}: {error.what}")
+        for said in latest.values():  # a table of facts may keep the earlier ones: the last of them counts
+            last = max(item.day for item in said)
+            yield from (item for item in said if item.day == last)
 
     def _listen(self, survey: Survey, problems: list[str]) -> None:
         """Take in what was said in sessions of late."""
@@ -570,7 +587,7 @@ class Upkeep:
                 wanted.setdefault(said.path, {}).setdefault(said.value.start, (said, value))
         told = []
         for path, places in wanted.items():
-            if not self._days and _is_taken_back(books, path):
+            if not self._by_hand and _is_taken_back(books, path):
                 continue  # a person undid it: nobody is there who could decide anew
             staging = Staging(books.vault)
             try:

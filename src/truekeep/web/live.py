@@ -28,13 +28,13 @@ def routes(site: Site) -> list[BaseRoute]:
                 yield "event: full\ndata:\n\n"
                 return
             async with streams:
-                before = await run_in_threadpool(_mark, str(site.path))
+                before = await run_in_threadpool(mark_of, str(site.path))
                 yield ": here\n\n"
                 for look in range(1_000_000):
                     await asyncio.sleep(EVERY)
                     if await request.is_disconnected():
                         return
-                    now = await run_in_threadpool(_mark, str(site.path))
+                    now = await run_in_threadpool(mark_of, str(site.path))
                     if now != before:
                         before = now
                         yield "event: changed\ndata:\n\n"
@@ -46,7 +46,7 @@ def routes(site: Site) -> list[BaseRoute]:
     return [Route("/events", events, methods=["GET"])]
 
 
-def _mark(root: str) -> tuple[tuple[str, int], ...]:
+def mark_of(root: str) -> tuple[tuple[str, int], ...]:
     """The times of everything in which a change of memory shows: the ledger, folders, and files of the root."""
     watched = (f"{STATE}/ledger.sqlite", f"{STATE}/ledger.sqlite-wal", "memory/cards", "memory/handoff-inbox")
     found = [(path, _time(os.path.join(root, path))) for path in watched]

@@ -1,0 +1,88 @@
+"""A look that takes longer than a page may: taken in the background, shown as it was last, looked at anew when due.
+
+Whoever asks waits a moment for a new look; if it takes longer, the last one is shown, with its time. Only the first
+look is waited for as long as it takes. However many ask, one looks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+Seen = TypeVar("Seen")
+
+LASTING = 20.0  # seconds for which a look is good while nothing is known to have changed
+PATIENCE = 0.06  # seconds that a page waits for a newer look
+
+
+class Look(NamedTuple, Generic[Seen]):
+    """What was seen, when, and whether that is all there is to know."""
+
+    seen: Seen
+    at: float  # seconds since the epoch
+    is_current: bool
+
+
+class _Kept(NamedTuple, Generic[Seen]):
+    seen: Seen
+    at: float
+    clock: float
+    mark: Hashable
+
+
+class Glance(Generic[Seen]):
+    """The last look at something."""
+
+    def __init__(
+        self,
+        see: Callable[[], Seen],
+        mark: Callable[[], Hashable],
+        *,
+        lasting: float = LASTING,
+        patience: float = PATIENCE,
+    ) -> None:
+        """`see` looks, in a thread of its own; `mark` is another one as soon as something is known to have changed."""
+        self._see, self._mark = see, mark
+        self._lasting, self._patience = lasting, patience
+        self._lock = threading.Lock()
+        self._kept: _Kept[Seen] | None = None
+        self._running: threading.Event | None = None
+        self._failure: Exception | None = None
+
+    def get(self) -> Look[Seen]:
+        """What was seen last, or is seen now. A look that failed raises, and the next one is a new one."""
+        mark = self._mark()
+        kept = self._kept
+        if kept is None or not self._is_good(kept, mark):
+            self._begin(mark).wait(None if kept is None else self._patience)
+            kept = self._kept or kept
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        if kept is None:
+            raise RuntimeError("a look ended without an outcome")
+        return Look(kept.seen, kept.at, self._is_good(kept, mark))
+
+    def _is_good(self, kept: _Kept[Seen], mark: Hashable) -> bool:
+        return kept.mark == mark and time.monotonic() - kept.clock < self._lasting
+
+    def _begin(self, mark: Hashable) -> threading.Event:
+        """See to it that somebody looks."""
+        with self._lock:
+            if self._running is None:
+                self._running = threading.Event()
+                threading.Thread(target=self._run, args=(mark, self._running), name="glance", daemon=True).start()
+            return self._running
+
+    def _run(self, mark: Hashable, done: threading.Event) -> None:
+        clock, at = time.monotonic(), time.time()
+        try:
+            self._kept = _Kept(self._see(), at, clock, mark)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            self._failure = error
+        finally:
+            with self._lock:
+                self._running = None
+            done.set()
