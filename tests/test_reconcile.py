@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import NOW, Place, a_card, a_handoff, run_cli, tree
+from tests.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.upkeep_place import REPOSITORY, point_at_all, put, upkeep, with_instructions, write_card
+from truekeep.cards import confirm_card
 from truekeep.reconcile import Disagreement
 from truekeep.upkeep import Reconciled
 from truekeep.workspace import Workspace
@@ -138,32 +139,58 @@ def test_a_person_who_leaves_it_so_is_not_asked_again(place: Place) -> None:
     assert place.drafts() == []
 
 
-def test_memory_of_the_last_days_wins_over_older_memory(place: Place) -> None:
+def test_memory_of_the_last_days_wins_over_older_memory_on_a_persons_word(place: Place) -> None:
     two_ports(place, OLD, RECENT)
     (item,) = found(place)
-    assert (item.place, item.winner, item.action) == ("memory/cards/gateway.md:9", "the younger memory", "fix")
+    assert (item.place, item.winner, item.action) == ("memory/cards/gateway.md:9", "the younger memory", "ask")
     fixed(place)
+    assert "The gateway listens on port 5204." in place.card("gateway.md")  # a day alone writes nothing
+    (draft,) = place.drafts()
+    with place.open() as workspace:
+        workspace.approve(draft.stem)
     assert "The gateway listens on port 5300." in place.card("gateway.md")
-    assert f"updated: {NOW:%Y-%m-%d}" in place.card("gateway.md")
-    undo_all(place)
-    assert "The gateway listens on port 5204." in place.card("gateway.md")
-    assert f"updated: {OLD}" in place.card("gateway.md")
+
+
+def test_what_a_person_confirmed_is_of_that_day(place: Place) -> None:
+    two_ports(place, OLD, RECENT)
+    with place.open() as workspace:
+        confirm_card(workspace, "gateway.md", actor="ada")
+    (item,) = found(place)
+    assert (item.winner, item.action) == ("", "ask")
 
 
 def test_a_repaired_line_does_not_make_the_rest_of_a_card_young(place: Place) -> None:
-    two_ports(place, OLD, RECENT)
-    put(
-        place,
-        "memory/cards/gateway.md",
-        place.card("gateway.md") + "The mailer uses Redis 6.2.\n",
-    )
-    write_card(place, "mailer", "The mailer uses Redis 7.0.", day="2026-06-01")
+    with_instructions(place, "# Rules\n\nThe gateway listens on port 5300.\n")
+    body = "The gateway listens on port 5204.\nThe mailer uses Redis 6.2."
+    write_card(place, "gateway", body, day=OLD, repository=REPOSITORY, more="confirmed: 2026-03-02\n")
+    write_card(place, "mailer", "The mailer uses Redis 7.0.", day="2026-06-01", repository=REPOSITORY)
     point_at_all(place)
     fixed(place)
+    assert "port 5300" in place.card("gateway.md")
+    assert "confirmed" not in place.card("gateway.md")  # that was another text
     mailer = [item for item in found(place) if "redis" in item.says]
     assert [item.winner for item in mailer] == [""]
     assert "Redis 6.2" in place.card("gateway.md")
-    assert "Redis 7.0" in place.card("mailer.md")
+
+
+def test_a_value_that_stands_twice_is_a_persons_work(place: Place) -> None:
+    with_instructions(place, "# Rules\n\nThe proxy listens on port 8081.\n")
+    write_card(place, "proxy", "The proxy listens on port 8080.\nClients use 8080, too.", repository=REPOSITORY)
+    point_at_all(place)
+    (item,) = found(place)
+    assert item.action == "person"
+    fixed(place)
+    assert place.card("proxy.md").count("8080") == 2
+
+
+def test_of_two_facts_the_last_counts(place: Place) -> None:
+    write_card(place, "gateway", "The gateway listens on port 5204.", day=OLD)
+    point_at_all(place)
+    facts_db(
+        place,
+        [("gateway", "port", "5204", "2026-01-01T00:00:00Z"), ("gateway", "port", "5300", "2026-05-01T00:00:00Z")],
+    )
+    assert [item.action for item in found(place)] == ["ask"]
 
 
 def test_two_recent_cards_are_asked_about(place: Place) -> None:
@@ -337,12 +364,15 @@ def test_an_index_that_is_a_link_is_named_and_the_rest_goes_on(place: Place, tmp
 
 
 def test_a_card_edited_between_looking_and_writing_is_left_alone(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    two_ports(place, OLD, RECENT)
+    with_instructions(place, "# Rules\n\nThe gateway listens on port 5300.\n")
+    write_card(place, "gateway", "The gateway listens on port 5204.", day=OLD, repository=REPOSITORY)
+    point_at_all(place)
     desk = upkeep(place)
     inner = desk._fix
 
     def edit_first(*given: Any) -> list[str]:
-        write_card(place, "gateway", "A person wrote:\n\nthe gateway listens on port 5204.", day=OLD)
+        text = "A person wrote:\n\nthe gateway listens on port 5204."
+        write_card(place, "gateway", text, day=OLD, repository=REPOSITORY)
         return inner(*given)
 
     monkeypatch.setattr(desk, "_fix", edit_first)

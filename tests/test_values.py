@@ -40,12 +40,12 @@ def test_one_port_in_many_words(text: str) -> None:
         ("## Staging\n\n- port: 8080", "Billing", "", ("port", "billing staging", "8080")),
         ("The metrics port is 9090.", "Billing", "", ("port", "billing metric", "9090")),
         ("We use Python 3.11", "Tooling", "acme/app", ("version", "python", "3.11")),
-        ("The worker requires PostgreSQL 15.", "", "", ("version", "postgres worker", "15")),
+        ("The worker requires PostgreSQL 15.", "", "", ("version", "postgres required worker", "15")),
         ("Redis is at version 7.2", "", "", ("version", "redis", "7.2")),
         ("`requests==2.31.0` is what we ship", "", "", ("version", "request", "2.31.0")),
         ("The config lives at `/etc/billing.toml`.", "Billing", "", ("path", "billing config", "/etc/billing.toml")),
         ("Deploy script: `scripts/deploy.sh`", "", "", ("path", "deploy script", "scripts/deploy.sh")),
-        ("`MAX_WORKERS` defaults to 4", "", "", ("setting", "max_workers", "4")),
+        ("`MAX_WORKERS` defaults to 4", "", "", ("setting", "default max_workers", "4")),
         ("Set `JOBS=4` before the build.", "", "", ("setting", "jobs", "4")),
         ("`--cache` is off", "", "", ("flag", "--cache", "false")),
         ("CI runs `make --jobs 4 all`.", "", "", ("flag", "--jobs make", "4")),
@@ -73,6 +73,8 @@ def test_other_kinds(text: str, topic: str, repository: str, expected: tuple[str
         "<!-- Gateway port: 5204 -->",
         "We met on 12.11 and talked for 30 minutes.",
         "The old config is `/etc/old.toml`.",
+        "Does the cart service listen on port 7700?",
+        "The coupon service used port 7600.",
     ],
 )
 def test_what_says_nothing_about_now(text: str) -> None:
@@ -109,7 +111,7 @@ def test_a_hostile_line_is_read_in_no_time() -> None:
     [
         ("gateway", "port", "The gateway listens on port 1."),
         ("billing service", "port", "Billing port: 1"),
-        ("worker", "postgres version", "The worker requires Postgres 15."),
+        ("worker", "postgres version", "The worker runs on Postgres 15."),
     ],
 )
 def test_a_fact_is_named_as_a_sentence_names_it(entity: str, key: str, sentence: str) -> None:
@@ -151,3 +153,33 @@ def test_a_value_is_written_as_the_one_that_stood_there(text: str, value: str, e
     old = text[item.start : item.end]
     assert as_value(old) == item.value
     assert text[: item.start] + spelled(value, old) + text[item.end :] == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("worker-1 listens on port 7001.", "worker-2 listens on port 7002."),
+        ("Redis shard 1 listens on port 6381.", "Redis shard 2 listens on port 6382."),
+        ("Jaeger listens on UDP port 6831.", "Jaeger listens on HTTP port 16686."),
+        ("`batch_size` is 100 by default.", "`batch_size` is 500 on our machines."),
+        ("`max_retries` is 3 for the HTTP client.", "`max_retries` is 10 for the queue worker."),
+        ("cron of the exporter: PORT=9100", "PORT=9200 for the importer"),
+        ("The tax service requires Java 17.", "The tax service runs on Java 21."),
+        (
+            "The worker config is `/etc/worker/config.toml`.",
+            "On a developer machine, the worker config is `~/.config/worker.toml`.",
+        ),
+    ],
+)
+def test_two_things_have_two_names(one: str, other: str) -> None:
+    first, second = told(one), told(other)
+    assert first
+    assert second
+    assert {item[:2] for item in first}.isdisjoint(item[:2] for item in second)
+
+
+def test_a_folder_and_a_file_beside_it_agree() -> None:
+    assert agree("path", "docs/README.md", "docs/adr/")
+    assert agree("path", "docs", "docs/adr/one.md")
+    assert not agree("path", "scripts/deploy.sh", "tools/deploy.sh")
+    assert not agree("path", "/etc/a.toml", "/etc/b.toml")

@@ -6,7 +6,7 @@
     card and transcript     the transcript is what was said, the card what was decided: the card
     memory and code         code wins; memory is mended
     memory and instructions CLAUDE.md and AGENTS.md are a person's word: they win
-    two values for a thing  code, then instructions, then memory of the last days; else a person decides
+    two values for a thing  code, then instructions; else a person decides, told which memory is of the last days
 
 Nothing here guesses: what no rule decides is asked. Finding touches nothing; fixing goes through the books.
 """
@@ -28,6 +28,7 @@ from truekeep.survey import CardFacts, Said
 from truekeep.values import Value, agree, as_value, find_values, spelled
 
 BY = "reconcile"
+YOUNGER = "the younger memory"
 RECENT = 7  # days: what "the last few days" are
 
 Action = Literal["fix", "ask", "person", "none"]
@@ -154,7 +155,6 @@ class Judge(NamedTuple):
 
     today: date
     code: Callable[[Said], str]  # "confirmed", "refuted" or nothing
-    days: bool  # whether a younger memory wins over an older one; else a person is asked
     instructions: Callable[[str], Sequence[Said]]  # of a repository: what its instruction files give values to
     read: Callable[[str], bytes | None]
 
@@ -204,7 +204,7 @@ def _two_values(kind: str, subject: str, said: Sequence[Said], judge: Judge) -> 
     for item in said:
         by_path.setdefault(item.path, item)
     winner, reason, value = _decide(list(by_path.values()), judge)
-    if value:
+    if value and winner != YOUNGER:
         best = next((item for item in by_path.values() if item.value.value == value), None)
         for item in by_path.values():
             if not agree(kind, item.value.value, value):
@@ -215,7 +215,7 @@ def _two_values(kind: str, subject: str, said: Sequence[Said], judge: Judge) -> 
     youngest = ordered[0]
     for item in ordered[1:]:
         if not agree(kind, item.value.value, youngest.value.value):
-            yield _ask_value(kind, subject, item, youngest, judge)
+            yield _ask_value(kind, subject, item, youngest, judge, winner, reason)
 
 
 def _decide(said: Sequence[Said], judge: Judge) -> tuple[str, str, str]:
@@ -234,14 +234,14 @@ def _decide(said: Sequence[Said], judge: Judge) -> tuple[str, str, str]:
         }
         if len(told) == 1:
             return "instructions", REASONS["memory-instructions"][1], told.pop()
-    if not judge.days or len({item.repository for item in said}) > 1:
-        return "", "", ""  # perhaps two things of one name: nothing is written on the strength of a day
+    if len({item.repository for item in said}) > 1:
+        return "", "", ""  # perhaps two things of one name
     limit = (judge.today - timedelta(days=RECENT)).isoformat()
     now = judge.today.isoformat()
     recent = {item.value.value for item in said if limit <= item.day <= now}
     older = [item for item in said if item.value.value not in recent]
     if len(recent) == 1 and all(item.day and item.day < limit for item in older):
-        return "the younger memory", "memory of the last days wins over older memory", recent.pop()
+        return YOUNGER, "memory of the last days wins over older memory, if both speak of one thing", recent.pop()
     return "", "", ""
 
 
@@ -262,19 +262,23 @@ def _value_against(kind: str, subject: str, item: Said, other: str, value: str, 
     return found, Repairs(value=(item, value) if can_write else None)
 
 
-def _ask_value(kind: str, subject: str, older: Said, younger: Said, judge: Judge) -> Found:
-    """Nobody can tell: a draft proposes the younger value for the older card, and says that it may be the other way."""
+def _ask_value(kind: str, subject: str, older: Said, younger: Said, judge: Judge, winner: str, reason: str) -> Found:
+    """A draft proposes the younger value for the older card, and says that it may be the other way.
+
+    A day alone never writes: whether two sentences speak of one thing is for a person to see.
+    """
     asked = older if older.store == "cards" else younger
     other = younger if asked is older else older
-    idea = _value_idea(kind, subject, asked, other, judge) if asked.store == "cards" else None
+    may_ask = asked.store == "cards" and (asked is older or not winner)
+    idea = _value_idea(kind, subject, asked, other, judge) if may_ask else None
     found = Disagreement(
         rule="two-values",
         place=f"{older.path}:{older.value.line}",
         says=f"{subject} {kind} {older.value.value} ({older.day or 'no day'})",
         other=f"{younger.path}:{younger.value.line}",
         other_says=f"{subject} {kind} {younger.value.value} ({younger.day or 'no day'})",
-        winner="",
-        reason="neither code nor an instruction file tells, and neither memory is of the last days alone",
+        winner=winner,
+        reason=reason or "neither code, nor an instruction file, nor the days of the two settle it",
         action="ask" if idea is not None else "person",
         step="" if idea is not None else f"look which one holds, and edit {older.path} or {younger.path}",
     )

@@ -537,7 +537,8 @@ def bumped(path: str, text: str, today: date) -> str:
         return text
     day = today.isoformat()
     line = Field("updated", day, f"updated: {day}\n")
-    fields = [line if field.key == "updated" else field for field in card.front.fields]
+    # What somebody confirmed was the text before.
+    fields = [line if field.key == "updated" else field for field in card.front.fields if field.key != "confirmed"]
     fields += [] if line in fields else [line]
     return Frontmatter(tuple(fields)).render() + card.body
 

@@ -18,6 +18,7 @@ from truekeep.tables import iter_prose, iter_rows
 KINDS = ("port", "version", "path", "flag", "setting")
 MOST_WORDS = 6  # that name a thing; more are a story
 LINE_CHARS = 600
+_NUMERAL = 3  # digits of a number that may belong to a name
 MOST_VALUES = 2_000  # of one text
 
 _STOP = frozenset(
@@ -29,7 +30,7 @@ _STOP = frozenset(
     stored keep keeps kept locate located find found writes written save saves saved reside resides set sets default
     defaults must pin pins pinned upgrade upgraded moved changed switched migrate migrated bump bumped built targets
     deployed available reachable reached answer answers accept accepts talk talks connect connects port ports version
-    versions path file folder directory number value tcp udp http https note notes decision fact goes go become
+    versions path file folder directory number value note notes decision fact goes go become
     became via over under inside into per all every each both current actual start starts started launches launched
     comes invoke invoked passes passed puts publish published stay stays remain remains locked fixed frozen held raised
     lowered increased reduced updated plain released latest installed can ends lands up reads loads loaded was were
@@ -46,7 +47,7 @@ _WORKPLACES = frozenset("build code codebase project everything team".split())  
 _ASPECTS = frozenset(
     """
     metric admin debug debugger health healthcheck grpc rest api ui web management ssh probe rpc internal external
-    public private main primary secondary local remote
+    public private main primary secondary local remote tcp udp http https
     """.split()  # noqa: SIM905
 )  # of many things: each has one
 _CONTAINERS = ("file", "folder", "directory", "dir", "path", "location")
@@ -58,6 +59,7 @@ _NOT_NOW = re.compile(
     r"|if|when|whenever|e\.g|for example|for instance|such as|example|sample|imagine|suppose|either|maybe|perhaps|try"
     r"|tried|like|free|taken|conflicts?|collides?|differs?|except|other than|before|after|between|at least|at most"
     r"|up to|minimum|maximum|minimal|min|max|listened|ran|had|starting|prior|introduced|as of"
+    r"|(?<!is )(?<!are )(?<!be )(?<!get )used (?!by\b|for\b|in\b|to\b)"
     r"|or (?:newer|later|above|higher|below)|and (?:newer|later|above|up))\b",
     re.IGNORECASE,
 )
@@ -90,6 +92,7 @@ _TAIL = re.compile(
 _MUST = re.compile(r"\b(?:must|has\s+to|have\s+to|needs?)\b", re.IGNORECASE)
 _OR_ELSE = re.compile(r"[`*_]*\s+or\s+(?:the|it|they|else)\b", re.IGNORECASE)
 _WHOSE = re.compile(r"\A\s*(?:for|as\s+for)\s", re.IGNORECASE)
+_WHERE = re.compile(r"\A\s*(?:on|in|for|at)\s+(?P<where>[^,;:]{1,50}),\s", re.IGNORECASE)
 _DIRECTED = re.compile(
     r"\b(?:forwards?|proxies|routes?|sends?|points?|redirects?|connects?|talks?|maps?)\b[^,;]{0,60}?\s(?:to|with)\s+"
     r"(?=\S)",
@@ -158,6 +161,7 @@ _RUNS_ON = re.compile(
     r"|installs?))\s*[`*_]*\Z",
     re.IGNORECASE,
 )
+_REQUIRES = re.compile(r"\b(?:requires?|needs?)\s*[`*_]*\Z", re.IGNORECASE)
 _NEEDED = re.compile(
     r"`?\s+(?:is|are)\s+(?:required|needed|installed|used|pinned|mandatory|what)\b|`?\s+works\b", re.IGNORECASE
 )
@@ -213,6 +217,8 @@ _OPTION = re.compile(
     r"`(?P<command>[^`\n]{0,120}?)(?<![^\s`])(?P<name>--[a-z][\w-]{1,40})(?:=|\s)(?P<value>\d[\w.]*|true|false|on|off)\b"
     r"[^`\n]{0,80}`"
 )
+_BY_DEFAULT = re.compile(r"[`*_]*\s+by\s+default\b", re.IGNORECASE)
+_WHOSE_LABEL = re.compile(r"\A(?:(?:on|in|for)\s+(?P<place>[^,;:]{1,40}),|(?P<whose>[^:=`]{1,60}):)\s", re.IGNORECASE)
 _LABEL = re.compile(r"(?P<label>[^:=|]{1,80}?)\s*[:=]\s+(?P<rest>\S.{0,200})\Z")
 _BARE_NUMBER = re.compile(r"[`*_]*(?P<port>\d{2,5})[`*_]*(?:/(?:tcp|udp))?[.,;]?\Z")
 _BARE_VERSION = re.compile(r"[`*_]*v?(?P<number>\d+(?:\.\d+){0,3})[`*_]*[.,;]?\Z")
@@ -304,6 +310,8 @@ def _line_values(line: str, number: int, offset: int, scope: _Scope) -> Iterator
     start = lead.end() if lead else 0
     for begin, end in _sentences(line, start):
         sentence = line[begin:end]
+        if sentence.rstrip(" *_\"')").endswith("?"):
+            continue  # who asks says nothing
         found = [
             *_settings(sentence, scope),
             *_labelled(sentence, scope),
@@ -353,12 +361,35 @@ def _settings(sentence: str, scope: _Scope) -> Iterator[Value]:
             is_place = "/" in match[group] and name.islower() and not any(mark in name for mark in "-._")
             if is_said and not is_place:  # else it says what a thing is, or where it lies
                 kind = "flag" if name.startswith("-") else "setting"
-                yield _value(kind, (name.lower(),), _switch(match[group]), match, group)
+                own = (name.lower(), *_which(sentence, match, scope))
+                yield _value(kind, own, _switch(match[group]), match, group)
     for match in _ASSIGNED.finditer(sentence):
         is_plain = _is_switch(match["value"]) or match["value"].isdigit()
         is_argument = sentence[: match.start()].rstrip().endswith(("(", ",")) or _ARGUMENT.match(sentence, match.end())
         if (match["name"].isupper() or (is_plain and not is_argument)) and match["value"] not in _UNSAID:
-            yield _value("setting", (match["name"].lower(),), _switch(match["value"].strip('"')), match, "value")
+            own = (match["name"].lower(), *_which(sentence, match, scope))
+            yield _value("setting", own, _switch(match["value"].strip('"')), match, "value")
+
+
+def _which(sentence: str, match: re.Match[str], scope: _Scope) -> tuple[str, ...]:
+    """Whose setting it is, as far as the sentence says: by default, for the importer, on a laptop.
+
+    A name of one word, such as PORT, is in every program's environment: there it is that of what the text is about.
+    """
+    said: list[str] = []
+    if "default" in match[0].lower() or _BY_DEFAULT.match(sentence, match.end()):
+        said.append("default")
+    tail = _TAIL.match(sentence, match.end())
+    if tail is not None:
+        said += _words(tail["which"])
+    label = _WHOSE_LABEL.match(sentence, 0, match.start())
+    if label is not None:
+        said += _words(label["whose"] or label["place"])
+    name = match.groupdict().get("name") or match.groupdict().get("plain") or ""
+    is_common = name.replace("`", "").isupper() and "_" not in name
+    if is_common and not said:
+        said += [word for word in scope.topic if word not in _GENERIC]
+    return tuple(dict.fromkeys(said))
 
 
 def _labelled(sentence: str, scope: _Scope) -> Iterator[Value]:
@@ -441,7 +472,9 @@ def _versions(sentence: str, scope: _Scope) -> Iterator[Value]:
         own = _versioned(name)
         if named is not None and not set(own) & set(named.words):
             kept = named._replace(words=tuple(word for word in named.words if word not in _WORKPLACES))
-            yield _value("version", (*scope.name(kept, narrow=False), *own), match["number"], match, "number")
+            bound = ("required",) if _REQUIRES.search(before) and named.words else ()  # a newer one may run
+            name_ = (*scope.name(kept, narrow=False), *own, *bound)
+            yield _value("version", name_, match["number"], match, "number")
     for match in _VERSION_OF.finditer(sentence):
         group = next(name for name, found in match.groupdict().items() if found)
         before = sentence[: match.start(group)].removesuffix("v")
@@ -507,6 +540,7 @@ def _clause(
 ) -> _Clause | None:
     """The words of the clause around a value; None where the clause goes on in a way that is not understood."""
     words = by or (lambda text: _words(text, keep=keep))
+    where = _WHERE.match(before)
     pieces = _BREAK.split(before)
     own = _ASKED.sub(" ", _ENDS_UP.sub(" ", pieces[-1]))
     for directed in _DIRECTED.finditer(own):
@@ -520,9 +554,10 @@ def _clause(
     tail = _TAIL.match(after)
     if tail is None and _OR_ELSE.match(after) and _MUST.search(own):
         after = ""
+    somewhere = words(where["where"]) if where is not None else ()
     if tail is None:
-        return _Clause(words(own)) if _END.match(after) else None
-    which = words(tail["which"])
+        return _Clause(words(own), somewhere) if _END.match(after) else None
+    which = (*somewhere, *words(tail["which"]))
     if not words(own):
         return _Clause(which) if tail["how"].lower() in ("for", "of", "by", "to") else _Clause((), which)
     return _Clause(words(own), which) if tail["how"].lower() != "to" else None
@@ -532,8 +567,8 @@ def _words(text: str, *, keep: bool = False) -> tuple[str, ...]:
     """The words that name something. `keep`: file, folder and the like are names as well."""
     kept = []
     for word in words_of(text):
-        if word.isdigit() or (word in _STOP and not (keep and word in _CONTAINERS)):
-            continue
+        if (word.isdigit() and len(word) > _NUMERAL) or (word in _STOP and not (keep and word in _CONTAINERS)):
+            continue  # worker-1 is not worker-2, but a year or a port names nothing
         kept.append(_singular(word))
     return tuple(dict.fromkeys(kept))
 
@@ -598,7 +633,12 @@ def agree(kind: str, one: str, other: str) -> bool:
         return all(mine == theirs for mine, theirs in zip(first, second, strict=False))
     if kind == "path":
         first, second = one.rstrip("/").split("/"), other.rstrip("/").split("/")
-        return all(mine == theirs for mine, theirs in zip(first, second, strict=False))
+        if all(mine == theirs for mine, theirs in zip(first, second, strict=False)):
+            return True
+        # A file of a folder, and a folder in it.
+        return (other.endswith("/") and second[: len(first) - 1] == first[:-1] != []) or (
+            one.endswith("/") and first[: len(second) - 1] == second[:-1] != []
+        )
     return _plain(one) == _plain(other)
 
 
