@@ -172,7 +172,7 @@ class Lived:
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        self.home = base / "home"
+        self.home = Path.home()  # of the surroundings
         self.now = datetime.now().astimezone().replace(hour=9, minute=0, second=0, microsecond=0)
         self.now = min(self.now, datetime.now().astimezone() - timedelta(minutes=20))
         (base / "repos").mkdir(parents=True)

@@ -163,8 +163,8 @@ class Window:
     def check(self, *, refused: tuple[int, ...] = ()) -> None:
         """Nothing left the site, nothing went wrong; `refused` are statuses that were asked for on purpose."""
         said = [one for one in self.said if not any(f"status of {status} " in one for status in refused)]
-        assert self.outside() == []
-        assert (said, self.thrown, self.dialogs, self.strangers) == ([], [], [], [])
+        wrong = self.outside() + said + self.thrown + self.dialogs + self.strangers
+        assert not wrong, wrong
 
 
 @contextmanager

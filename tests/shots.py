@@ -1,0 +1,146 @@
+"""Pictures of every page for the docs: python -m tests.shots [FOLDER], or make shots.
+
+Light and dark, on a desktop and on a phone, of a made-up memory. Pictures are written with few colours, so that they
+stay small.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.site_memory import lived_in, surroundings
+from tests.website import Window, chromium, served, window
+
+FOLDER = Path(__file__).parent.parent / "docs" / "images"
+PAGES: Sequence[tuple[str, str]] = (
+    ("today", "/"),
+    ("review", "/review"),
+    ("draft", "/review/{draft}"),
+    ("memory", "/memory"),
+    ("card", "/memory/file/memory/cards/payment-retries.md"),
+    ("search", "/search?q=what+happens+when+a+payment+fails&explain=1"),
+    ("history", "/history"),
+    ("act", "/history/{entry}"),
+    ("transcripts", "/transcripts"),
+    ("session", "/transcripts/{session}"),
+)
+SCREENS = {"desktop": (1100, 760), "phone": (360, 740)}
+
+
+def main(folder: Path = FOLDER) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="truekeep-shots-") as base:
+        home = Path(base) / "home"
+        with surroundings(home) as env:
+            place = lived_in(Path(base) / "ada")
+            with place.open() as workspace:
+                names = {
+                    "draft": next(draft.id for draft in workspace.drafts() if "proxy" in draft.id),
+                    "entry": str(next(e.id for e, _ in workspace.history() if e.verb == "approved")),
+                }
+                with workspace.archive() as archive:
+                    names["session"] = max(archive.sessions(), key=lambda kept: kept.total).name
+            with served(place.workspace, env) as server, chromium() as browser:
+                for screen, (width, height) in SCREENS.items():
+                    for scheme in ("light", "dark"):
+                        size = {"width": width, "height": height}
+                        with window(browser, server, viewport=size, color_scheme=scheme) as opened:
+                            for name, path in PAGES:
+                                data = shot(opened, path.format(**names))
+                                (folder / f"{name}-{screen}-{scheme}.png").write_bytes(smaller(data))
+    total = sum(file.stat().st_size for file in folder.glob("*.png"))
+    print(f"{len(list(folder.glob('*.png')))} pictures, {total / 1e6:.2f} MB, in {folder}")
+
+
+def shot(opened: Window, path: str) -> bytes:
+    page = opened.go(path)
+    page.evaluate("document.activeElement && document.activeElement.blur()")
+    return page.screenshot(animations="disabled")
+
+
+# PNG, as far as it is needed here.
+
+
+def smaller(data: bytes) -> bytes:
+    """The same picture with at most 256 colours: the commonest stay, the others become the nearest of them."""
+    pixels = _pixels(data)
+    height, width = pixels.shape[:2]
+    flat = pixels.reshape(-1, 3).astype(np.uint32)
+    packed = flat[:, 0] << 16 | flat[:, 1] << 8 | flat[:, 2]
+    found, inverse, count = np.unique(packed, return_inverse=True, return_counts=True)
+    chosen = found[np.argsort(count)[::-1][:256]]
+    table = np.stack([chosen >> 16, chosen >> 8 & 255, chosen & 255], axis=1).astype(np.int32)
+    every = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(np.int32)
+    nearest = np.empty(len(every), np.uint8)
+    for start in range(0, len(every), 4096):
+        part = every[start : start + 4096, None, :] - table[None, :, :]
+        nearest[start : start + 4096] = (part * part).sum(axis=2).argmin(axis=1)
+    rows = nearest[inverse].reshape(height, width)
+    raw = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1).tobytes()
+    head = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    parts = [
+        (b"IHDR", head),
+        (b"PLTE", table.astype(np.uint8).tobytes()),
+        (b"IDAT", zlib.compress(raw, 9)),
+        (b"IEND", b""),
+    ]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, content) for kind, content in parts)
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 8
+    while at < len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        yield data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
+def _pixels(data: bytes) -> NDArray[np.uint8]:
+    """Height, width and colours of a picture as Chromium writes it: 8 bits, RGB or RGBA, not interlaced."""
+    chunks = list(_chunks(data))
+    width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[0][1])
+    if depth != 8 or kind not in (2, 6) or interlaced:
+        raise ValueError("this is not a picture of Chromium")
+    size = 3 if kind == 2 else 4
+    raw = np.frombuffer(zlib.decompress(b"".join(part for name, part in chunks if name == b"IDAT")), np.uint8)
+    rows = raw.reshape(height, 1 + width * size)
+    out = np.zeros((height + 1, width * size), np.uint8)
+    for at in range(height):
+        out[at + 1] = _unfiltered(int(rows[at, 0]), rows[at, 1:], out[at], size)
+    return out[1:].reshape(height, width, size)[:, :, :3]
+
+
+def _unfiltered(how: int, row: NDArray[np.uint8], above: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    if how == 0:
+        return row
+    if how == 1:
+        return np.cumsum(row.reshape(-1, size), axis=0, dtype=np.uint8).reshape(-1)
+    if how == 2:
+        return row + above
+    out = [0] * size + row.tolist()
+    over = [0] * size + above.tolist()
+    for at in range(size, len(out)):
+        left, up, corner = out[at - size], over[at], over[at - size]
+        if how == 3:
+            guess = (left + up) // 2
+        else:
+            first = left + up - corner
+            guess = min((left, up, corner), key=lambda one: abs(first - one))
+        out[at] = (out[at] + guess) & 255
+    return np.array(out[size:], np.uint8)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
