@@ -523,7 +523,8 @@ def test_a_draft_that_changed_meanwhile_is_not_decided_on(place: Place, visitor:
     for do in ("approve", "reject"):
         answer = visitor.press(page, do)
         assert answer.status_code == 409
-        assert "9555" in answer.text
+        assert f"What changed in memory/handoff-inbox/{wanted}.md" in shown_text(answer.text)
+        assert "<ins>9555</ins>" in answer.text
     assert dict(tree(place.workspace)) == before
 
 

@@ -334,7 +334,7 @@ def check_seen(seen: Mapping[str, str] | None, now: Mapping[str, str]) -> None:
     changed = [path for path, digest in now.items() if seen is not None and seen.get(path, "") != digest]
     if changed:
         raise EditedSince(
-            f"{', '.join(changed)}: not as you saw it any more; nothing was written",
+            f"{', '.join(changed)} changed since you looked at it; nothing was written",
             hint="look at it as it is now",
             changed=tuple(changed),
         )

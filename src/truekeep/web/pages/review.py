@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute
 
 from truekeep.card import words_of
 from truekeep.disk import decode_text
-from truekeep.draft import Draft
+from truekeep.draft import Draft, parse_draft
 from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound, TruekeepError
 from truekeep.hidden import find_hidden, strip_hidden
 from truekeep.ledger import Entry
@@ -99,10 +99,10 @@ class Shown:
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
 
-    def keep(self, data: bytes | None) -> None:
+    def keep(self, data: bytes | None, digest: str = "") -> None:
         if data is None or len(data) > self.MOST_OF_ONE:
             return
-        digest = digest_of(data)
+        digest = digest or digest_of(data)
         with self._lock:
             if digest not in self._kept:
                 self._kept[digest] = data
@@ -227,7 +227,7 @@ class _Pages:
         """What the form carries of what is shown; and what is kept to tell the difference, should it change."""
         for edit in proposal.edits:
             self._shown.keep(edit.before)
-        self._shown.keep(proposal.draft.body)
+        self._shown.keep(proposal.draft.body, proposal.draft.file_digest)
         return [f"{digest} {path}" for path, digest in proposal.seen.items()]
 
     def _gone(
@@ -277,12 +277,9 @@ class _Pages:
         """What changed while somebody looked, as far as it is known what they saw."""
         changed: list[Compared] = []
         for path in error.details.get("changed", ()):
-            if path.startswith(f"{REVIEW}/"):
-                continue  # the page shows it as it is
             old = self._shown.find(seen.get(path, ""))
-            stored = workspace.books().vault.read(path)
             if old is not None or not seen.get(path):
-                changed.append(Compared(path, compare(old, stored.data if stored else None)))
+                changed.append(Compared(path, compare(old, _now(workspace, path))))
         return Problem(error, tuple(changed))
 
     # Editing.
@@ -465,6 +462,14 @@ def _filters(drafts: Iterable[Draft], choice: Choice) -> list[tuple[str, str, st
 def _options(counts: Counter[str], chosen: str) -> list[tuple[str, int]]:
     found = [(value, count) for value, count in counts.most_common(200) if value]
     return found if not chosen or any(value == chosen for value, _ in found) else [*found, (chosen, counts[chosen])]
+
+
+def _now(workspace: Workspace, path: str) -> bytes | None:
+    """A file as it is; of a draft, the handoff in it."""
+    stored = workspace.books().vault.read(path)
+    if stored is None or not path.startswith(f"{REVIEW}/"):
+        return stored.data if stored is not None else None
+    return parse_draft(path, stored.data).body
 
 
 def _seen(form: FormData, name: str) -> dict[str, str]:
