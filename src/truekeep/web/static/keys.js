@@ -1,7 +1,11 @@
 // Keys, live search and news of changes. Every page works without this file.
 "use strict";
 (() => {
-  const editing = (node) => node && (node.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(node.tagName)) && node.type !== "checkbox";
+  const plain = /^(button|checkbox|radio|reset|submit)$/; // inputs that nobody types into
+  const editing = (node) => node && (/^(TEXTAREA|SELECT)$/.test(node.tagName) || (node.tagName === "INPUT" && !plain.test(node.type)));
+  // A key that is held down, or pressed twice, must not decide on the page that comes next.
+  const changes = (node) => Boolean(node.form && node.form.method === "post");
+  const early = 400; // milliseconds
   const rows = () => [...document.querySelectorAll("[data-row]")];
   const go = (step) => {
     const all = rows();
@@ -17,7 +21,7 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (event.key === "Escape" && editing(document.activeElement)) { document.activeElement.blur(); return; }
-    if (editing(document.activeElement)) return;
+    if (editing(document.activeElement) || document.querySelector("dialog[open]")) return;
     const key = prefix ? `${prefix} ${event.key}` : event.key;
     prefix = "";
     if (key === "g") { prefix = "g"; return; }
@@ -30,7 +34,10 @@
       if (box) { box.click(); event.preventDefault(); return; }
     }
     const wanted = [...document.querySelectorAll("[data-key]")].find((node) => node.dataset.key === key && !node.disabled);
-    if (wanted) { event.preventDefault(); if (editing(wanted)) wanted.focus(); else wanted.click(); }
+    if (!wanted) return;
+    event.preventDefault();
+    if (editing(wanted)) wanted.focus();
+    else if (!event.repeat && !(changes(wanted) && performance.now() < early)) wanted.click();
   });
 
   // Search as you type: the same page, only its results.
