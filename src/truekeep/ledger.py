@@ -364,17 +364,18 @@ class Ledger:
             return row[0]  # type: ignore[no-any-return]
         return None
 
-    def entries(self, *, path: str | None = None, limit: int | None = None) -> Iterator[Entry]:
-        """Entries, newest first; only those that changed a path, when one is given."""
-        query = "SELECT id, at, verb, actor, handoff, note, undoes FROM entry"
-        values: list[object] = []
+    def entries(
+        self, *, path: str | None = None, limit: int | None = None, sought: Sought | None = None
+    ) -> Iterator[Entry]:
+        """Entries, newest first; only those that changed a path, or are sought, when that is given."""
+        conditions, values = self._conditions(sought) if sought is not None else ([], [])
         if path is not None:
-            query += (
-                " WHERE id IN (SELECT splice.entry FROM change JOIN splice ON splice.change = change.id"
-                " WHERE change.path = ?)"
+            conditions.append(
+                "id IN (SELECT splice.entry FROM change JOIN splice ON splice.change = change.id WHERE change.path = ?)"
             )
             values.append(path)
-        query += " ORDER BY id DESC"
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        query = f"SELECT id, at, verb, actor, handoff, note, undoes FROM entry{where} ORDER BY id DESC"  # noqa: S608
         if limit is not None:
             query += " LIMIT ?"
             values.append(limit)

@@ -682,10 +682,13 @@ class Workspace:
         close = difflib.get_close_matches(name, names, 3)
         return f"did you mean {', '.join(close)}?" if close else "`truekeep card list` shows the names"
 
-    def history(self, path: str | None = None, *, limit: int | None = None) -> Iterator[tuple[Entry, Record | None]]:
-        """What truekeep did, newest first."""
+    def history(
+        self, path: str | None = None, *, limit: int | None = None, sought: Sought | None = None
+    ) -> Iterator[tuple[Entry, Record | None]]:
+        """What truekeep did, newest first; only what is sought, and only what changed a file, if they are given."""
         ledger = self._books().ledger
-        for entry in ledger.entries(path=self.relative(path) if path else None, limit=limit):
+        inside = self.relative(path) if path else None
+        for entry in ledger.entries(path=inside, limit=limit, sought=sought):
             yield entry, ledger.handoff_of(entry)
 
     def why(self, path: str) -> list[Line]:

@@ -12,7 +12,7 @@ from truekeep.errors import BadInput
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:
-    from truekeep.history import Line
+    from truekeep.history import Line, Undoing
     from truekeep.ledger import Entry, Record
 
 _PLACE = re.compile(r"(.+?):(\d+)\Z", re.DOTALL)
@@ -52,19 +52,42 @@ def _entry_json(entry: Entry, record: Record | None) -> dict[str, Any]:
 @click.argument("file", required=False)
 @click.option("-n", "limit", type=click.IntRange(1, 2**62), default=20, show_default=True, help="How many entries.")
 @click.option("--all", "everything", is_flag=True, help="All entries.")
+@click.option("--who", default="", metavar="NAME", help="A writer, or whose act it is.")
+@click.option("--machine", default="", metavar="NAME", help="Where its handoff came from.")
+@click.option("--verb", default="", metavar="WORD", help="What was done: promoted, approved, undone, …")
+@click.option(
+    "--since", default="", metavar="DAY", help="From this day on, in UTC: 2026-03-01, or 30d, 8w, 6m, 1y ago."
+)
+@click.option("--until", default="", metavar="DAY", help="Up to this day.")
 @json_option
 @workspace_option
 @click.pass_context
 def history(
-    ctx: click.Context, file: str | None, limit: int, everything: bool, as_json: bool, workspace: str | None
+    ctx: click.Context,
+    file: str | None,
+    limit: int,
+    everything: bool,
+    who: str,
+    machine: str,
+    verb: str,
+    since: str,
+    until: str,
+    as_json: bool,
+    workspace: str | None,
 ) -> None:
     """What was written, when, from which handoff.
 
     Newest first; with FILE, only what changed that file.
 
-    Example: truekeep history memory/cards/staging-proxy.md
+    Example: truekeep history memory/cards/staging-proxy.md --since 30d
     """
-    entries = list(open_workspace(ctx, workspace).history(file, limit=None if everything else limit))
+    from truekeep.ages import parse_since
+    from truekeep.ledger import Sought
+
+    opened = open_workspace(ctx, workspace)
+    days = [day.isoformat() if (day := parse_since(given, opened.today())) else "" for given in (since, until)]
+    sought = Sought(who=who, machine=machine, verb=verb, since=days[0], until=days[1])
+    entries = list(opened.history(file, limit=None if everything else limit, sought=sought))
     if as_json:
         print_json("history", {"entries": [_entry_json(entry, record) for entry, record in entries]})
         return
@@ -80,7 +103,12 @@ def history(
     if rows:
         print_table(["entry", "when (UTC)", "what", "who", "files", "note"], rows, colour=2)
     else:
-        click.echo("truekeep has written nothing there" if file else "nothing has been written yet")
+        is_asked = any(sought)
+        click.echo(
+            "truekeep has written nothing there"
+            if file
+            else f"nothing {'like that ' if is_asked else ''}has been written yet"
+        )
 
 
 @click.command()
@@ -159,10 +187,11 @@ def _show_one(line: Line) -> None:
 
 @click.command()
 @click.argument("entry", type=click.IntRange(1, 2**62))
+@click.option("--dry-run", is_flag=True, help="Show what it would write, and write nothing.")
 @json_option
 @workspace_option
 @click.pass_context
-def undo(ctx: click.Context, entry: int, as_json: bool, workspace: str | None) -> None:
+def undo(ctx: click.Context, entry: int, dry_run: bool, as_json: bool, workspace: str | None) -> None:
     """Put back what an entry changed.
 
     If a person has edited the file since, the difference is shown and nothing is touched. An undo is an entry itself
@@ -170,7 +199,11 @@ def undo(ctx: click.Context, entry: int, as_json: bool, workspace: str | None) -
 
     Example: truekeep undo 12
     """
-    made, notes = open_workspace(ctx, workspace).undo(entry)
+    opened = open_workspace(ctx, workspace)
+    if dry_run:
+        _show_undoing(opened.plan_undo(entry), as_json=as_json)
+        return
+    made, notes = opened.undo(entry)
     if as_json:
         print_json("undo", {"undone": entry, "entry": made.id, "files": list(made.paths), "notes": notes})
         return
@@ -178,4 +211,23 @@ def undo(ctx: click.Context, entry: int, as_json: bool, workspace: str | None) -
     for path in made.paths:
         click.echo(f"  {path}")
     for note in notes:
+        click.echo(f"  note: {note}")
+
+
+def _show_undoing(planned: Undoing, *, as_json: bool) -> None:
+    from truekeep.difference import difference
+
+    changed = [
+        (change.path, difference(change.before.data if change.before else None, change.data, change.path))
+        for change in planned.changes
+    ]
+    if as_json:
+        files = [{"path": path, "difference": list(lines)} for path, lines in changed]
+        print_json("undo-plan", {"undoes": planned.entry.id, "files": files, "notes": list(planned.notes)})
+        return
+    click.echo(f"undoing entry {planned.entry.id} would change {len(changed)} file{'s' if len(changed) != 1 else ''}")
+    for _, lines in changed:
+        for line in lines:
+            click.echo(f"  {line}")
+    for note in planned.notes:
         click.echo(f"  note: {note}")

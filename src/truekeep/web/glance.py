@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 Seen = TypeVar("Seen")
 
 LASTING = 20.0  # seconds for which a look is good while nothing is known to have changed
-PATIENCE = 0.06  # seconds that a page waits for a newer look
+PATIENCE = 0.05  # seconds that a page waits for a newer look, unless the last one took far longer
 
 
 class Look(NamedTuple, Generic[Seen]):
@@ -50,13 +50,16 @@ class Glance(Generic[Seen]):
         self._kept: _Kept[Seen] | None = None
         self._running: threading.Event | None = None
         self._failure: Exception | None = None
+        self._took = 0.0  # seconds
 
     def get(self) -> Look[Seen]:
         """What was seen last, or is seen now. A look that failed raises, and the next one is a new one."""
         mark = self._mark()
         kept = self._kept
         if kept is None or not self._is_good(kept, mark):
-            self._begin(mark).wait(None if kept is None else self._patience)
+            looking = self._begin(mark)
+            if kept is None or self._took < 2 * self._patience:
+                looking.wait(None if kept is None else self._patience)
             kept = self._kept or kept
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -83,6 +86,7 @@ class Glance(Generic[Seen]):
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             self._failure = error
         finally:
+            self._took = time.monotonic() - clock
             with self._lock:
                 self._running = None
             done.set()

@@ -17,6 +17,7 @@ from truekeep.hidden import printable
 WIDTH, HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 8, 10, 24
 _FEW = 8  # labels that have room beside each other
+_WIDEST = 56  # of a bar with its gap
 _ROW = 30  # height of a row of `shares`
 # What lies over the colour of a series: nothing, strokes one way, the other way, dots, a grid.
 _TEXTURES = (
@@ -58,7 +59,7 @@ def bars(
     if not any(totals):
         return _nothing(title, empty)
     top = _round_up(max([*totals, limit, 1]))
-    step = (WIDTH - _LEFT - _RIGHT) / len(labels)
+    step = min(_WIDEST, (WIDTH - _LEFT - _RIGHT) / len(labels))
     gap = min(6.0, step * 0.2)
     parts = [*_textures(title, series), *_axis(top, unit, limit)]
     for at in range(len(labels)):
@@ -114,7 +115,7 @@ def shares(title: str, items: Sequence[Share], *, empty: str = "Nothing to show 
     items = [item for item in items if item.whole]
     if not items:
         return _nothing(title, empty)
-    height = max(HEIGHT, _TOP + _ROW * len(items))
+    height = _TOP + _ROW * len(items)
     parts = []
     for number, item in enumerate(items):
         y = _TOP + number * _ROW

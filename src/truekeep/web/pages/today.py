@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from truekeep.ages import shown_age
 from truekeep.closeout import Closeout, closeouts, iter_records
 from truekeep.days import Day
 from truekeep.draft import Draft
@@ -62,6 +61,7 @@ PAGES = {
 }
 # A word, a sign and a tone for each verdict: never the tone alone.
 SIGNS = {OK: ("✓", "good"), LOOK: ("!", "warn"), ACT: ("✗", "bad")}
+_SHORT = {"1 week": "week", "1 month": "month", "3 months": "3 mon.", "6 months": "6 mon.", "1 year": "year"}
 _TINTS = {"confirmed": "good", "moved": "warn", "changed": "three", "gone": "bad", "unverifiable": "faint"}
 
 
@@ -162,7 +162,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         verdicts=health.get("claims").figures.get("verdicts", {}),
         pipeline=picture.pipeline,
         wait=shown_wait,
-        drafts=[(draft, _age(draft.received_at, now)) for draft in drafts[:SHOWN]],
+        drafts=[(draft, _waited(draft.received_at, now)) for draft in drafts[:SHOWN]],
         kinds=_kinds(drafts),
         draft_count=len(drafts),
         unverified=[item for item in picture.stale if not item.is_checked],
@@ -171,8 +171,6 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         page_of=page_of,
         done=_done(workspace, since),
         since=since[:10],
-        closeouts=picture.closeouts,
-        span=SPAN,
         plots=_plots(picture, workspace.config.limits.index_bytes, now.date()),
     )
 
@@ -194,23 +192,24 @@ def _answer(reading: Reading) -> Answer:
 
 def _kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
     """How many drafts are of which kind, the most first."""
-    return Counter(_kind(draft) for draft in drafts).most_common()
+    counts = Counter(_kind(draft) for draft in drafts).most_common()
+    return [(kind if count == 1 else f"{kind}s", count) for kind, count in counts]
 
 
 def _kind(draft: Draft) -> str:
     if draft.is_upkeep:
-        return {"reconcile": "disagreements", "tidy duplicates": "merges", "tidy promote": "promotions"}.get(
-            draft.made_by, f"of {draft.made_by}"
-        )
-    return "refuted claims" if draft.is_proposal else "handoffs"
+        known = {"reconcile": "disagreement", "tidy duplicates": "merge", "tidy promote": "promotion"}
+        return known.get(draft.made_by, "proposal")
+    return "refuted claim" if draft.is_proposal else "handoff"
 
 
-def _age(at: str, now: datetime) -> str:
+def _waited(at: str, now: datetime) -> str:
     try:
         then = datetime.fromisoformat(at)
     except ValueError:
         return ""
-    return shown_age(max(0, (now - then).days)) if then.tzinfo else ""
+    days = max(0, (now - then).days) if then.tzinfo else 0
+    return f"for {days} days" if days > 1 else "since yesterday" if days else "new"
 
 
 def _done(workspace: Workspace, since: str) -> list[Done]:
@@ -236,7 +235,7 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
     return [
         plots.bars(
             "Cards by when they were last touched",
-            [name for name, _ in ages],
+            [_SHORT.get(name, name) for name, _ in ages],
             [plots.Series("cards", [count for _, count in ages], "one")],
             empty="There are no cards yet. Agents leave handoffs; `truekeep ingest` files them as cards.",
         ),
