@@ -55,7 +55,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "port": (
         "The {name} listens on port {value}.",
         "The {name} runs on port {value} behind the load balancer.",
-        "`{slug}` serves plain HTTP on port {value}.",
         "Port {value} belongs to the {name}.",
         "The port of the {name} is {value}, not the framework's default.",
         "The {name}'s port is {value}.",
@@ -64,7 +63,6 @@ VALUES: dict[str, tuple[str, ...]] = {
         "The {name} binds to `0.0.0.0:{value}`.",
         "nginx forwards to the {name} on port {value}.",
         "For the {name}, use port {value}.",
-        "The {name} uses TCP port {value}.",
         "The {name} is exposed on port {value} of the host.",
         "The {name} is reachable at `http://localhost:{value}`.",
         "`{slug}` answers on `:{value}`; TLS ends at the proxy.",
@@ -85,7 +83,6 @@ VALUES: dict[str, tuple[str, ...]] = {
         "We use {tool} {value}.",
         "The {tool} version is {value}.",
         "{tool} stays at version {value} until the vendor has a fix.",
-        "The build requires {tool} {value}.",
         "{tool} {value} is required; older ones fail at start.",
         "{tool}: {value}",
         "The project is on {tool} {value}.",
@@ -125,7 +122,6 @@ VALUES: dict[str, tuple[str, ...]] = {
         "`{flag}` must stay {on}; support asked for it.",
         "`{flag}` is {enabled} because the vendor's API times out.",
         "We keep `{flag}` turned {on}.",
-        "`{flag}` defaults to {true}.",
         "{flag} = {true}",
     ),
     "setting": (
@@ -172,6 +168,8 @@ ASIDES: tuple[str, ...] = (
     "`{setting}` was {stray} before the incident.",
     "The {name} needs {few} replicas at noon.",
     "Ticket {stray} has the discussion about the {name}.",
+    "By default `{setting}` is {stray}.",
+    "`{slug}` serves metrics over HTTP on port {stray}.",
 )
 
 # Other sentences about the same things. Nobody looks at them while mending how values are read: they tell how well that
@@ -239,7 +237,6 @@ HELD_VALUES: dict[str, tuple[str, ...]] = {
     ),
     "setting": (
         "`{setting}` has to be {value}.",
-        "`{setting}` defaults to {value}.",
         "Use `{setting}={value}`.",
         "We raised `{setting}` to {value}.",
         "`{setting}` stays at {value}.",

@@ -49,7 +49,7 @@ from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
 VERSION = 3  # raise it when files are read differently: the survey is begun anew
-_FEWEST = 5  # words by which the cards are found that may hold a statement
+_FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
 _CARDS = f"{CARDS}/"
@@ -609,9 +609,13 @@ class Survey:
             yield [(day, path, line, text) for day, path, line, text in rows]
 
     def holders(self, words: set[int], most: int = 12) -> list[str]:
-        """The cards that have the most of these words, by the few of them that the fewest cards have."""
+        """The cards that have the most of these words, the common ones left out."""
         shared: Counter[int] = Counter()
-        for _, word in sorted((count, word) for word, count in self.counted(words) if count)[:_FEWEST]:
+        looked = 0
+        for number, (count, word) in enumerate(sorted((count, word) for word, count in self.counted(words) if count)):
+            looked += count
+            if looked > _ENOUGH and number >= _FEWEST:
+                break
             rows: list[Any] = self.db.execute("SELECT card FROM words WHERE word = ?", (word,)).fetchall()
             shared.update(row[0] for row in rows)
         found = [

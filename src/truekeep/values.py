@@ -34,6 +34,7 @@ _STOP = frozenset(
     became via over under inside into per all every each both current actual start starts started launches launched
     comes invoke invoked passes passed puts publish published stay stays remain remains locked fixed frozen held raised
     lowered increased reduced updated plain released latest installed can ends lands up reads loads loaded was were
+    everybody everyone anybody
     """.split()  # noqa: SIM905
 )
 _GENERIC = frozenset(
@@ -68,7 +69,7 @@ _CHANGED = re.compile(
     r"|switched|migrated)\b",
     re.IGNORECASE,
 )  # what was changed to something is that now
-_SINCE = re.compile(r"\b(?:since|from)\s+(?:version\s+|port\s+)?(?:\w+\s+)?[`v]*\Z", re.IGNORECASE)
+_SINCE = re.compile(r"\b(?:since|(?<!served )from)\s+(?:version\s+|port\s+)?(?:\w+\s+)?[`v]*\Z", re.IGNORECASE)
 _ENDLESS = re.compile(r"\buntil\b", re.IGNORECASE)  # behind a value: it holds so far
 _ORDER = re.compile(r"\b(?:before|after)\b", re.IGNORECASE)  # a setting holds before something as well
 _REASON = re.compile(r"\A\W*(?:because|since|as)\b[^,;]{0,200}[,;]", re.IGNORECASE)
@@ -377,7 +378,8 @@ def _which(sentence: str, match: re.Match[str], scope: _Scope) -> tuple[str, ...
     A name of one word, such as PORT, is in every program's environment: there it is that of what the text is about.
     """
     said: list[str] = []
-    if "default" in match[0].lower() or _BY_DEFAULT.match(sentence, match.end()):
+    is_default = "default" in match[0].lower() or _BY_DEFAULT.match(sentence, match.end())
+    if is_default or sentence[: match.start()].lower().lstrip("*_ ").startswith("by default"):
         said.append("default")
     tail = _TAIL.match(sentence, match.end())
     if tail is not None:
