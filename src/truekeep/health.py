@@ -104,6 +104,22 @@ def see_health(
     return Health(readings, grown, ages(cards, today), tuple(dict.fromkeys(look.unseen)))
 
 
+def note_day(workspace: Workspace, health: Health | None = None) -> bool:
+    """Note what memory is today, on its canonical host. Gives whether that is news."""
+    from truekeep import days
+    from truekeep.errors import BadSetup, NotCanonical
+
+    try:
+        if not workspace.is_canonical:
+            return False
+    except (BadSetup, NotCanonical, OSError):
+        return False
+    logs = workspace.path / STATE / "logs"
+    before = () if (logs / days.NAME).exists() else workspace.books().ledger.sizes(INDEX)
+    earlier = [days.Day(day, index_bytes=size) for day, size in before]
+    return days.note_day(str(logs), see_day(workspace, workspace.today(), health), earlier)
+
+
 def see_day(workspace: Workspace, today: date, health: Health | None = None) -> Day:
     """What a day came to so far: from what was just seen, else from a look at that alone."""
     from truekeep.days import Day

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
-    from truekeep.health import Health
     from truekeep.history import History, Line, Undoing
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
@@ -848,8 +847,6 @@ class Workspace:
         renew(truth.store, settled, self._now().timestamp())
         fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
-        if not files and not root:
-            self.note_day()
         return [found[memory.path] for memory in memories]
 
     def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> Checked:
@@ -1392,25 +1389,6 @@ class Workspace:
         from truekeep.days import read_days
 
         return read_days(str(self.path / STATE / "logs"))
-
-    def note_day(self, health: Health | None = None) -> bool:
-        """Note what memory is today, on its canonical host. Gives whether that is news."""
-        from truekeep.days import NAME, Day, note_day
-        from truekeep.health import see_day
-        from truekeep.model import INDEX
-
-        if not self._is_canonical_for_sure():
-            return False
-        logs = self.path / STATE / "logs"
-        before = () if (logs / NAME).exists() else self._the_ledger().sizes(INDEX)
-        earlier = [Day(day, index_bytes=size) for day, size in before]
-        return note_day(str(logs), see_day(self, self.today(), health), earlier)
-
-    def _is_canonical_for_sure(self) -> bool:
-        try:
-            return self.is_canonical
-        except (BadSetup, NotCanonical, OSError):
-            return False
 
     def last_line(self, log: str) -> str:
         """The last line of one of the logs; empty when there is none."""

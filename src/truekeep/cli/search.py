@@ -98,7 +98,7 @@ def _show_indexed(done: Indexed, *, as_json: bool) -> None:
 @click.option("--since", metavar="DAY", help="Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
 @click.option("--verified", is_flag=True, help="Leave out what current code refutes.")
-@click.option("--verdict", type=click.Choice(_STANDINGS), default="", help="Only what code says this to.")
+@click.option("--verdict", type=click.Choice(_STANDINGS), default=None, help="Only what code says this to.")
 @click.option("--explain", is_flag=True, help="Say why each hit is here.")
 @click.option("--ranking", type=click.Choice(("truekeep", "openclaw")), default="truekeep", show_default=True)
 @click.option("--mmr", type=click.FloatRange(0, 1), help="With openclaw: rerank for diversity; its own value is 0.7.")
@@ -124,6 +124,7 @@ def search(
     gc.disable()  # one answer and the process ends: looking for garbage among ten thousand files gains nothing
     opened = open_workspace(ctx, workspace)
     since = parse_since(given.pop("since") or "", opened.today())
+    given["verdict"] = given["verdict"] or ""
     answer = opened.search(" ".join(query), since=since, **given)
     if as_json:
         print_json("search", shown_answer(answer))

@@ -196,7 +196,10 @@ def _index(workspace: Workspace) -> Step:
 
 
 def _verify(workspace: Workspace) -> Step:
+    from truekeep.health import note_day
+
     checked = workspace.verify(changed=True, system=False)
+    note_day(workspace)
     rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
     return Step("verify", {"checked": len(checked), "refuted": rot})
 

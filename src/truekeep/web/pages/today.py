@@ -22,7 +22,7 @@ from truekeep.closeout import Closeout, closeouts, iter_records
 from truekeep.days import Day
 from truekeep.draft import Draft
 from truekeep.errors import TruekeepError
-from truekeep.health import ACT, LOOK, OK, QUESTIONS, Health, Reading, see_health
+from truekeep.health import ACT, LOOK, OK, QUESTIONS, Health, Reading, note_day, see_health
 from truekeep.ledger import Sought
 from truekeep.pipeline import Pipeline, see_pipeline, shown_wait
 from truekeep.tidy.decay import Stale
@@ -129,7 +129,7 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
     except (TruekeepError, OSError, apsw.Error) as error:
         health = health._replace(unseen=(*health.unseen, f"cards to look at: {error}"))
     if is_noted:
-        workspace.note_day(health)
+        note_day(workspace, health)
     since = (now - timedelta(days=7 * WEEKS - 1)).date().isoformat()
     return Picture(
         health=health,
