@@ -24,7 +24,9 @@ def a_survey(place: Place) -> Survey:
 def everything(survey: Survey) -> dict[str, list[Any]]:
     """All that a survey knows, without the numbers of its files."""
     asked = {
-        "cards": "SELECT path, topic, key, created, updated, confirmed, words FROM cards JOIN files USING (id)",
+        "cards": "SELECT path, topic, key, created, updated, confirmed, words, category, tags FROM cards"
+        " JOIN files USING (id)",
+        "links": "SELECT path, target, line FROM links JOIN files ON files.id = file",
         "words": "SELECT word, path FROM words JOIN files ON files.id = card",
         "counts": "SELECT word, cards FROM counts WHERE cards != 0",
         "vals": "SELECT path, kind, subject, value, line, start, end FROM vals JOIN files ON files.id = file",
@@ -40,7 +42,16 @@ ACTS = st.lists(
     st.tuples(
         st.sampled_from(("write", "write", "remove", "log", "look")),
         st.integers(0, 4),
-        st.sampled_from(("apples are red", "The gateway listens on port 5204.", "- a\n- b c d e", "", "---\nbroken")),
+        st.sampled_from(
+            (
+                "apples are red",
+                "The gateway listens on port 5204.",
+                "- a\n- b c d e",
+                "see [[card-1]] and [b](card-2.md)",
+                "",
+                "---\nbroken",
+            )
+        ),
     ),
     max_size=14,
 )

@@ -188,11 +188,10 @@ class Recall:
     def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[Source]]:
         """The index, as fresh as there is time for, and the files that are not in it."""
         if time.monotonic() - self._looked.get(transcripts, -within) < within and self._searcher is not None:
-            before = self._opened
+            before = self._searcher
             with suppress(Unusable, apsw.Error, OSError):
-                searcher = self._open()
-                if self._opened == before:  # nobody put another index in its place
-                    return searcher, []
+                if self._open() is before:  # nobody put another index in its place
+                    return before, []
         self._looked.clear()
         unseen: list[str] = []
         sources = list(self._sweep(unseen))

@@ -5,11 +5,10 @@ Only files that the survey has seen are shown, so nothing outside of memory and 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,11 +27,12 @@ from truekeep.errors import BadInput, Busy, EditedSince, NotFound
 from truekeep.frontmatter import Frontmatter
 from truekeep.index.sources import STORES
 from truekeep.model import CARDS
+from truekeep.state import State
 from truekeep.survey import ORDERS, VERDICT_FILTERS, Browse, Listed
 from truekeep.verify.kept import Checked, digest_text
 from truekeep.verify.verdict import Verdict
 from truekeep.web.markup import Mark, render_markdown
-from truekeep.web.site import Site, number_of, text_of
+from truekeep.web.site import LOG, Site, number_of, text_of
 from truekeep.workspace import Workspace, person
 
 if TYPE_CHECKING:
@@ -401,7 +401,7 @@ def _look(path: Path) -> None:
         with Workspace.open(path) as workspace:
             workspace.survey()
     except Exception as error:  # noqa: BLE001 - the next who asks begins anew
-        logging.getLogger("truekeep.web").warning("the survey failed: %s", type(error).__name__)
+        State(path).log(LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} the survey failed: {type(error).__name__}")
     finally:
         _LOOKING.release()
 
