@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from truekeep.model import CARDS, REVIEW
 from truekeep.state import STATE
 from truekeep.web.site import Site
 
@@ -23,22 +24,27 @@ def routes(site: Site) -> list[BaseRoute]:
     streams = asyncio.Semaphore(MOST)
 
     async def events(request: Request) -> StreamingResponse:
+        shown = os.path.join(site.path, shown_file(request.query_params.get("at", "")))
+
+        def look() -> object:
+            return mark_of(str(site.path)), _time(shown)
+
         async def stream() -> AsyncIterator[str]:
             if streams.locked():
                 yield "event: full\ndata:\n\n"
                 return
             async with streams:
-                before = await run_in_threadpool(mark_of, str(site.path))
+                before = await run_in_threadpool(look)
                 yield ": here\n\n"
-                for look in range(1_000_000):
+                for number in range(1_000_000):
                     await asyncio.sleep(EVERY)
                     if await request.is_disconnected():
                         return
-                    now = await run_in_threadpool(mark_of, str(site.path))
+                    now = await run_in_threadpool(look)
                     if now != before:
                         before = now
                         yield "event: changed\ndata:\n\n"
-                    elif look % ALIVE == 0:
+                    elif number % ALIVE == 0:
                         yield ": still here\n\n"
 
         return StreamingResponse(stream(), media_type="text/event-stream")
@@ -46,9 +52,18 @@ def routes(site: Site) -> list[BaseRoute]:
     return [Route("/events", events, methods=["GET"])]
 
 
+def shown_file(page: str) -> str:
+    """The file that a page shows: an editor may write it in place, which no folder tells."""
+    for prefix, folder, ending in (("/memory/file/", "", ""), ("/review/", f"{REVIEW}/", ".md")):
+        if page.startswith(prefix):
+            path = f"{folder}{page[len(prefix) :].removesuffix('/edit')}{ending}"
+            return path if "\0" not in path and ".." not in path and not path.startswith("/") else ""
+    return ""
+
+
 def mark_of(root: str) -> tuple[tuple[str, int], ...]:
     """The times of everything in which a change of memory shows: the ledger, folders, and files of the root."""
-    watched = (f"{STATE}/ledger.sqlite", f"{STATE}/ledger.sqlite-wal", "memory/cards", "memory/handoff-inbox")
+    watched = (f"{STATE}/ledger.sqlite", f"{STATE}/ledger.sqlite-wal", CARDS, REVIEW)
     found = [(path, _time(os.path.join(root, path))) for path in watched]
     for folder in ("", "memory", "memory/daily"):
         try:

@@ -68,7 +68,7 @@
   const news = document.getElementById("changed");
   if (news && window.EventSource) {
     const start = () => {
-      const stream = new EventSource("/events");
+      const stream = new EventSource(`/events?at=${encodeURIComponent(decodeURIComponent(location.pathname))}`);
       stream.addEventListener("changed", () => { news.hidden = false; });
       stream.addEventListener("full", () => stream.close());
       addEventListener("pagehide", () => stream.close(), { once: true });
