@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,9 +24,11 @@ from tests.helpers import NOW, Place, a_card, a_document_handoff, run_cli, tree
 from tests.histories import NAME, History, git
 from tests.memories import remember
 from truekeep import disk
+from truekeep.books import Books
 from truekeep.claims import extract_claims
 from truekeep.errors import TruekeepError
 from truekeep.truth import Repair
+from truekeep.vault import Staging
 from truekeep.verify.kept import Checked
 from truekeep.verify.repair import apply_repairs, plan_repairs, respelled, without_gone
 from truekeep.verify.verdict import Question, Verdict, confirmed, gone, moved
@@ -325,6 +328,24 @@ class TestFix:
             for entry in [entry for entry, _ in workspace.history() if entry.verb == "undone"]:
                 workspace.undo(entry.id)
         assert (first.read_bytes(), second.read_bytes()) == after
+
+    def test_an_edit_in_the_very_moment_stays_and_the_others_are_repaired(
+        self, app: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first, second = note(app, "See `src/old.py`.", "a.md"), note(app, "See `src/old.py`.", "b.md")
+        commit = Books.commit
+
+        def faster(books: Books, staging: Staging, *given: Any, **more: Any) -> Any:
+            if "memory/cards/a.md" in staging.paths():
+                first.write_text(first.read_text() + "\nA person was faster.\n")
+            return commit(books, staging, *given, **more)
+
+        monkeypatch.setattr(Books, "commit", faster)
+        _, done = fix(app)
+        assert "A person was faster." in first.read_text()
+        assert "`src/old.py`" in first.read_text()
+        assert any("edited meanwhile" in line for line in done)
+        assert "`lib/new.py`" in second.read_text()
 
     def test_run_twice_is_once(self, app: Place) -> None:
         note(app, "See `src/old.py`, `src/old.py:5` and `src/dead.py`.")

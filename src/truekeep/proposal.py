@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from truekeep.books import Books
 from truekeep.draft import Draft, card_mark, draft_id, parse_draft, render_draft, upkeep_mark
+from truekeep.errors import EditedSince
 from truekeep.handoff import compose_handoff
 from truekeep.hidden import printable
 from truekeep.ledger import Entry
@@ -128,5 +129,9 @@ def _renewed(draft: Draft, books: Books, actor: str, *, dry_run: bool) -> str:
         return "waiting"
     if not dry_run:
         staging.put(draft.path, render_draft(draft), 0)
-        books.act(staging, Entry(at=draft.received_at, verb="proposed", actor=actor, note=f"{draft.id}, made anew"))
+        entry = Entry(at=draft.received_at, verb="proposed", actor=actor, note=f"{draft.id}, made anew")
+        try:
+            books.act(staging, entry)
+        except EditedSince:
+            return "waiting"  # somebody edits it just now
     return "proposed"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.card import OWNED_KEYS, parse_card, parse_day
 from truekeep.checkouts import Checkout, choose_checkout, find_checkouts
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.errors import BadInput
+from truekeep.errors import BadInput, EditedSince
 from truekeep.frontmatter import Field, Frontmatter
 from truekeep.index.passages import describe
 from truekeep.index.sources import STORES, store_of, sweep
@@ -322,7 +322,11 @@ class Truth:
                 if found != repair.old:
                     told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
                     continue
-                told.append(f"{repair.path}: {self._write(repair, staging, books, actor)}")
+                try:
+                    told.append(f"{repair.path}: {self._write(repair, staging, books, actor)}")
+                except EditedSince:
+                    told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
+                    continue
             if repair.draft is not None:
                 told += self._propose(repair, repair.draft, books, actor)
         return told
