@@ -61,7 +61,9 @@ class Visitor:
         """Send the form of a page that goes to an address beginning so."""
         for target, inside in _FORM.findall(page):
             if unescape(target).startswith(action):
-                fields = {unescape(name): unescape(value) for name, value in _HIDDEN.findall(inside)}
+                fields: dict[str, list[str]] = {}
+                for name, value in _HIDDEN.findall(inside):
+                    fields.setdefault(unescape(name), []).append(unescape(value))
                 return self.send(unescape(target), {**fields, **typed})
         raise AssertionError(f"no form goes to {action}")
 

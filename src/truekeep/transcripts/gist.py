@@ -12,7 +12,7 @@ from truekeep.transcript import Turn
 MOST_FACTS = 12
 _LEAST, _LONGEST = 15, 300  # characters of a fact
 _TITLE, _SUMMARY = 80, 400
-_LEAD = re.compile(r"[ \t]{0,20}(?:[-*+>#]{1,6}|\d{1,3}[.)])[ \t]+")
+_LEAD = re.compile(r"[ \t]{0,20}(?:[-*+>]{1,6}|\d{1,3}[.)])[ \t]+")
 _END = re.compile(r"[.!?](?=\s|\Z)")
 
 
@@ -32,13 +32,14 @@ def find_gist(turns: Iterable[Turn], title: str = "") -> Gist:
     answered = [line for turn in chosen if turn.role == "assistant" for line in _statements(turn.text)]
     said = answered or [line for turn in chosen for line in _statements(turn.text)]
     name = _clipped(_sentence(asked) or title or (said[0] if said else ""), _TITLE)
-    facts = dict.fromkeys(_clipped(line, _LONGEST) for line in said if len(line) >= _LEAST)
-    summary = _clipped(said[0], _SUMMARY) if said else ""
+    telling = [line for line in said if len(line) >= _LEAST] or said
+    summary = _clipped(telling[0], _SUMMARY) if telling else ""
+    facts = dict.fromkeys(_clipped(line, _LONGEST) for line in telling[1:] or telling)
     return Gist(name, summary, tuple(facts)[:MOST_FACTS], f"{slugify(name, limit=48) or 'card'}.md")
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Lines that say something, without the marks of lists and headings; no code."""
+    """Lines that say something, without the marks of lists; no headings, no code, no tables."""
     is_code = False
     for line in text.split("\n"):
         if line.lstrip().startswith(("```", "~~~")):
@@ -46,7 +47,7 @@ def _statements(text: str) -> Iterator[str]:
             continue
         lead = _LEAD.match(line)
         bare = " ".join(line[lead.end() if lead else 0 :].split())
-        if not is_code and bare and not bare.startswith("|"):
+        if not is_code and bare and not line.lstrip().startswith(("#", "|")):
             yield bare
 
 
