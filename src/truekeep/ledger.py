@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from truekeep.vault import Change
 
 VERSION = 1
+PATIENCE_MS = 5000  # that it waits for another process
 _APPLICATION = 0x746B6C67  # "tklg"
 
 _SCHEMA = """
@@ -167,7 +168,7 @@ class Ledger:
         self.path = path
         try:
             self._db = _connect_read_only(path) if read_only else apsw.Connection(path)
-            self._db.set_busy_timeout(5000)
+            self._db.set_busy_timeout(PATIENCE_MS)
             version = self._pragma("user_version")
             if version > VERSION:
                 raise BadSetup(
