@@ -185,6 +185,7 @@ def test_from_turns_to_a_card(place: Place, visitor: Visitor, own_home: Path) ->
     assert given["title"] == "Why do the payments fail at night"
     assert "Retries must span ten minutes." in given["facts"]
     assert given["writer"] == "claude"
+    assert "checked" not in page
     before = tree(place.workspace), tree(place.repo)
     typed = {**given, "title": "Payments fail at night", "card": "night-payments.md"}
     judged = visitor.press(page, "/transcripts/", **typed, act="judge")
@@ -215,6 +216,20 @@ def test_what_would_not_be_filed_is_not_left(place: Place, visitor: Visitor, own
     assert {path: digest for path, digest in tree(place.base).items() if ".sqlite" not in path} == {
         path: digest for path, digest in before.items() if ".sqlite" not in path
     }
+
+
+def test_a_card_that_is_there_is_changed_on_request(place: Place, visitor: Visitor, own_home: Path) -> None:
+    a_session(place, own_home)
+    page = visitor.see(f"/transcripts/{ONE}/handoff?turn=1&turn=2")
+    typed = {**filled(page), "card": "night-payments.md"}
+    visitor.press(page, "/transcripts/", **typed, act="leave")
+    place.ingest()
+    typed["facts"] += "\nThe restart takes ninety seconds."
+    again = visitor.press(page, "/transcripts/", **typed, act="judge")
+    assert "would not be filed" in shown(again.text)
+    changed = visitor.press(page, "/transcripts/", **typed, update="1", act="judge")
+    assert "It is filed at once" in shown(changed.text)
+    assert "checked" in changed.text
 
 
 def test_no_turn_and_no_such_turn(place: Place, visitor: Visitor, own_home: Path) -> None:

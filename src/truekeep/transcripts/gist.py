@@ -33,7 +33,7 @@ def find_gist(turns: Iterable[Turn], title: str = "") -> Gist:
     said = answered or [line for turn in chosen for line in _statements(turn.text)]
     name = _clipped(_sentence(asked) or title or (said[0] if said else ""), _TITLE)
     telling = [line for line in said if len(line) >= _LEAST] or said
-    summary = _clipped(telling[0], _SUMMARY) if telling else ""
+    summary = _clipped(telling[0], _SUMMARY) if len(telling) > 1 else ""  # a card says nothing twice
     facts = dict.fromkeys(_clipped(line, _LONGEST) for line in telling[1:] or telling)
     return Gist(name, summary, tuple(facts)[:MOST_FACTS], f"{slugify(name, limit=48) or 'card'}.md")
 
