@@ -153,7 +153,7 @@ def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
     first, second = _numbers(one), _numbers(other)
     if first != second and not (is_contained and (first <= second or second <= first)):
         return False
-    return not (_names(one) - all_words(other) and _names(other) - all_words(one))
+    return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
 
 
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -177,7 +177,7 @@ def names_in(statement: str) -> set[str]:
     return names | {word for word in words_of(statement) if word[0].isdigit()}
 
 
-def all_words(card: Card) -> set[str]:
+def _all_words(card: Card) -> set[str]:
     return {*words_of(card.topic), *words_of(card.body)}
 
 

@@ -1,24 +1,25 @@
 """What daily logs keep repeating, or call structural, and no card holds yet: proposed as cards, with where it was said.
 
 A log tells what happened; what lasts belongs into a card. Statements of mostly the same words are one, whatever day
-they are of. A card holds a statement when it has nearly all of its telling words. A word tells the more, the fewer
-cards have it: what logs say of two services in the same words are two statements.
+they are of. A card holds a statement when a passage of it has nearly all of its telling words. A word tells the more,
+the fewer cards have it: what logs say of two services in the same words are two statements.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
-from truekeep.card import parse_card
+from truekeep.card import Card, parse_card, words_of
 from truekeep.disk import decode_text
 from truekeep.handoff import compose_handoff, slugify
 from truekeep.hidden import printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea
-from truekeep.survey import Survey, hash_word, statement_words, telling_words
-from truekeep.tidy.duplicates import all_words, names_in
+from truekeep.survey import Survey, hash_word, statement_words
+from truekeep.tidy.duplicates import names_in
 from truekeep.words import STOP
 
 BY = "tidy promote"
@@ -152,10 +153,18 @@ def is_held(survey: Survey, read: Read, text: str, weights: Weights) -> str:
         card = parse_card(path.removeprefix(f"{CARDS}/"), decode_text(data) or "") if data is not None else None
         if card is None:
             continue
-        theirs = {hash_word(word) for word in telling_words(card)}
-        if weights.of(words & theirs) >= wanted and named <= all_words(card):
-            return path
+        for said in _passages(card):
+            if named <= said and weights.of(words & {hash_word(word) for word in said}) >= wanted:
+                return path
     return ""
+
+
+def _passages(card: Card) -> Iterator[set[str]]:
+    """The words of every two lines of a card that follow each other, with those of its topic."""
+    topic = set(words_of(card.topic))
+    lines = [words for words in map(words_of, card.body.split("\n")) if words]
+    for one, other in zip_longest(lines, lines[1:], fillvalue=()):
+        yield {*topic, *one, *other}
 
 
 def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterator[Idea]:
