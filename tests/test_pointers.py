@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.pointers import Pointers, linked_cards
+from truekeep.card import index_line
+from truekeep.pointers import Pointers, linked_cards, pointer_lines
 
 
 def point(data: bytes | None, *names: str) -> bytes:
@@ -207,3 +208,113 @@ def test_dropping_keeps_every_other_byte(lines: list[bytes], newline: bytes, is_
         text = text[: splice.offset] + splice.removed + text[splice.offset + len(splice.inserted) :]
     assert text == data
     assert drop(pointers.render()) == (pointers.render(), left)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"- [x](memory/cards/my%20card.md)",
+        b"- [x](<memory/cards/my card.md>)",
+        b"- [x](<cards/my%20card.md#part>)",
+        b"- [x](memory/cards/my card.md)",
+        b"- see [x](memory/cards/my%20card.md#part) first",
+        b"- [[my card]]",
+        b"- [[memory/cards/my card.md|mine]]",
+    ],
+)
+def test_a_name_with_a_blank_is_found(line: bytes) -> None:
+    data = b"# Memory\n\n" + line + b"\n"
+    assert linked_cards(data) == {"my card.md"}
+    assert point(data, "my card.md") == data
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[x](memory/cards/sub%2Fmy%20card.md)",
+        b"[x](memory/cards/..%2Fa.md)",
+        b'[x](memory/cards/my "card.md")',
+        b"[x](memory/cards/.md)",
+        b"[x](memory/cards/%00.md)",
+        b"[[a\nb]]",
+    ],
+)
+def test_what_names_no_card_is_no_link_to_one(line: bytes) -> None:
+    assert linked_cards(line) == set()
+
+
+# Any name that a file can have on a disk, as the survey takes it: UTF-8, no slash, not hidden.
+_ODD = " ()<>[]|#%\\\"'?&é\n\r\x1b\u202e"
+_NAMES = st.text(
+    st.one_of(st.characters(codec="utf-8", exclude_characters="/\0"), st.sampled_from(_ODD)),
+    min_size=1,
+    max_size=20,
+).filter(lambda name: name[0] != ".").map(lambda name: f"{name}.md")  # fmt: skip
+
+
+@given(st.lists(_NAMES, unique=True, max_size=5), st.text(st.characters(codec="utf-8"), max_size=30))
+@settings(max_examples=400, deadline=None)
+def test_our_line_is_found_again_whatever_a_card_is_called(names: list[str], topic: str) -> None:
+    data = point(None, *names)
+    assert linked_cards(data) == set(names)
+    assert point(data, *names) == data
+    lines = list(pointer_lines(data, lambda _: False))
+    assert [(cards, is_pure) for _, _, cards, is_pure in lines] == [({name}, True) for name in names]
+    pointers = Pointers(data)
+    for name in names:
+        pointers.drop(name, 0)
+    assert linked_cards(pointers.render()) == set()
+    assert b"memory/cards/" not in pointers.render()
+    for name in names:
+        line = index_line(name, topic)
+        assert linked_cards(line.encode()) == {name}
+        assert line.isprintable() or not line.isascii()
+        assert "\n" not in line
+
+
+@given(st.lists(st.sampled_from([b"](", b"[[", b"cards/", b"a.md", b"<", b">", b"(", b")", b"\\", b" ", b"#", b"\n"])))
+@settings(max_examples=300, deadline=None)
+def test_links_are_told_in_any_text(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    for number, text, names, _ in pointer_lines(data, lambda _: True):
+        assert names <= linked_cards(data)
+        assert data.split(b"\n")[number - 1].decode().strip() == text
+
+
+def test_words_in_double_brackets_that_are_no_card_may_be_anything() -> None:
+    data = b"- [[Project Alpha]]\n- [[my card]]\n"
+    assert [names for _, _, names, _ in pointer_lines(data, {"my card.md"}.__contains__)] == [{"my card.md"}]
+
+
+_LETTERS = st.sampled_from("abcdef")
+
+
+@given(st.lists(_LETTERS, max_size=14), st.sets(_LETTERS), st.sets(_LETTERS), st.sampled_from([b"\n", b"\r\n"]))
+@settings(max_examples=300, deadline=None)
+def test_mending_all_at_once_is_mending_one_by_one(
+    order: list[str], gone: set[str], once: set[str], end: bytes
+) -> None:
+    lines = [b"- [%s](memory/cards/%s.md)" % (name.encode(), name.encode()) for name in order]
+    data = b"# M" + end * 2 + b"## Cards" + end * 2 + b"".join(line + end for line in lines)
+    once -= gone
+    retitled = {name for name in "abcdef" if name in order} - gone - once
+    one, all_at_once = Pointers(data), Pointers(data)
+    for name in sorted(gone):
+        one.drop(f"{name}.md", 0)
+    for name in sorted(once):
+        one.drop(f"{name}.md", 0, but_one=True)
+    for name in sorted(retitled):
+        one.retitle(index_line(f"{name}.md", name), index_line(f"{name}.md", "new"), 0)
+    all_at_once.mend(
+        0,
+        gone={f"{name}.md" for name in gone},
+        once={f"{name}.md" for name in once},
+        retitled={index_line(f"{name}.md", name): index_line(f"{name}.md", "new") for name in retitled},
+    )
+    assert one.render() == all_at_once.render()
+    for pointers in (one, all_at_once):
+        text = data
+        for _, splice in pointers.splices():
+            assert text[splice.offset : splice.offset + len(splice.removed)] == splice.removed
+            text = text[: splice.offset] + splice.inserted + text[splice.offset + len(splice.removed) :]
+        assert text == pointers.render()

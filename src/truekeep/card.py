@@ -19,6 +19,7 @@ TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority"
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
 # Patterns that no brief needs are compiled when they are used: hooks have no time for them.
 _SAFE_NAME = r"[A-Za-z0-9._-]+\.md\Z"
+_LINKED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _JOURNAL = (
     r"memory/(?:(?:daily/)?(?P<day>\d{4}-\d{2}-\d{2})|decisions/(?P<month>\d{4}-\d{2})|ops/(?P<operations>CHANGELOG)"
     r"|projects/(?P<project>[^/]+)|checkpoints/subagent-(?P<subagent>[A-Za-z0-9][A-Za-z0-9._-]{0,63}))\.md\Z"
@@ -153,12 +154,36 @@ def _bare_lines(text: str) -> list[str]:
 
 
 def index_line(card_name: str, topic: str) -> str:
-    """The one line in the index that points at a card."""
+    """The one line in the index that points at a card: all of it can be seen, and its link is found again."""
     flat = " ".join(topic.split())
+    if not (flat.isascii() and flat.isprintable()):
+        from truekeep.hidden import printable
+
+        flat = printable(flat)
     if len(flat) > TOPIC_CHARS:
         flat = flat[: TOPIC_CHARS - 1].rstrip() + "…"
     label = flat.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-    return f"- [{label}]({CARDS}/{card_name})"
+    return f"- [{label}]({CARDS}/{linked(card_name)})"
+
+
+def linked(name: str) -> str:
+    """A file's name as a link spells it: what is no letter, digit, dot, dash or underscore, byte by byte."""
+    if re.match(_SAFE_NAME, name):
+        return name
+    data = name.encode("utf-8", "surrogateescape")
+    return "".join(chr(byte) if chr(byte) in _LINKED else f"%{byte:02X}" for byte in data)
+
+
+def unlinked(spelled: str) -> str:
+    """A file's name as a link spells it, read back. What is no UTF-8 stays as Python has names of files."""
+    if "%" not in spelled:
+        return spelled
+    data = re.sub(rb"%([0-9A-Fa-f]{2})", _byte, spelled.encode("utf-8", "surrogateescape"))
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 16)])
 
 
 def check_card_name(name: str) -> str | None:

@@ -7,10 +7,11 @@ the list under the heading `## Cards`. Nothing here reads or writes a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import accumulate
+from typing import NamedTuple
 
-from truekeep.card import index_line
+from truekeep.card import index_line, unlinked
 from truekeep.markdown import TooComplex, outline
 from truekeep.model import INDEX, Splice
 from truekeep.tables import iter_prose
@@ -19,15 +20,21 @@ HEADING = "Cards"
 _HEADING_LINE = re.compile(rb"^## Cards[ \t]*\r?$", re.MULTILINE)
 _NEXT_HEADING = re.compile(rb"^#{1,2}[ \t]", re.MULTILINE)
 # A link to a card: a Markdown link's destination or a wiki link. Words in a label or in prose are no link, so that no
-# topic can pass for another card's line.
+# topic can pass for another card's line. People also write names with blanks as they are, which is meant as a link.
+_BARE = rb"(?:[^\s<>()\\]|\\\S|\((?:[^\s<>()\\]|\\\S)*\))+"
+_LOOSE = rb"[^<>()\[\]\"\\\r\n]+\.md"
 _LINK = re.compile(
-    rb"(?<!\\)\]\([ ]*<?(?:\./)?(?:memory/)?cards/([A-Za-z0-9._-]+?\.md)(?=[#>\s)])"
-    rb"|\[\[(?:memory/cards/|cards/)?([A-Za-z0-9._-]+?)(?:\.md)?(?:#[^\]|\n]*)?(?=\]\]|\|)"
+    rb"(?<!\\)(?:\\\\)*\]\([ ]*(?:"
+    rb"<(?:\./)?(?:memory/)?cards/(?P<angled>(?:[^<>\\\r\n]|\\[^\r\n])+)(?=>)"
+    rb"|(?:\./)?(?:memory/)?cards/(?:(?P<loose>" + _LOOSE + rb")(?=[ ]*\))|(?P<bare>" + _BARE + rb")(?=[\s)])))"
+    rb"|\[\[(?P<folder>memory/cards/|cards/)?(?P<wiki>[^\[\]|#\r\n]+)(?:#[^\[\]|\n]*)?(?=\]\]|\|)"
 )
+_ESCAPED = re.compile(rb"\\([!-/:-@\[-`{-~])")
+_SAFE = re.compile(r"[A-Za-z0-9._-]+\Z")
 # A line that is one link and nothing else, as a list item or alone.
 _PURE = re.compile(
     rb"[ \t]*(?P<item>(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?[*_]{0,3}"
-    rb"(?:\[(?:[^\[\]\\\r]|\\.)*\]\([ ]*<?[^\s<>()]+>?[ ]*\)|\[\[[^\[\]\r]+\]\])"
+    rb"(?:\[(?:[^\[\]\\\r]|\\.)*\]\([ ]*(?:<[^<>\r]+>|" + _LOOSE + rb"|" + _BARE + rb")[ ]*\)|\[\[[^\[\]\r]+\]\])"
     rb"[*_]{0,3}[.;]?[ \t]*\r?\Z"
 )
 _BEGINS = re.compile(rb"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|```|~~~|<!--|\||---|\*\*\*|___)|[ \t\r]*\Z")
@@ -67,34 +74,67 @@ class Pointers:
     def retitle(self, old: str, new: str, entry: int) -> None:
         """Only a line that is still exactly ours is changed."""
         span = find_whole_line(self._data, old.encode())
-        if span is None:
-            return
-        self._edit(Splice(path=INDEX, offset=span[0], removed=old.encode(), inserted=new.encode()), entry)
+        if span is not None:
+            self._edit({span[0]: (old.encode(), new.encode())}, entry)
 
-    def _edit(self, splice: Splice, entry: int) -> None:
-        end = splice.offset + len(splice.removed)
-        self._data = b"".join((self._data[: splice.offset], splice.inserted, self._data[end:]))
-        self._edited.append((entry, splice))
+    def _edit(self, edits: Mapping[int, tuple[bytes, bytes]], entry: int) -> None:
+        """Replace bytes by others, by where they stand. Noted from the end, so that every place holds."""
+        ordered = sorted(edits.items())
+        pieces: list[bytes] = []
+        at = 0
+        for offset, (removed, inserted) in ordered:
+            pieces += (self._data[at:offset], inserted)
+            at = offset + len(removed)
+        self._data = b"".join((*pieces, self._data[at:]))
+        self._linked = None
+        for offset, (removed, inserted) in reversed(ordered):
+            self._edited.append((entry, Splice(path=INDEX, offset=offset, removed=removed, inserted=inserted)))
 
     def drop(self, card_name: str, entry: int, *, but_one: bool = False) -> list[str]:
         """Take out the lines that only point at a card. Gives those that stay, because somebody says more in them.
 
         `but_one` leaves one line: a person's own if there is one, else the first.
         """
-        lines = list(_iter_linking(self._data, card_name))
-        pure = [span for span in lines if _is_pure(self._data, *span)]
-        stays = [span for span in lines if span not in pure]
-        if but_one:
-            if pure and not stays:
-                del pure[0]
-        elif card_name in self._added_names:
-            self._added = [added for added in self._added if added[1] != card_name]
-            self._added_names.discard(card_name)
-        left = [self._data[start:end].decode("utf-8", "replace").strip() for start, end in stays]
-        for start, end in reversed(pure):
-            self._edit(Splice(path=INDEX, offset=start, removed=self._data[start:end], inserted=b""), entry)
-        self._linked = None
-        return left
+        names = (card_name,)
+        stays = self.mend(entry, once=names) if but_one else self.mend(entry, gone=names)
+        return stays.get(card_name, [])
+
+    def mend(
+        self,
+        entry: int,
+        *,
+        gone: Collection[str] = (),
+        once: Collection[str] = (),
+        retitled: Mapping[str, str] | None = None,
+    ) -> dict[str, list[str]]:
+        """Take lines out and retitle lines, in one pass over the index. Gives the lines that stay, by card.
+
+        Of cards that are `gone`, every line that only points at them goes; of those that are to be there `once`, all
+        but one. Of what is `retitled`, the first line that is exactly so is changed.
+        """
+        if added := self._added_names.intersection(gone):
+            self._added = [item for item in self._added if item[1] not in added]
+            self._added_names -= added
+        old = {before.encode("utf-8", "surrogateescape"): after.encode() for before, after in (retitled or {}).items()}
+        wanted = {*gone, *once}
+        edits: dict[int, tuple[bytes, bytes]] = {}
+        pure: dict[str, list[int]] = {}
+        stays: dict[str, list[str]] = {}
+        for start, end, links in _iter_linking(self._data):
+            line = self._data[start:end]
+            bare = line.rstrip(b"\r\n")
+            if bare in old:
+                edits[start] = (bare, old.pop(bare))
+            names = {link.name for link in links} & wanted
+            if names and _is_pure(self._data, start, end, len(links)):
+                pure.setdefault(names.pop(), []).append(start)
+            for name in names:
+                stays.setdefault(name, []).append(line.decode("utf-8", "replace").strip())
+        for name, starts in pure.items():
+            for start in starts[1:] if name in once and name not in stays else starts:
+                edits[start] = (self._data[start : self._data.find(b"\n", start) + 1 or len(self._data)], b"")
+        self._edit(edits, entry)
+        return stays
 
     def splices(self) -> list[tuple[int, Splice]]:
         """What was changed, in an order in which the splices can be made one after the other."""
@@ -169,9 +209,32 @@ def _parsed_section(data: bytes) -> tuple[int, int] | None:
     return None
 
 
+class _Link(NamedTuple):
+    """A link of the index."""
+
+    name: str  # of a card, as its file is called
+    is_sure: bool  # that a card is meant: [[words]] may be anything
+
+
+def _link_of(match: re.Match[bytes]) -> _Link | None:
+    """The card that a link names; None for any other file."""
+    if (wiki := match["wiki"]) is not None:
+        name = unlinked(wiki.strip(b" \t").decode("utf-8", "surrogateescape"))
+        is_sure = match["folder"] is not None or _SAFE.match(name) is not None
+        name = f"{name.removesuffix('.md')}.md"
+    else:
+        raw = _ESCAPED.sub(rb"\1", match["angled"] or match["loose"] or match["bare"])
+        part = raw.find(b".md#")
+        name = unlinked(raw[: part + 3 if part >= 0 else None].decode("utf-8", "surrogateescape"))
+        is_sure = True
+    if not name.endswith(".md") or name[0] == "." or "/" in name or "\0" in name:
+        return None
+    return _Link(name, is_sure)
+
+
 def linked_cards(data: bytes) -> set[str]:
-    """The cards that the index links to."""
-    return {(name or wiki.removesuffix(b".md") + b".md").decode() for name, wiki in _LINK.findall(data)}
+    """The cards that the index links to, by the names of their files."""
+    return {link.name for match in _LINK.finditer(data) if (link := _link_of(match)) is not None}
 
 
 def line_put_back(data: bytes, line: bytes) -> Splice | None:
@@ -183,28 +246,40 @@ def line_put_back(data: bytes, line: bytes) -> Splice | None:
     return pointers.splices()[0][1]
 
 
-def pointer_lines(data: bytes) -> Iterator[tuple[int, str, set[str], bool]]:
-    """Every line that links to cards: its number, text, the cards, and whether it does nothing but point at one."""
-    outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
-    start = 0
-    for number, line in enumerate(data.split(b"\n"), 1):
-        end = start + len(line) + 1
-        names = linked_cards(line) if b"cards/" in line or b"[[" in line else set()
-        if names and (outside is None or start in outside):
-            yield number, line.decode("utf-8", "replace").strip(), names, _is_pure(data, start, min(end, len(data)))
-        start = end
+def pointer_lines(data: bytes, is_card: Callable[[str], bool]) -> Iterator[tuple[int, str, set[str], bool]]:
+    """Every line that links to cards: its number, text, the cards, and whether it does nothing but point at one.
+
+    [[Words]] that are no card may be anything, and are left out.
+    """
+    number, seen = 1, 0
+    for start, end, links in _iter_linking(data):
+        number += data.count(b"\n", seen, start)
+        seen = start
+        names = {link.name for link in links if link.is_sure or is_card(link.name)}
+        if names:
+            text = data[start:end].decode("utf-8", "surrogateescape").strip()
+            yield number, text, names, _is_pure(data, start, end, len(links))
 
 
-def _iter_linking(data: bytes, card_name: str) -> Iterator[tuple[int, int]]:
-    """The spans of the lines that link to a card, their newlines included. What a fence or comment shows is no link."""
+def _iter_linking(data: bytes) -> Iterator[tuple[int, int, list[_Link]]]:
+    """The spans of the lines that link to cards, their newlines included. What a fence or comment shows is no link."""
     outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
-    stem = card_name.removesuffix(".md").encode()
-    end = 0
-    while (found := data.find(stem, end)) >= 0:
-        start = data.rfind(b"\n", 0, found) + 1
-        end = data.find(b"\n", found) + 1 or len(data)
-        if card_name in linked_cards(data[start:end]) and (outside is None or start in outside):
-            yield start, end
+    start = end = 0
+    links: list[_Link] = []
+    for match in _LINK.finditer(data):
+        link = _link_of(match)
+        if link is None:
+            continue
+        if match.start() >= end:
+            if links:
+                yield start, end, links
+            start = data.rfind(b"\n", 0, match.start()) + 1
+            end = data.find(b"\n", match.start()) + 1 or len(data)
+            links = []
+        if outside is None or start in outside:
+            links.append(link)
+    if links:
+        yield start, end, links
 
 
 def _outside(data: bytes) -> set[int]:
@@ -215,11 +290,11 @@ def _outside(data: bytes) -> set[int]:
     return {start for number, start in enumerate(starts, 1) if number in numbers}
 
 
-def _is_pure(data: bytes, start: int, end: int) -> bool:
+def _is_pure(data: bytes, start: int, end: int, links: int) -> bool:
     """Whether a line is one link and nothing else, and nothing below belongs to it."""
     line = data[start:end].removesuffix(b"\n")
     match = _PURE.match(line)
-    if match is None or len(_LINK.findall(line)) != 1:
+    if match is None or links != 1:
         return False
     if match["item"] is None:
         above = data[data.rfind(b"\n", 0, max(0, start - 1)) + 1 : max(0, start - 1)]

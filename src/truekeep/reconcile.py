@@ -37,6 +37,7 @@ Action = Literal["fix", "ask", "person", "none"]
 REASONS = {
     "index-missing": ("card", "a card has one line in the index"),
     "index-dangling": ("card", "the index only points at cards, and this one is not there"),
+    "index-unread": ("", "a card is there, but not as one that can be read; its line stays"),
     "index-doubled": ("card", "a card has one line in the index"),
     "index-drifted": ("card", "the index only points; the card says what it is about"),
     "card-log": ("card", "the card says what is so now, the log what happened that day; both can be right"),
@@ -47,9 +48,10 @@ REASONS = {
     "two-values": ("", "two memories give one thing two values"),
 }
 _OWN_LINE = re.compile(
-    r"- \[(?P<label>(?:[^\]\\\n]|\\.){1,400})\]\(" + re.escape(CARDS) + r"/(?P<name>[A-Za-z0-9._-]+\.md)\)\Z"
+    r"- \[(?P<label>(?:[^\]\\\n]|\\.){1,400})\]\(" + re.escape(CARDS) + r"/(?P<name>[A-Za-z0-9._%-]+\.md)\)\Z"
 )
 _NAMED = re.compile(r"[a-z0-9]{3,}")
+_MOST_GONE = 10  # lines that may go at once, if they are most of them: cards may be away for a moment only
 
 
 class Disagreement(NamedTuple):
@@ -60,10 +62,11 @@ class Disagreement(NamedTuple):
     says: str
     other: str  # the place that it is held against
     other_says: str
-    winner: str  # card, code, instructions, the younger memory, handoff; empty: nobody can tell
+    winner: str  # card, code, instructions, the younger memory, handoff, person; empty: nobody can tell
     reason: str
     action: Action
     step: str = ""  # what a person can do
+    is_held: bool = False  # a rule decides, but so much at once that somebody must say so
 
 
 class Repairs(NamedTuple):
@@ -83,23 +86,71 @@ Found = tuple[Disagreement, Repairs]
 # The index.
 
 
-def hold_index(data: bytes, cards: Sequence[CardFacts], is_ours: Callable[[int], bool]) -> Iterator[Found]:
-    """The index against its cards. `is_ours`: whether truekeep wrote that line, and no person touched it since."""
+Line = tuple[int, str, bool]
+"""A line of the index: its number, its text, and whether it does nothing but point at a card."""
+
+
+def hold_index(
+    data: bytes,
+    cards: Sequence[CardFacts],
+    is_ours: Callable[[int], bool],
+    lies: Callable[[str], str] = lambda _: "",
+    *,
+    is_away: bool = False,
+    force: bool = False,
+) -> Iterator[Found]:
+    """The index against its cards. `is_ours`: whether truekeep wrote that line, and no person touched it since.
+
+    `lies`: what is wrong with a card that is there and was not read; nothing if there is none. Where most lines would
+    go at once, or the folder of cards `is_away`, none does, unless somebody says so (`force`).
+    """
     known = {facts.path.removeprefix(f"{CARDS}/"): facts for facts in cards}
-    lines: dict[str, list[tuple[int, str, bool]]] = {}
-    for number, text, names, is_pure in pointer_lines(data):
+    lines: dict[str, list[Line]] = {}
+    numbers: set[int] = set()
+    for number, text, names, is_pure in pointer_lines(data, known.__contains__):
+        numbers.add(number)
         for name in names:
             lines.setdefault(name, []).append((number, text, is_pure))
+    spelled = {_folded(name): name for name in known}
+    astray = {_folded(name) for name in lines if name not in known}
     for name, facts in known.items():
-        if name not in lines and facts.key:
+        if name not in lines and facts.key and _folded(name) not in astray:
             yield _index("index-missing", INDEX, "no line", facts, "fix"), Repairs(point=(name, facts.topic))
+    gone: list[Found] = []
     for name, there in sorted(lines.items()):
         facts_there = known.get(name)
         if facts_there is None:
-            yield from _dangling(name, there)
+            own = spelled.get(_folded(name))
+            wrong = f"is called {own}" if own is not None else lies(name)
+            gone += _unread(name, there, wrong) if wrong else _dangling(name, there)
             continue
         yield from _doubled(name, there, facts_there)
         yield from _drifted(name, there, facts_there, is_ours)
+    yield from gone if force else _held_back(gone, len(numbers), is_away)
+
+
+def _folded(name: str) -> str:
+    """The same for names that some disks hold for one: letter case and the spelling of accents aside."""
+    if name.isascii():
+        return name.casefold()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", name).casefold())
+
+
+def _held_back(gone: Sequence[Found], total: int, is_away: bool) -> list[Found]:
+    """Lines whose cards are not there; all of them stay if they are most of the index."""
+    many = len({item.place for item, repair in gone if repair.unpoint})
+    if not is_away and (many < _MOST_GONE or 2 * many <= total):
+        return list(gone)
+    step = (
+        f"{many} of {total} lines point at cards that are not there, so none was taken out; put {CARDS} back, or if"
+        " they are gone for good, `truekeep reconcile --fix --force`"
+    )
+    return [
+        (item._replace(action="person", step=step, is_held=True), Repairs()) if repair.unpoint else (item, repair)
+        for item, repair in gone
+    ]
 
 
 def _index(rule: str, place: str, says: str, facts: CardFacts, action: Action, step: str = "") -> Disagreement:
@@ -107,7 +158,16 @@ def _index(rule: str, place: str, says: str, facts: CardFacts, action: Action, s
     return Disagreement(rule, place, says, facts.path, facts.topic, winner, reason, action, step)
 
 
-def _dangling(name: str, there: Sequence[tuple[int, str, bool]]) -> Iterator[Found]:
+def _unread(name: str, there: Sequence[Line], wrong: str) -> Iterator[Found]:
+    """A card that is there, but not as one that can be read: a person sees to it."""
+    winner, reason = REASONS["index-unread"]
+    path = f"{CARDS}/{name}"
+    for number, text, _ in there:
+        place, step = f"{INDEX}:{number}", f"{path} {wrong}: see to it, or edit {INDEX} line {number}"
+        yield Disagreement("index-unread", place, text, path, wrong, winner, reason, "person", step), Repairs()
+
+
+def _dangling(name: str, there: Sequence[Line]) -> Iterator[Found]:
     winner, reason = REASONS["index-dangling"]
     for number, text, is_pure in there:
         action: Action = "fix" if is_pure else "person"
@@ -119,7 +179,7 @@ def _dangling(name: str, there: Sequence[tuple[int, str, bool]]) -> Iterator[Fou
         yield found, Repairs(unpoint=name if is_pure else "")
 
 
-def _doubled(name: str, there: Sequence[tuple[int, str, bool]], facts: CardFacts) -> Iterator[Found]:
+def _doubled(name: str, there: Sequence[Line], facts: CardFacts) -> Iterator[Found]:
     numbers = sorted({number for number, _, _ in there})
     if len(numbers) < 2:
         return
@@ -131,9 +191,7 @@ def _doubled(name: str, there: Sequence[tuple[int, str, bool]], facts: CardFacts
     # Several lines in a person's own words may each have their reason.
 
 
-def _drifted(
-    name: str, there: Sequence[tuple[int, str, bool]], facts: CardFacts, is_ours: Callable[[int], bool]
-) -> Iterator[Found]:
+def _drifted(name: str, there: Sequence[Line], facts: CardFacts, is_ours: Callable[[int], bool]) -> Iterator[Found]:
     right = index_line(name, facts.topic)
     for number, text, _ in there:
         own = _OWN_LINE.match(text)
@@ -144,7 +202,8 @@ def _drifted(
             yield _index("index-drifted", f"{INDEX}:{number}", text, facts, "fix"), repair
         elif not set(_NAMED.findall(own["label"].lower())) & set(_NAMED.findall(facts.topic.lower())):
             step = f"a person wrote that line: edit {INDEX} line {number}, or the topic of {facts.path}"
-            yield _index("index-drifted", f"{INDEX}:{number}", text, facts, "person", step), Repairs()
+            found = _index("index-drifted", f"{INDEX}:{number}", text, facts, "person", step)
+            yield found._replace(winner="person", reason="a person wrote the line, so it stays as it is"), Repairs()
 
 
 # Values.

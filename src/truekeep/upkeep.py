@@ -18,6 +18,7 @@ from truekeep.blame import line_owners
 from truekeep.decayed import Decayed, read_decayed
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import EditedSince, StorageFailed, TruekeepError
+from truekeep.hidden import printable
 from truekeep.importance import Tiers
 from truekeep.ledger import Entry
 from truekeep.model import CARDS, INDEX, REVIEW
@@ -105,6 +106,11 @@ class Reconciled(NamedTuple):
         """Those that somebody should do something about."""
         return tuple(item for item in self.found if item.action != "none")
 
+    @property
+    def held(self) -> str:
+        """Why something was not written that a rule decides; nothing if nothing was held back."""
+        return next((f"{INDEX}: {item.step}" for item in self.found if item.is_held), "")
+
 
 class Upkeep:
     """Upkeep of one workspace."""
@@ -115,6 +121,7 @@ class Upkeep:
         self.today = workspace.today()
         self.now = workspace.moment()
         self._by_hand = True
+        self._force = False
 
     def survey(self) -> Survey:
         return self.workspace.survey()
@@ -268,13 +275,15 @@ class Upkeep:
 
     # Reconciling.
 
-    def reconcile(self, *, fix: bool = False, code: bool = True, by_hand: bool = True) -> Reconciled:
+    def reconcile(
+        self, *, fix: bool = False, code: bool = True, by_hand: bool = True, force: bool = False
+    ) -> Reconciled:
         """Where the stores disagree, with who wins and why. `fix` writes what is decided, and asks what is not.
 
         `code`: hold what changed against current code first; else what the last check said counts. Unless `by_hand`,
-        what somebody took back stays.
+        what somebody took back stays. Most lines of the index do not go at once, unless somebody says so (`force`).
         """
-        self._by_hand = by_hand
+        self._by_hand, self._force = by_hand, force
         problems: list[str] = []
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
@@ -393,7 +402,22 @@ class Upkeep:
             known = owners()
             return 0 < number <= len(known) and known[number - 1] > 0
 
-        yield from hold_index(data, list(survey.cards()), is_ours)
+        is_away = not os.path.lexists(os.path.join(self.root, CARDS))
+        yield from hold_index(data, list(survey.cards()), is_ours, self._lies, is_away=is_away, force=self._force)
+
+    def _lies(self, name: str) -> str:
+        """What is wrong with a card that is there and was not read; nothing where there is none."""
+        try:
+            stored = self.workspace.books().vault.read(f"{CARDS}/{name}")
+        except UnsafePath as error:
+            return error.what
+        except ChangedSince:
+            return "is being written"
+        except OSError as error:
+            return f"cannot be read ({error.strerror or error})"
+        if stored is None:
+            return ""
+        return "is not UTF-8 text" if decode_text(stored.data) is None else "came just now"
 
     def _rot(self, problems: list[str], *, fresh: bool) -> list[Checked]:
         """The memories that code refutes."""
@@ -554,29 +578,30 @@ class Upkeep:
         return done
 
     def _fix_index(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
+        """Mend the index in one pass, whatever is to be done. A card that came back meanwhile keeps its line."""
+        names = dict.fromkeys(item.unpoint for item in repairs if item.unpoint)
+        gone = [name for name in names if not os.path.lexists(os.path.join(self.root, CARDS, name))]
+        once = list(dict.fromkeys(item.once for item in repairs if item.once))
+        retitled = [item.retitle for item in repairs if item.retitle is not None]
+        points = [item.point for item in repairs if item.point is not None]
+        told = [f"the line for {name}, which is not there, was taken out" for name in gone]
+        told += [f"{name} has one line" for name in once]
+        told += [f"the line for {name} says its topic" for name, _, _ in retitled]
+        told += [f"{name} got its line" for name, _ in points]
+        told = [f"{INDEX}: {printable(line)}" for line in told]
         staging = Staging(books.vault)
-        told = []
         try:
-            for item in repairs:
-                if item.unpoint:
-                    staging.unpoint(item.unpoint, 0)
-                    told.append(f"{INDEX}: the line for {item.unpoint}, which is not there, was taken out")
-                if item.once:
-                    staging.unpoint(item.once, 0, but_one=True)
-                    told.append(f"{INDEX}: {item.once} has one line")
-                if item.retitle is not None:
-                    staging.index().retitle(item.retitle[1], item.retitle[2], 0)
-                    told.append(f"{INDEX}: the line for {item.retitle[0]} says its topic")
-                if item.point is not None:
-                    staging.point_at(*item.point, 0)
-                    told.append(f"{INDEX}: {item.point[0]} got its line")
-            if told and staging.changes():
-                note = f"{len(told)} index lines" if len(told) > 1 else told[0]
-                books.act(staging, Entry(at=self.workspace.stamp(), verb="reconciled", actor=person(), note=note))
+            staging.index().mend(0, gone=gone, once=once, retitled={old: new for _, old, new in retitled})
+            for point in points:
+                staging.point_at(*point, 0)
+            if not staging.changes():
+                return []
+            note = f"{len(told)} index lines" if len(told) > 1 else told[0]
+            books.act(staging, Entry(at=self.workspace.stamp(), verb="reconciled", actor=person(), note=note))
         except (UnsafePath, ChangedSince, EditedSince, StorageFailed) as error:
             problems.append(f"{INDEX}: {error}")
             return []
-        return list(dict.fromkeys(told))
+        return told
 
     def _fix_values(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
         """Write the values that hold into the cards that say otherwise, one entry for each card."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 
 EXIT_OPEN = 1
 _TINTS = {"fix": "yellow", "ask": "red", "person": "red", "none": None}
-_MOST = 200  # that are shown at once
+_MOST = 20  # of one kind that are shown
 
 
 @click.command()
 @click.option("--fix", is_flag=True, help="Write what is decided; put what is not into review.")
+@click.option("--force", is_flag=True, help="Take lines out of the index, even if most of them go at once.")
 @click.option("--no-code", is_flag=True, help="Do not look at code again; what the last check said counts.")
 @click.option(
     "--exit-code", is_flag=True, help="Exit 1 if a disagreement is left that somebody must do something about."
@@ -29,20 +31,24 @@ _MOST = 200  # that are shown at once
 @workspace_option
 @click.pass_context
 def reconcile(
-    ctx: click.Context, fix: bool, no_code: bool, exit_code: bool, as_json: bool, workspace: str | None
+    ctx: click.Context, fix: bool, force: bool, no_code: bool, exit_code: bool, as_json: bool, workspace: str | None
 ) -> int:
     """Show where the stores disagree, who wins, and why.
 
     Index lines, cards, daily logs, waiting handoffs, transcripts, memory/facts.db, instruction files (CLAUDE.md,
     AGENTS.md) and current code are held against each other. Each rule has a winner; what no rule decides is asked in
-    review, not guessed. Everything that --fix writes is in the history and can be undone.
+    review, not guessed. Everything that --fix writes is in the history and can be undone. Where most lines of the index
+    point at cards that are not there, --fix asks, or needs --force: cards may be away for a moment only.
 
     Example: truekeep reconcile --fix
     """
     from truekeep.upkeep import Upkeep
 
     with open_workspace(ctx, workspace) as opened:
-        result = Upkeep(opened).reconcile(fix=fix, code=not no_code)
+        result = Upkeep(opened).reconcile(fix=fix, code=not no_code, force=force)
+        if fix and result.held and not as_json and sys.stdin.isatty() and _is_meant(result):
+            more = Upkeep(opened).reconcile(fix=True, code=False, force=True)
+            result = more._replace(done=(*result.done, *more.done), offered=result.offered)
     if as_json:
         print_json("reconcile", shown_reconciled(result))
     else:
@@ -58,7 +64,13 @@ def shown_reconciled(result: Reconciled) -> dict[str, Any]:
         "done": list(result.done),
         "proposed": [shown_offer(item) for item in result.offered],
         "problems": list(result.problems),
+        "held": result.held,
     }
+
+
+def _is_meant(result: Reconciled) -> bool:
+    click.echo(printable(result.held))
+    return click.confirm("Take these lines out?", default=False)
 
 
 def shown_offer(item: Offered) -> dict[str, Any]:
@@ -77,49 +89,66 @@ def _show(result: Reconciled, *, fix: bool) -> None:
     for item in result.found:
         if not (fix and item.action == "fix"):
             by_rule.setdefault((item.rule, item.winner, item.reason), []).append(item)
-    shown = 0
     for (rule, winner, reason), items in by_rule.items():
         wins = f"wins: {winner}" if winner else "nobody can tell"
         click.echo(f"{click.style(rule, bold=True)}  {len(items)}, {wins} ({printable(reason)})")
-        for item in items[: max(0, _MOST - shown)]:
+        for item in items[:_MOST]:
             place = click.style(printable(item.place), fg=_TINTS[item.action])
             click.echo(f"  {place}: {printable(item.says)} | {printable(item.other)}: {printable(item.other_says)}")
-            if item.step:
+            if item.step and not item.is_held:
                 click.echo(f"    {printable(item.step)}")
-        shown += len(items)
-    if shown > _MOST:
-        click.echo(f"… and {shown - _MOST} more; --json has all of them")
-    for line in result.done:
+        _tell_more(len(items), "  ")
+    for line in result.done[:_MOST]:
         click.echo(click.style("written ", fg="green") + printable(line))
+    _tell_more(len(result.done))
     show_offers(result.offered)
+    if result.held:
+        click.echo(click.style("held back ", fg="red") + printable(result.held))
     for problem in result.problems:
         click.echo(click.style("not looked at ", fg="red") + printable(problem))
-    writes, asks = (sum(item.action == action for item in result.found) for action in ("fix", "ask"))
     if not result.found:
         click.echo(click.style("the stores agree", fg="green"))
-    elif not fix and writes + asks:
-        click.echo(f"{writes} decided, {asks} for review. next: truekeep reconcile --fix")
+    elif not fix:
+        _show_next(result)
+
+
+def _tell_more(count: int, indent: str = "") -> None:
+    if count > _MOST:
+        click.echo(f"{indent}… and {count - _MOST} more; --json has all of them")
+
+
+def _show_next(result: Reconciled) -> None:
+    """What can be done about it: what is asked already needs no second question."""
+    decided = sum(item.action == "fix" for item in result.found)
+    questions = [item for item in result.found if item.action == "ask"]
+    asked = sum(bool(item.step) for item in questions)
+    counts = {"decided": decided, "for review": len(questions) - asked, "in review already": asked}
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if decided or len(questions) > asked:
+        click.echo(f"{told}. next: truekeep reconcile --fix")
+    elif asked:
+        click.echo(f"{told}. next: truekeep review list")
 
 
 def show_offers(offered: tuple[Offered, ...], *, dry_run: bool = False) -> None:
     """What upkeep put before a person, or did not, and why."""
     words = {
         "proposed": ("would propose" if dry_run else "proposed", "yellow"),
-        "waiting": ("waits already", None),
         "rejected": ("was turned down before", None),
         "withheld": ("holds a credential, not proposed", "red"),
     }
-    later = 0
     for item in offered:
-        if item.state == "later":
-            later += 1
+        if item.state not in words:
             continue
         word, tint = words[item.state]
         click.echo(f"{click.style(word, fg=tint)} {item.draft}")
         if item.state == "proposed":
             for _, sentence in item.idea.reasons:
                 click.echo(f"  {printable(sentence)}")
+    waiting, later, new = (sum(item.state == state for item in offered) for state in ("waiting", "later", "proposed"))
+    if waiting:
+        click.echo(f"{waiting} in review already")
     if later:
         click.echo(f"{later} more when these are decided: enough wait for now")
-    if not dry_run and any(item.state == "proposed" for item in offered):
+    if waiting or (new and not dry_run):
         click.echo("next: truekeep review list")

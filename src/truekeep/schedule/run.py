@@ -225,7 +225,7 @@ def _reconcile(workspace: Workspace) -> Step:
 
     done = Upkeep(workspace).reconcile(fix=True, code=False, by_hand=False)
     asked = sum(item.state == "proposed" for item in done.offered)
-    return Step("reconcile", {"reconciled": len(done.done), "asked": asked})
+    return Step("reconcile", {"reconciled": len(done.done), "asked": asked}, done.held)
 
 
 def is_at_work(state: Path) -> bool:
