@@ -115,8 +115,9 @@ def note_day(workspace: Workspace, health: Health | None = None) -> bool:
     except (BadSetup, NotCanonical, OSError):
         return False
     logs = workspace.path / STATE / "logs"
-    before = () if (logs / days.NAME).exists() else workspace.books().ledger.sizes(INDEX)
-    earlier = [days.Day(day, index_bytes=size) for day, size in before]
+    is_new = not (logs / days.NAME).exists()
+    before = _Look().at(lambda: workspace.books().ledger.sizes(INDEX), "ledger") if is_new else None
+    earlier = [days.Day(day, index_bytes=size) for day, size in before or ()]
     return days.note_day(str(logs), see_day(workspace, workspace.today(), health), earlier)
 
 

@@ -70,6 +70,10 @@ def verify(
         opened = open_workspace(ctx, workspace)
         tell = _progress(as_json)
         checked = opened.verify(files, repository=root, changed=given["changed"], online=given["online"], tell=tell)
+        if not files and root is None:
+            from truekeep.health import note_day
+
+            note_day(opened)
     repairs: Sequence[Repair] = ()
     done: Sequence[str] = ()
     if given["fix"] and opened is not None:

@@ -32,6 +32,14 @@ class _Kept(NamedTuple, Generic[Seen]):
     mark: Hashable
 
 
+class _Run:
+    """Somebody looks."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.failure: Exception | None = None
+
+
 class Glance(Generic[Seen]):
     """The last look at something."""
 
@@ -48,45 +56,48 @@ class Glance(Generic[Seen]):
         self._lasting, self._patience = lasting, patience
         self._lock = threading.Lock()
         self._kept: _Kept[Seen] | None = None
-        self._running: threading.Event | None = None
-        self._failure: Exception | None = None
+        self._running: _Run | None = None
+        self._failure: Exception | None = None  # of the last look
         self._took = 0.0  # seconds
 
     def get(self) -> Look[Seen]:
-        """What was seen last, or is seen now. A look that failed raises, and the next one is a new one."""
+        """What was seen last, or is seen now. A look that failed raises until another one does not."""
         mark = self._mark()
+        before, run = self._kept, self._begin(mark)
+        if run is not None:
+            if before is None:
+                run.done.wait()
+            elif self._took < 2 * self._patience:
+                run.done.wait(self._patience)
+            if failure := run.failure or (self._failure if before is not None else None):
+                raise failure
         kept = self._kept
-        if kept is None or not self._is_good(kept, mark):
-            looking = self._begin(mark)
-            if kept is None or self._took < 2 * self._patience:
-                looking.wait(None if kept is None else self._patience)
-            kept = self._kept or kept
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
         if kept is None:
             raise RuntimeError("a look ended without an outcome")
         return Look(kept.seen, kept.at, self._is_good(kept, mark))
 
-    def _is_good(self, kept: _Kept[Seen], mark: Hashable) -> bool:
-        return kept.mark == mark and time.monotonic() - kept.clock < self._lasting
+    def _is_good(self, kept: _Kept[Seen] | None, mark: Hashable) -> bool:
+        return kept is not None and kept.mark == mark and time.monotonic() - kept.clock < self._lasting
 
-    def _begin(self, mark: Hashable) -> threading.Event:
-        """See to it that somebody looks."""
+    def _begin(self, mark: Hashable) -> _Run | None:
+        """See to it that somebody looks; None where the last look will do."""
         with self._lock:
+            if self._is_good(self._kept, mark):
+                return None
             if self._running is None:
-                self._running = threading.Event()
+                self._running = _Run()
                 threading.Thread(target=self._run, args=(mark, self._running), name="glance", daemon=True).start()
             return self._running
 
-    def _run(self, mark: Hashable, done: threading.Event) -> None:
+    def _run(self, mark: Hashable, run: _Run) -> None:
         clock, at = time.monotonic(), time.time()
+        kept: _Kept[Seen] | None = None
         try:
-            self._kept = _Kept(self._see(), at, clock, mark)
+            kept = _Kept(self._see(), at, clock, mark)
         except Exception as error:  # noqa: BLE001 - whoever asked is told
-            self._failure = error
-        finally:
+            run.failure = error
+        with self._lock:
             self._took = time.monotonic() - clock
-            with self._lock:
-                self._running = None
-            done.set()
+            self._kept, self._failure = kept or self._kept, run.failure
+            self._running = None
+        run.done.set()
