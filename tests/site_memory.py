@@ -24,7 +24,7 @@ from tests.test_transcript import lines_of, said
 from truekeep import closeout
 from truekeep.machines import side_of
 from truekeep.sync.route import Route
-from truekeep.sync.run import contact_route
+from truekeep.sync.run import contact_route, run_routes
 from truekeep.upkeep import Upkeep
 from truekeep.workspace import Workspace
 
@@ -294,12 +294,10 @@ class Lived:
         subprocess.run(["git", "init", "-q", "--bare", self.remote], check=True)
         self.laptop.leave("travel-adapters", repo="plain")
         self.laptop.leave("hotel-wifi", repo="plain", inbox=CODEX)
-        via = Route("laptop", "git", {"remote": self.remote})
         contact_route(self.laptop.route("git", self.remote), self.laptop.here)
         with self.place.open() as workspace:
-            side = side_of(workspace)
             (workspace.state.path / "sync.toml").write_text(f'[laptop]\nvia = "git"\nremote = "{self.remote}"\n')
-        contact_route(via, side)
+            run_routes([Route("laptop", "git", {"remote": self.remote})], side_of(workspace))
         self.place.ingest(now=self.ago(1))
 
     def _people_act(self) -> None:
