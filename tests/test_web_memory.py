@@ -254,6 +254,15 @@ def test_a_person_confirms_a_card(place: Place, visitor: Visitor) -> None:
     assert "confirmed by a person" in visitor.read(f"/memory/file/{CARDS}/holds.md")
 
 
+def test_odd_names_lead_to_their_files(place: Place, visitor: Visitor) -> None:
+    file = write_card(place, "a#b?c ü", "It holds.")
+    (path,) = listed(visitor.see("/memory", q="a#b"))
+    page = visitor.see(f"/memory/file/{path}")
+    answer = visitor.press(page, "/memory/confirm/")
+    assert "confirmed: " in file.read_text()
+    assert "It holds." in visitor.read(answer.headers["location"].partition("?")[0])
+
+
 def test_a_card_is_dropped_with_a_reason_and_comes_back(place: Place, visitor: Visitor) -> None:
     write_card(place, "old", "It is old.")
     write_card(place, "other", "See [it](old.md).")

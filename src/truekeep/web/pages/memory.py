@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -303,7 +304,7 @@ class Pages:
             return conflict
         path, day, entry = confirm_card(workspace, file.name, actor=person(), seen=file.data)
         told = f"confirmed, {day}" if entry is not None else f"it says so already: confirmed {day}"
-        return site.go(f"/memory/file/{path}", told=told)
+        return site.go(f"/memory/file/{quote(path)}", told=told)
 
     def ask_drop(self, site: Site, workspace: Workspace, request: Request) -> Response:
         file = get_file(workspace, request)
@@ -338,7 +339,7 @@ class Pages:
         if not plans or (not edits and not has_draft):
             notes = [note for plan in plans for note in plan.left] + left
             told = "; ".join(notes) or "there is nothing to repair; what waits for you is in Review"
-            return site.go(f"/memory/file/{file.path}", told=told[:300])
+            return site.go(f"/memory/file/{quote(file.path)}", told=told[:300])
         if not is_sure and (edits > 1 or has_draft):
             self._remember(file)
             told_changes = [line for plan in plans for line in difference(plan.old, plan.new, plan.path)]
@@ -347,7 +348,7 @@ class Pages:
             )
         _, done = workspace.repair(checked)
         workspace.verify([str(workspace.path / file.path)])  # so that its page and the lists know
-        return site.go(f"/memory/file/{file.path}", told="; ".join(done)[:300] or "nothing was repaired")
+        return site.go(f"/memory/file/{quote(file.path)}", told="; ".join(done)[:300] or "nothing was repaired")
 
     # What was shown.
 
@@ -439,8 +440,6 @@ def get_file(workspace: Workspace, request: Request) -> File:
 
 
 def _to_file(path: str) -> RedirectResponse:
-    from urllib.parse import quote
-
     return RedirectResponse(f"/memory/file/{quote(path)}", status_code=303)
 
 
