@@ -11,6 +11,7 @@ import pytest
 
 from tests.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.brief import CAPS
+from truekeep.hidden import find_hidden
 from truekeep.session import list_cards
 from truekeep.transcript import iter_turns
 from truekeep.wake import compose, log_paths, place_of
@@ -199,3 +200,48 @@ def test_names() -> None:
     assert place_of("github.com/me/My_App").slug == "my-app"
     assert place_of("").words == frozenset()
     assert log_paths(NOW.date()) == ("memory/2026-11-15.md", "memory/daily/2026-11-15.md")
+
+
+# --- What nobody sees ------------------------------------------------------------------------------------------------
+
+_HIDDEN = (
+    "\x1b]0;owned\x07\x1b[31m \u202etxet\u202c z\u200be\u200bro \x9b2J \u3164 \U000e0041\U000e0042 \ufeff b\ufe01\ufe02"
+)
+
+
+def test_no_terminal_code_and_nothing_hidden_is_told(here: Place) -> None:
+    for name in ("HANDOVER.md", "MEMORY.md", "memory/2026-11-15.md", "memory/ops/corrections.md"):
+        path = here.workspace / name
+        path.write_text(path.read_text() + f"\n- Said here: {_HIDDEN}\n")
+    here.leave(a_handoff())
+    here.ingest()
+    card = here.workspace / "memory" / "cards" / "staging-proxy.md"
+    card.write_text(card.read_text().replace("topic: ", f'topic: "A {_HIDDEN}" # ', 1) + f"\nAlso {_HIDDEN} here.\r\n")
+    text = woken(here)
+    assert text.count("Said here") >= 4
+    assert "here." in text
+    assert not find_hidden(text)
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\r"} & set(text)
+    assert "\\x1b]0;owned" in text
+    assert woken(here) == text
+    said = run_cli("wake", "-w", str(here.workspace), "--repo", str(here.repo)).stdout
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+
+
+def test_what_is_written_in_other_scripts_is_told_as_it_is(here: Place) -> None:
+    said = "Grüße, 日本語, می‌خواهم, 👩‍👩‍👧 and ❤️, a\u00a0b"  # with the joiners that they need
+    (here.workspace / "HANDOVER.md").write_text(f"# Handover\n\n{said}\n")
+    assert said in woken(here)
+
+
+def test_a_pointer_to_a_card_that_is_told_of_is_left_out_whatever_its_name(here: Place) -> None:
+    here.leave(a_handoff())
+    here.ingest()
+    folder = here.workspace / "memory" / "cards"
+    (folder / "staging-proxy.md").rename(folder / "über uns.md")
+    for link in ("memory/cards/%C3%BCber%20uns.md", "<memory/cards/über uns.md>", "memory/cards/über uns.md"):
+        (here.workspace / "MEMORY.md").write_text(f"# Memory\n\n## Cards\n\n- [Pointed at]({link})\n")
+        text = woken(here)
+        assert "über uns.md" in text
+        assert "Pointed at" not in text

@@ -168,6 +168,30 @@ def unmarked(text: str) -> str:
     return text.replace("<!--", "<!-").replace("-->", "->") if "<!--" in text or "-->" in text else text
 
 
+# What str.isprintable() lets pass and nobody sees, in UTF-8: fillers, and selectors other than the usual one.
+_UNSEEN = (
+    *(b"\xf3", b"\xe3\x85\xa4", b"\xe2\xa0\x80", b"\xef\xbe\xa0", b"\xe1\x85\x9f", b"\xe1\x85\xa0"),
+    *(b"\xcd\x8f", b"\xef\xb8"),
+)
+_STYLE, _USUAL = b"\xef\xb8\x8f", ("\n", "\t", "\xa0")
+
+
+def visible(text: str) -> str:
+    """Memory as an agent or a terminal is told of it: characters that nobody sees, and terminal codes, as escapes."""
+    bare = text
+    for usual in _USUAL:
+        bare = bare.replace(usual, "")
+    is_plain = bare.isprintable()
+    if is_plain and not bare.isascii():
+        data = bare.encode()
+        is_plain = _STYLE * 2 not in data and not any(unseen in data.replace(_STYLE, b"") for unseen in _UNSEEN)
+    if is_plain:
+        return text
+    from truekeep.hidden import printable  # here: hardly any memory needs it
+
+    return printable(text, newlines=True)
+
+
 def _foot(left_out: Sequence[tuple[str, int, str]], fits: Callable[[str], bool]) -> str:
     """What was left out, each part with the command that shows it, as far as there is room."""
     if not left_out:

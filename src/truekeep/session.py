@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truekeep.brief import unmarked
+from truekeep.brief import unmarked, visible
 from truekeep.card import parse_card
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, EditedSince
@@ -125,7 +125,7 @@ def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ())
     body = ""
     for what, lines in (
         ("cards that this prompt touches", [line for card in cards for line in card_line(card, today).split("\n")]),
-        ("what was learned about this from mistakes", [f"- {rule}" for rule in rules]),
+        ("what was learned about this from mistakes", [f"- {visible(rule)}" for rule in rules]),
     ):
         if lines:
             body += f"Shared memory has {what}:\n" + unmarked("".join(f"> {line}\n" for line in lines))

@@ -13,8 +13,8 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from truekeep.ages import shown_age
-from truekeep.brief import LONGEST_PIECE, Brief, Cap, Piece, Section, cut, importance, pack
-from truekeep.card import project_slug
+from truekeep.brief import LONGEST_PIECE, Brief, Cap, Piece, Section, cut, importance, pack, visible
+from truekeep.card import project_slug, unlinked
 from truekeep.model import INDEX
 
 HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
@@ -26,7 +26,7 @@ _FITTING = {3: 0.93, 2: 0.9, 1: 0.55}  # what a row is worth that names this rep
 _MOST_ROWS = 200
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
-    r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([A-Za-z0-9._-]+\.md)|\[\[(?:memory/cards/|cards/)?([\w.-]+)"
+    r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
 )
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -74,6 +74,7 @@ def compose(
     read: Read, cards: Sequence[CardSeen], place: Place, *, today: date, cap: Cap, others: int = 0, note: str = ""
 ) -> Brief:
     """The brief for an agent in this place. `others` counts the cards that were not even looked at."""
+    read = _visibly(read)
     sections = [
         *_state(read, today),
         *_curated(read, cards, cap),
@@ -84,6 +85,14 @@ def compose(
     ]
     ordered = sorted(sections, key=lambda section: _ORDER.index(section[0]))
     return pack([section for _, section in ordered], cap, head=_head(place, today, note))
+
+
+def _visibly(read: Read) -> Read:
+    def read_visibly(path: str) -> str | None:
+        text = read(path)
+        return visible(_newlines(text)) if text else text
+
+    return read_visibly
 
 
 _ORDER = ("handover", "memory", "heartbeat", "context", "log", "project", "corrections", "policies", "cards")
@@ -132,7 +141,7 @@ def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named
         pointer = _POINTER.search(block)
         if pointer is None:
             return 0.86 - number * 0.002
-        name = pointer[1] or f"{pointer[2].removesuffix('.md')}.md"
+        name = unlinked(pointer[1] or f"{pointer[2].strip().removesuffix('.md')}.md")
         return -1.0 if name in told else 0.2 - min(number, 10_000) * 1e-5
 
     pieces = cut(text, worth)
@@ -266,8 +275,8 @@ def card_line(card: CardSeen, today: date) -> str:
     except ValueError:
         age = "age unknown"
     about = " · ".join(part for part in (card.path, age, card.said) if part)
-    gist = _gist(card.body)
-    return f"- **{card.topic}** ({about})" + (f"\n  {gist}" if gist else "")
+    gist = _gist(_newlines(card.body))
+    return visible(f"- **{card.topic}** ({about})" + (f"\n  {gist}" if gist else ""))
 
 
 def _gist(body: str) -> str:
