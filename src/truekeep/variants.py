@@ -28,7 +28,7 @@ MOST_STATEMENTS = 400
 _MOST_TOKENS = 80
 _EXCHANGED = 3  # words that stand in the place of others
 
-_TOKEN = re.compile(r"`([^`\n]{1,200})`|--?[A-Za-z][\w=-]*|[\w$@#~][\w$@#]*(?:[./:=+&-]+\w+)*")
+_TOKEN = re.compile(r"`([^`\n]{1,200})`|\||--?[A-Za-z][\w=-]*|[\w$@#~][\w$@#]*(?:[./:=+&-]+\w+)*")
 _NOT = re.compile(r"\b(\w{2,12})n't\b", re.IGNORECASE)
 _OWN = re.compile(r"'s\b")
 _ELISION = re.compile(r"\b(?:[cdjlmnst]|qu)'(?=\w)", re.IGNORECASE)
@@ -60,7 +60,7 @@ _LEADS = _words(
 _PLAIN = (
     STOP
     | _words("since whereas although though else otherwise thus therefore hence even still yet already again ever now")
-    | _words("must need one ones every way sonst daher deshalb also dann müssen")
+    | _words("must need one ones every way sonst daher deshalb also dann müssen | =")
 ) - _NEGATIONS
 _DAYS = _words(
     "monday tuesday wednesday thursday friday saturday sunday"
