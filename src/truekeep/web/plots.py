@@ -175,7 +175,8 @@ def _table(title: str, labels: Sequence[str], series: Sequence[Series], unit: st
         for at, label in enumerate(labels)
     )
     return (
-        f'<details><summary>Numbers<span class="hidden"> of {_safe(title)}</span></summary><div class="scroll"><table>'
+        f'<details><summary>Numbers<span class="hidden"> of {_safe(title)}</span></summary>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{_safe(f"Numbers of {title}")}"><table>'
         f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table></div></details>"
     )
 
