@@ -853,11 +853,15 @@ def test_search_finds_a_session_after_its_file_is_gone(place: Place, session: Pa
             workspace.get(f"{before.path}#L99")
 
 
-def test_sessions_older_than_the_window_are_found_in_the_archive(place: Place, own_home: Path) -> None:
+def test_sessions_older_than_the_window_are_found_when_it_is_wider(place: Place, own_home: Path) -> None:
+    """They leave search after `decay.transcript_days`; the archive has them, and search can have them back."""
     old = NOW - timedelta(days=200)
     write_session(place_of(own_home, "claude"), aged("claude", "The armadillo digs", old), at=old)
-    assert reindex(place).transcripts == 0
     sync(place)
+    assert reindex(place).transcripts == 0
+    with place.open() as workspace:
+        assert len(workspace.archive().sessions()) == 1
+    place.configure("[decay]\ntranscript_days = 400\n")
     assert reindex(place).transcripts == 1
     hit = search(place, "armadillo", stores=["transcripts"]).hits[0]
     assert hit.age_days == 200
