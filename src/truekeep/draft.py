@@ -7,6 +7,7 @@ and one that is no text is not copied at all; in both cases the draft says where
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
@@ -193,3 +194,15 @@ def is_overtaken(draft: Draft, data: bytes | None) -> bool:
     if draft.is_upkeep:
         return draft.original != upkeep_mark(draft.made_by, draft.target, data)
     return draft.is_proposal and (data is None or draft.original != card_mark(draft.target, data))
+
+
+def changed_since(draft: Draft, read: Callable[[str], bytes | None]) -> list[str]:
+    """The cards that are not any more what a draft was made from. One that somebody handed in was made from none."""
+    found = []
+    if draft.target and (draft.is_proposal or draft.is_upkeep) and is_overtaken(draft, read(draft.target)):
+        found.append(draft.target)
+    for mark, path in zip(draft.drops, draft.dropped, strict=True):
+        data = read(path)
+        if data is None or card_mark(path, data) != mark:
+            found.append(path)
+    return found

@@ -1,20 +1,26 @@
 """What upkeep proposes to a person: drafts of its own, each offered once.
 
 A merge, a promotion or a disagreement becomes a review draft with its reasons. It says which state of the cards it was
-made from, so that an edit in between is never overwritten, and what a person turned down is not proposed again.
+made from, so that an edit in between is never overwritten, and what a person turned down is not proposed again. What
+nobody could approve is not proposed either: it is judged first, and told.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from truekeep.books import Books
-from truekeep.draft import Draft, card_mark, draft_id, parse_draft, render_draft, upkeep_mark
+from truekeep.card import words_of
+from truekeep.config import Config
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
+from truekeep.draft import Draft, card_mark, changed_since, draft_id, parse_draft, render_draft, upkeep_mark
 from truekeep.errors import EditedSince
-from truekeep.handoff import compose_handoff
+from truekeep.filing import Candidate, EmptyShelf, Filing, Retry, plan_filing
+from truekeep.handoff import compose_handoff, parse_handoff
 from truekeep.hidden import printable
 from truekeep.ledger import Entry
 from truekeep.model import REVIEW
@@ -22,7 +28,11 @@ from truekeep.secrets import withhold
 from truekeep.vault import Staging
 
 MOST_WAITING = 20  # proposals of one kind that wait at a time: who has to decide on hundreds decides on none
+CHANGED = 1 / 3  # of a card's words, from which on a merge that was turned down is another one
 _REASON_CHARS = 300
+_DANGERS = ("instruction", "hidden-text", "own-words", "conflict-markers")
+_FLEETING = ("relative-time", "dangling-reference", "task-state", "code-layout", "git-history", "fix-recipe")
+_MOST_TOLD = 3  # findings of the judge that a draft's reasons have
 
 
 class Idea(NamedTuple):
@@ -37,15 +47,16 @@ class Idea(NamedTuple):
     drops: tuple[tuple[str, bytes], ...] = ()  # cards that go, as they are
     repository: str = ""
     writer: str = "upkeep"  # of the card that comes of it
-    key: str = ""  # what makes it this idea; empty: its text
+    key: str = ""  # what makes it this idea, whatever becomes of its words; empty: target and text
+    hindrance: str = ""  # why there is no draft for it, and what a person can do instead
 
 
 class Offered(NamedTuple):
     """What became of an idea."""
 
     idea: Idea
-    draft: str  # its id
-    state: str  # "proposed", "waiting", "rejected" (earlier), "later" (enough wait already), "withheld"
+    draft: str  # its id; nothing where there is no draft
+    state: str  # "proposed", "waiting", "rejected" (earlier), "later" (enough wait already), "withheld", "unfit"
 
 
 def update_of(title: str, card: str, content: str, *, summary: str, facts: Sequence[str]) -> str:
@@ -59,7 +70,7 @@ def draft_of(idea: Idea, now: datetime) -> Draft:
     """The draft that puts an idea before a person."""
     raw = idea.text.encode()
     name = f"{now:%Y-%m-%d-%H%M}-{idea.slug}.md"
-    stable = hashlib.sha256("\0".join((idea.by, idea.target, idea.key or idea.text)).encode()).digest()
+    stable = hashlib.sha256("\0".join((idea.by, idea.key or f"{idea.target}\0{idea.text}")).encode()).digest()
     return Draft(
         id=draft_id(name, stable),
         received_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -81,57 +92,165 @@ def offer(
     ideas: Iterable[Idea], books: Books, *, actor: str, now: datetime, most: int = MOST_WAITING, dry_run: bool = False
 ) -> list[Offered]:
     """Put ideas before a person, as many as one can decide on; an idea that was turned down is not offered again."""
-    told: list[Offered] = []
-    waiting: dict[str, set[str]] = {}
-    for idea in ideas:
-        draft = draft_of(idea, now)
-        if idea.by not in waiting:
-            waiting[idea.by] = _waiting(books, idea.by)
-        known = waiting[idea.by]
-        last = next(books.ledger.entries(path=draft.path, limit=1), None)
-        if draft.id in known:
-            state = _renewed(draft, books, actor, dry_run=dry_run)
-        elif last is not None and last.verb == "rejected":
-            state = "rejected"
-        elif withhold(idea.text) != idea.text:
-            state = "withheld"  # no credential is copied, not even into review
-        elif len(known) >= most:
-            state = "later"
-        else:
-            state = "proposed"
-            known.add(draft.id)
-            if not dry_run:
-                staging = Staging(books.vault)
-                staging.put(draft.path, render_draft(draft), 0)
-                books.act(staging, Entry(at=draft.received_at, verb="proposed", actor=actor, note=draft.id))
-        told.append(Offered(idea, draft.id, state))
-    return told
+    desk = _Desk(books, actor, now, most, dry_run=dry_run)
+    return [desk.offer(idea) for idea in ideas]
 
 
-def _waiting(books: Books, by: str) -> set[str]:
+class _Desk:
+    """Where ideas become drafts, or do not."""
+
+    def __init__(self, books: Books, actor: str, now: datetime, most: int, *, dry_run: bool) -> None:
+        self._books, self._actor, self._now, self._most, self._dry_run = books, actor, now, most, dry_run
+        self._drafts: dict[str, dict[str, Draft]] = {}  # that wait, by the command that made them
+
+    def offer(self, idea: Idea) -> Offered:
+        draft = draft_of(idea, self._now)
+        if idea.by not in self._drafts:
+            self._drafts[idea.by] = _waiting(self._books, idea.by)
+        waiting = self._drafts[idea.by]
+        old = waiting.get(draft.id)
+        if withhold(idea.text) != idea.text:
+            return Offered(_bare(idea), "", "withheld")  # no credential is copied, not even into review
+        if idea.hindrance:
+            return self._unfit(idea, old)
+        if old is None and self._is_turned_down(idea, draft):
+            return Offered(idea, draft.id, "rejected")
+        if old is None and len(waiting) >= self._most:
+            return Offered(idea, draft.id, "later")
+        if old is not None and (old.is_edited or _is_same(old, draft)):
+            return Offered(idea, draft.id, "waiting")
+        filing = self._judged(idea, draft)
+        if filing is not None and filing.outcome in ("review", "refused"):
+            why = "; ".join(finding.message for finding in filing.blocking[:_MOST_TOLD])
+            return self._unfit(idea._replace(hindrance=f"nobody could approve it: {why}"), old)
+        idea = idea._replace(reasons=(*idea.reasons, *_told(filing, is_new=idea.found is None)))
+        return self._propose(idea, draft_of(idea, self._now), old)
+
+    def _propose(self, idea: Idea, draft: Draft, old: Draft | None) -> Offered:
+        waiting = self._drafts[idea.by]
+        replaced = [other for other in waiting.values() if other.id != draft.id and self._is_replaced(other, idea)]
+        if not self._dry_run:
+            staging = Staging(self._books.vault)
+            staging.put(draft.path, render_draft(draft), 0)
+            for other in replaced:
+                staging.put(other.path, None, 0)
+            note = ", ".join(
+                (draft.id, *(["made anew"] if old is not None else []), *(f"for {x.id}" for x in replaced))
+            )
+            try:
+                self._books.act(staging, Entry(at=draft.received_at, verb="proposed", actor=self._actor, note=note))
+            except EditedSince:
+                return Offered(idea, draft.id, "waiting")  # somebody edits it just now
+        for other in replaced:
+            del waiting[other.id]
+        waiting[draft.id] = draft
+        return Offered(idea, draft.id, "proposed")
+
+    def _is_replaced(self, other: Draft, idea: Idea) -> bool:
+        """Whether a draft that waits is about the same cards, as they were, and nobody edited it."""
+        dropped = {path for path, _ in idea.drops}
+        is_about = other.target == idea.target != "" or (bool(dropped) and set(other.dropped) == dropped)
+        if other.is_edited or not is_about:
+            return False
+        return bool(changed_since(other, self._read))
+
+    def _unfit(self, idea: Idea, old: Draft | None) -> Offered:
+        """An idea that becomes no draft. One that waits from before its cards changed goes."""
+        if old is not None and not old.is_edited and changed_since(old, self._read):
+            del self._drafts[idea.by][old.id]
+            if not self._dry_run:
+                staging = Staging(self._books.vault)
+                staging.put(old.path, None, 0)
+                at = self._now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                note = withhold(printable(f"{old.id}: its cards changed; {idea.hindrance}"))[:_REASON_CHARS]
+                with suppress(EditedSince):
+                    self._books.act(staging, Entry(at=at, verb="expired", actor=self._actor, note=note))
+        return Offered(idea, "", "unfit")
+
+    def _is_turned_down(self, idea: Idea, draft: Draft) -> bool:
+        """Whether a person rejected it. A merge of cards that changed a lot since is another one."""
+        last = next(self._books.ledger.entries(path=draft.path, limit=1), None)
+        if last is None or last.verb != "rejected":
+            return False
+        around = self._books.ledger.around(last.id, draft.path) if idea.drops and idea.found is not None else None
+        if around is None or around[0] is None:
+            return True
+        then = parse_draft(f"{draft.id}.md", around[0]).body.decode("utf-8", "replace")
+        changed = _card_words(then) ^ _card_words(idea.text)
+        cards = (idea.found or b"", *(data for _, data in idea.drops))
+        return len(changed) <= CHANGED * min(len(set(words_of(decode_text(data) or ""))) for data in cards)
+
+    def _judged(self, idea: Idea, draft: Draft) -> Filing | None:
+        """What the judge says to it, a person's word given; None for a mere removal."""
+        if not idea.target:
+            return None
+        candidate = Candidate(
+            raw=draft.body, name=draft.name, size=0, repository=draft.repository, writer=draft.writer or "review"
+        )
+        with suppress(Retry):
+            return plan_filing(
+                candidate, _Cards(self._books), Config(), today=self._now.date(), now=self._now, approved=True
+            )
+        return None
+
+    def _read(self, path: str) -> bytes | None:
+        with suppress(UnsafePath, ChangedSince, OSError):
+            stored = self._books.vault.read(path)
+            return stored.data if stored is not None else None
+        return None
+
+
+class _Cards(EmptyShelf):
+    """The store as far as a proposal needs it: the card that it is for."""
+
+    is_known = True
+
+    def __init__(self, books: Books) -> None:
+        self._staging = Staging(books.vault)
+
+    def read(self, path: str) -> bytes | None:
+        return self._staging.read(path)
+
+    def check_index(self) -> None:
+        self._staging.index()
+
+
+def _waiting(books: Books, by: str) -> dict[str, Draft]:
     """The drafts of one command that wait."""
     mark = upkeep_mark(by).encode()
-    found = set()
+    found: dict[str, Draft] = {}
     for item in books.vault.names(REVIEW):
         if item.name.endswith(".md"):
             stored = books.vault.read(f"{REVIEW}/{item.name}")
-            if stored is not None and mark in stored.data and parse_draft(item.name, stored.data).made_by == by:
-                found.add(item.name.removesuffix(".md"))
+            draft = parse_draft(item.name, stored.data) if stored is not None and mark in stored.data else None
+            if draft is not None and draft.made_by == by:
+                found[draft.id] = draft
     return found
 
 
-def _renewed(draft: Draft, books: Books, actor: str, *, dry_run: bool) -> str:
-    """A draft that waits, made anew if the cards changed since and nobody edited it."""
-    staging = Staging(books.vault)
-    data = staging.read(draft.path)
-    old = parse_draft(f"{draft.id}.md", data) if data is not None else None
-    if old is None or old.is_edited or (old.original, old.drops, old.body) == (draft.original, draft.drops, draft.body):
-        return "waiting"
-    if not dry_run:
-        staging.put(draft.path, render_draft(draft), 0)
-        entry = Entry(at=draft.received_at, verb="proposed", actor=actor, note=f"{draft.id}, made anew")
-        try:
-            books.act(staging, entry)
-        except EditedSince:
-            return "waiting"  # somebody edits it just now
-    return "proposed"
+def _is_same(old: Draft, draft: Draft) -> bool:
+    return (old.original, old.drops, old.body) == (draft.original, draft.drops, draft.body)
+
+
+def _bare(idea: Idea) -> Idea:
+    """An idea without whatever of a credential it may hold."""
+    return idea._replace(
+        slug="withheld",
+        reasons=tuple((code, withhold(sentence)) for code, sentence in idea.reasons),
+        text="",
+        target=withhold(idea.target),
+        drops=tuple((withhold(path), b"") for path, _ in idea.drops),
+        key="",
+    )
+
+
+def _told(filing: Filing | None, *, is_new: bool) -> list[tuple[str, str]]:
+    """What the judge finds in a text that whoever decides has to know, and, of a new one, what will not last."""
+    wanted = _DANGERS + (_FLEETING if is_new else ())
+    found = {finding.code: finding for finding in reversed(filing.findings if filing is not None else ())}
+    return [(code, withhold(printable(found[code].message))) for code in wanted if code in found][:_MOST_TOLD]
+
+
+def _card_words(handoff: str) -> set[str]:
+    """The words of the card that a handoff suggests."""
+    return set(words_of(parse_handoff(handoff).card_content))

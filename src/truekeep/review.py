@@ -23,7 +23,7 @@ from truekeep.catalog import Catalog
 from truekeep.config import Config
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
-from truekeep.draft import Draft, card_mark, is_overtaken, parse_draft, render_draft
+from truekeep.draft import Draft, changed_since, parse_draft, render_draft
 from truekeep.errors import EditedSince, InvalidHandoff, NotFound, TruekeepError
 from truekeep.filing import Candidate, Filing, plan_filing
 from truekeep.hidden import printable
@@ -252,32 +252,35 @@ class Review:
         for path in draft.dropped:
             staging.put(path, None, 0)
             staging.unpoint(path.rpartition("/")[2], 0)
-        self._close(staging, draft, verb, outcome="approved" if approved else filing.outcome, target=filing.target)
+        note = f"{draft.id}; {' and '.join(draft.dropped)} dropped" if draft.drops else ""
+        outcome = "approved" if approved else filing.outcome
+        self._close(staging, draft, verb, outcome=outcome, target=filing.target, note=note)
         return filing
 
     def _hindrance(self, draft: Draft, staging: Staging) -> TruekeepError | None:
         """Why a draft cannot be approved at all: it was made from cards that are others by now, or names none."""
         again = "the next `truekeep tidy` or `reconcile`" if draft.is_upkeep else "`truekeep verify --fix`"
+        for path in draft.dropped:
+            if not _is_card(path) or path == draft.target:
+                return NotFound(f"draft {draft.id} names {path!r}, which is no card to drop", hint="reject it")
         try:
-            for path, is_old in self._overtaken(draft, staging):
-                if is_old:
-                    return EditedSince(
-                        f"{path} changed since draft {draft.id} was made; nothing was written",
-                        hint=f"reject it; {again} makes a new proposal from the card as it is",
-                    )
-        except (NotFound, UnsafePath) as error:
+            changed = changed_since(draft, staging.read)
+        except UnsafePath as error:
             return error
+        if changed:
+            return EditedSince(
+                f"{' and '.join(changed)} changed since draft {draft.id} was made; nothing was written",
+                hint=f"reject it; {again} makes a new proposal from the card as it is",
+            )
         return None
 
-    def _overtaken(self, draft: Draft, staging: Staging) -> Iterator[tuple[str, bool]]:
-        """The cards that a draft was made from, and whether each is another one by now."""
-        if draft.target and (draft.is_proposal or draft.is_upkeep):
-            yield draft.target, is_overtaken(draft, staging.read(draft.target))
-        for mark, path in zip(draft.drops, draft.dropped, strict=True):
-            if not _is_card(path) or path == draft.target:
-                raise NotFound(f"draft {draft.id} names {path!r}, which is no card to drop", hint="reject it")
-            data = staging.read(path)
-            yield path, data is None or card_mark(path, data) != mark
+    def outdated(self, draft: Draft) -> list[str]:
+        """The cards that changed since a draft was made from them: it cannot be approved any more."""
+        if not (draft.is_proposal or draft.is_upkeep) or not all(_is_card(path) for path in draft.dropped):
+            return []
+        with suppress(UnsafePath, ChangedSince):
+            return changed_since(draft, Staging(self.books.vault).read)
+        return []
 
     def reject(self, draft: Draft, *, reason: str = "", seen: Mapping[str, str] | None = None) -> None:
         """Turn a draft down. The original stays in processed/, and the ledger keeps the draft."""

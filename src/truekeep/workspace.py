@@ -525,6 +525,10 @@ class Workspace:
         review = self._review()
         return review.propose(review.get(wanted, exact=exact), target=target)
 
+    def outdated(self, draft: Draft) -> list[str]:
+        """The cards that changed since a draft was made from them."""
+        return self._review().outdated(draft)
+
     def approve(self, wanted: str, *, target: str = "", seen: Mapping[str, str] | None = None) -> Filing:
         """File a draft on a person's word. `seen` is what they saw (`Proposal.seen`): nothing else is written."""
         with self._writing("approve drafts", wait=_PATIENCE if seen else 0):

@@ -171,7 +171,8 @@ def _who(line: Line) -> str:
         origin = f" {record.origin.name} by {record.origin.writer}@{record.origin.machine}{where}"
     when = entry.at[:16].replace("T", " ")
     verb = "restored" if entry.verb == "undone" else entry.verb
-    return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}:{printable(origin)}"
+    told = f":{origin}" if origin else f": {entry.note}" if entry.note else ""
+    return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}{printable(told)}"
 
 
 def _show_one(line: Line) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,10 @@ def _age_of(draft: Draft) -> int | None:
         return None
 
 
-def _draft_json(draft: Draft) -> dict[str, Any]:
-    return {
+def _draft_json(draft: Draft, outdated: Sequence[str] | None = None) -> dict[str, Any]:
+    """A draft as data; `outdated`: the cards that changed since, where that was looked at."""
+    more = {} if outdated is None else {"outdated": list(outdated)}
+    return more | {
         "id": draft.id,
         "path": draft.path,
         "received_at": draft.received_at,
@@ -97,16 +99,28 @@ def list_(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
 
     Example: truekeep review list
     """
-    drafts = open_workspace(ctx, workspace).drafts()
+    opened = open_workspace(ctx, workspace)
+    drafts = opened.drafts()
+    changed = [opened.outdated(draft) for draft in drafts]
     if as_json:
-        print_json("review-list", {"drafts": [_draft_json(draft) for draft in drafts]})
+        print_json("review-list", {"drafts": [_draft_json(*item) for item in zip(drafts, changed, strict=True)]})
         return
     rows = [
-        [draft.id, shown_age(_age_of(draft)), draft.writer, draft.repository, ", ".join(dict(draft.reasons))]
-        for draft in drafts
+        [
+            draft.id,
+            shown_age(_age_of(draft)),
+            draft.writer,
+            draft.repository,
+            ", ".join((*(["outdated"] if old else []), *dict(draft.reasons))),
+        ]
+        for draft, old in zip(drafts, changed, strict=True)
     ]
     if rows:
         print_table(["draft", "age", "writer", "repository", "reasons"], rows)
+        if old := sum(map(bool, changed)):
+            click.echo(
+                f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again"
+            )
         click.echo(f"{len(rows)} draft(s). next: truekeep review show {drafts[0].id}")
     else:
         click.echo("nothing waits for review")
@@ -123,10 +137,11 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
 
     Example: truekeep review show proxy-port-3f9a
     """
-    proposal = open_workspace(ctx, workspace).show_draft(draft, target=target)
-    found, filing = proposal.draft, proposal.filing
+    opened = open_workspace(ctx, workspace)
+    proposal = opened.show_draft(draft, target=target)
+    found, filing, changed = proposal.draft, proposal.filing, opened.outdated(proposal.draft)
     if as_json:
-        data = _draft_json(found) | {
+        data = _draft_json(found, changed) | {
             "would": filing.outcome,
             "would_write": filing.target,
             "must_be_mended": [shown_finding(finding) for finding in filing.blocking],
@@ -139,6 +154,9 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     click.echo(f"from {printable(_origin(found))}")
     if found.original and not found.is_proposal and not found.is_upkeep:
         click.echo(f"original: {found.original}")
+    if changed:
+        told = f"outdated: {' and '.join(changed)} changed since; reject it, the next run proposes what is left of it"
+        click.echo(click.style(printable(told), fg="red"))
     click.echo(click.style("why it waits", bold=True))
     for code, sentence in found.reasons:
         click.echo(f"  {click.style(code, fg='yellow')}: {printable(sentence)}")
