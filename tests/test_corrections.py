@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.crash import SECRET
@@ -266,6 +266,71 @@ def test_rows_are_in_the_ledger_and_go_with_undo(place: Place) -> None:
             assert item.entry is not None
             workspace.undo(item.entry)
     assert tree(place.workspace) == before
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
+@pytest.mark.parametrize("before", ["", "# Mine\n\nWords of a person.\n", "# Mine\r\n\r\nWords.\r\n"])
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_header_stays_while_rows_are_there(place: Place, kind: Kind, before: str, first: int) -> None:
+    file = place.workspace / kind.path
+    if before:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(before.encode())
+    noted = [note(place, kind, f"mistake {number}").entry for number in range(3)]
+    order = [*noted[first:], *noted[:first]]
+    for done, number in enumerate(order, 1):
+        assert number is not None
+        with place.open() as workspace:
+            workspace.undo(number)
+            read = list_lessons(workspace, kind) if file.exists() else None
+        left = [f"mistake {noted.index(other)}" for other in sorted(filter(None, order[done:]))]
+        assert [lesson.wrong for lesson in read.lessons] == left if read else not left
+        assert not read or not read.unread
+    if before:
+        assert file.read_bytes().startswith(before.encode())
+        with place.open() as workspace:
+            assert list_lessons(workspace, kind).lessons == ()
+    else:
+        assert not file.exists()
+
+
+def note(place: Place, kind: Kind, wrong: str) -> Noted:
+    with place.open() as workspace:
+        if kind is CORRECTION:
+            return add_correction(workspace, wrong, instead="ask first", actor="eve")
+        return add_policy(workspace, f"before {wrong}", action="ask first", because=wrong, actor="eve")
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=10))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_undone_and_brought_back_every_row_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[int | None]
+) -> None:
+    """None adds a row; a number undoes an entry that is there."""
+    place = Place.make(tmp_path_factory.mktemp("rows"))
+    held: dict[int, tuple[str, bool]] = {}  # by entry: the row, and whether that entry is in force by adding it
+    rows: set[str] = set()
+    for number, act in enumerate(acts):
+        with place.open() as workspace:
+            if act is None:
+                wrong = f"mistake {number}"
+                entry = add_correction(workspace, wrong, instead="ask first", actor="eve").entry
+                assert entry is not None
+                held[entry] = (wrong, True)
+                rows.add(wrong)
+            elif held:
+                entry = sorted(held)[act % len(held)]
+                wrong, adds = held[entry]
+                try:
+                    made, _ = workspace.undo(entry)
+                except (BadInput, EditedSince):
+                    continue
+                held.pop(entry)
+                held[made.id] = (wrong, not adds)
+                rows ^= {wrong}
+            read = list_lessons(workspace, CORRECTION) if (place.workspace / CORRECTION.path).exists() else None
+        assert {lesson.wrong for lesson in read.lessons} == rows if read else not rows
+        assert not read or not read.unread
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,15 @@ from truekeep.card import is_journal_path
 from truekeep.difference import difference
 from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, base_of, spliced
+from truekeep.lessons import KINDS
 from truekeep.model import INDEX, REVIEW, Splice
 from truekeep.pointers import find_whole_line, line_put_back
 from truekeep.vault import Change, Staging
 
 _TITLE = re.compile(rb"(# [^\r\n]*\r?\n)(?:\r?\n)*")
+_TABLES = tuple(kind.path for kind in KINDS)
+_HEADER = rb"(?m:^)\|[^\r\n]*\|\r?\n\|(?:---\|)+\r?\n"  # as we write it
+_NO_ROWS = re.compile(_TITLE.pattern + _HEADER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +195,8 @@ class History:
                     back = Splice(path=path, offset=splice.offset, removed=splice.inserted, inserted=splice.removed)
                     if _made(versions) == entry.id and is_journal_path(path) and not splice.offset:
                         back = _below_title(back, staging.read(path) or b"")
+                    elif path in _TABLES:
+                        back = _below_header(back, staging.read(path) or b"")
                     staging.splice(back, 0)
         except (EditedSince, BadInput):
             # The index belongs to people too: there, our own line can be told from theirs and taken back alone.
@@ -200,6 +206,8 @@ class History:
             staging.remove_if_empty(path)
         if _made(versions) and is_journal_path(path) and _TITLE.fullmatch(staging.read(path) or b""):
             staging.put(path, None, 0)  # nothing was ever said in it but what is undone
+        elif _made(versions) and path in _TABLES and _NO_ROWS.fullmatch(staging.read(path) or b""):
+            staging.put(path, None, 0)
 
     def _content_before(self, entry: int, path: str, versions: Sequence[Version]) -> bytes | None:
         """The bytes before an entry, if everything that came after it in this file has been undone again."""
@@ -233,8 +241,12 @@ class History:
         """An entry's splices of a file, moved to where later entries pushed them."""
         mine: list[Splice] = []
         for version in versions:
-            if version.before is None:
-                mine = []
+            if version.before is None and mine:
+                by = version.splices[0][0] if version.splices else 0
+                raise BadInput(
+                    f"{path} was gone and made anew after entry {entry.id}",
+                    hint=f"undo {by} first" if by else f"`truekeep why {path}` shows who wrote which line",
+                )
             if version.found is not None and mine:
                 known = self.books.ledger.content(path, before=version.change)
                 raise EditedSince(
@@ -247,6 +259,8 @@ class History:
                     mine.append(splice)
                     continue
                 mine = [_moved(own, splice, entry.id, by, path) for own in mine]
+                if mine and version.after is None:
+                    raise BadInput(f"entry {by} removed {path} after entry {entry.id}", hint=f"undo {by} first")
         return mine
 
     def _unpoint(
@@ -294,6 +308,15 @@ def _below_title(back: Splice, now: bytes) -> Splice:
     rest = now[len(back.removed) :]
     kept = match[1] if rest.startswith((b"\n", b"\r")) else match[0]
     return Splice(path=back.path, offset=len(kept), removed=back.removed[len(kept) :], inserted=back.inserted)
+
+
+def _below_header(back: Splice, now: bytes) -> Splice:
+    """What is taken back of a table's first row while others follow: not the header, which is theirs, too."""
+    rows = back.removed
+    match = re.search(_HEADER, rows)
+    if match is None or match.end() >= len(rows) or not now.startswith(b"|", back.offset + len(rows)):
+        return back
+    return Splice(path=back.path, offset=back.offset + match.end(), removed=rows[match.end() :], inserted=back.inserted)
 
 
 def _moved(own: Splice, later: Splice, mine: int, by: int, path: str) -> Splice:
