@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: all demo test harnesses lint bench docs clean
+.PHONY: all demo test harnesses lint bench docs shots clean
 all: lint test
 
 $(BIN)/python:
@@ -39,6 +39,9 @@ bench: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m truekeep.cli.reference docs
+
+shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
+	@$(BIN)/python -m tests.shots
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

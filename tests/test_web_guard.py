@@ -423,7 +423,7 @@ def test_a_body_that_is_no_text_harms_nothing(door: Door, place: Place) -> None:
     for path in door.forms():
         for body in (b"&a=%00&b=%FF%FE&c=%ED%A0%80", b"&" * 500, b"&=&==&%", b"&\x00\xff=\xff", b"&a=%zz"):
             answer = door.ask(path, door.cookie, ("content-type", FORM), method="POST", body=word + body)
-            assert answer.status in (303, 400, 404, 409), (path, body, answer.text)
+            assert answer.status in (200, 303, 400, 404, 409), (path, body, answer.text)
     assert tree(place.workspace) == before
 
 
@@ -438,10 +438,11 @@ def test_other_methods_are_refused(door: Door, method: str) -> None:
 def test_looking_changes_nothing_whatever_is_asked(door: Door, place: Place) -> None:
     before = tree(place.workspace)
     for path in door.forms():
-        assert door.ask(path, door.cookie, query=urlencode({"csrf": door.keys.form})).status in (404, 405)
+        assert door.ask(path, door.cookie, query=urlencode({"csrf": door.keys.form})).status in (200, 400, 404, 405)
     for path in door.pages():
-        assert door.ask(path, door.cookie, method="HEAD").text == "" or path
-        door.ask(path, door.cookie, query=urlencode({"csrf": door.keys.form, "approve": "1", "undo": "1"}))
+        assert door.ask(path, door.cookie, method="HEAD").status in (200, 303, 400, 404)
+        query = urlencode({"csrf": door.keys.form, "do": "approve", "sure": "1", "act": "leave", "seen": "x"})
+        assert door.ask(path, door.cookie, query=query).status in (200, 303, 400, 404)
     assert tree(place.workspace) == before
 
 
@@ -548,7 +549,12 @@ def test_every_kind_of_answer_is_guarded(server: Server, looker: Server) -> None
         paths = ["/", "/review", "/memory", "/search", "/history", "/transcripts", "/nowhere", "/review/", "/static/x"]
         paths += ["/static/style.css", "/static/keys.js", "/static/icon.svg", "/static/", "/static"]
         answers = [client.get(path, follow_redirects=False) for path in paths]
-        answers += [client.head("/"), client.post("/x"), client.post("/review/x/approve"), client.put("/")]
+        answers += [
+            client.head("/"),
+            client.post("/x"),
+            client.post("/review/x", data={"do": "approve"}),
+            client.put("/"),
+        ]
         answers += [client.get("/", headers={"host": "evil.example"}), client.get("/", headers={"origin": "null"})]
         answers.append(client.get("/static/style.css", headers={"if-none-match": answers[9].headers["etag"]}))
         answers.append(client.get("/static/style.css", headers={"range": "bytes=0-3"}))
