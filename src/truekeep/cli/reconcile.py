@@ -80,6 +80,7 @@ def shown_offer(item: Offered) -> dict[str, Any]:
         "target": item.idea.target,
         "drops": [path for path, _ in item.idea.drops],
         "reasons": [{"code": code, "message": sentence} for code, sentence in item.idea.reasons],
+        "hindrance": item.idea.hindrance,
     }
 
 
@@ -135,16 +136,18 @@ def show_offers(offered: tuple[Offered, ...], *, dry_run: bool = False) -> None:
     words = {
         "proposed": ("would propose" if dry_run else "proposed", "yellow"),
         "rejected": ("was turned down before", None),
-        "withheld": ("holds a credential, not proposed", "red"),
+        "withheld": ("not proposed, holds a credential", "red"),
+        "unfit": ("not proposed", "yellow"),
     }
     for item in offered:
         if item.state not in words:
             continue
         word, tint = words[item.state]
-        click.echo(f"{click.style(word, fg=tint)} {item.draft}")
-        if item.state == "proposed":
-            for _, sentence in item.idea.reasons:
-                click.echo(f"  {printable(sentence)}")
+        click.echo(f"{click.style(word, fg=tint)} {item.draft}".rstrip())
+        for _, sentence in item.idea.reasons if item.state != "rejected" else ():
+            click.echo(f"  {printable(sentence)}")
+        if item.idea.hindrance:
+            click.echo(f"  {printable(item.idea.hindrance)}")
     waiting, later, new = (sum(item.state == state for item in offered) for state in ("waiting", "later", "proposed"))
     if waiting:
         click.echo(f"{waiting} in review already")

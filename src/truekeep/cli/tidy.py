@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from truekeep.config import Decay as Settings
     from truekeep.tidy.decay import Decay, Expiry, Stale
     from truekeep.upkeep import Tidied
+    from truekeep.workspace import Workspace
 
 EXIT_NOTHING, EXIT_WAITING = 10, 11
 _LONG = 500  # changed files from which on it is told how far it is
 _MOST = 20  # rows of one kind that are shown
+_LATELY = 60.0  # seconds that the files were looked at before
 _TINTS = {"verify first": "yellow", "decide": "yellow", "cannot be read": "red"}
 
 Row = tuple[str, str, str, str]
@@ -53,7 +55,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
     if as_json:
         told = {
             "decay": shown_decay(decayed),
-            "duplicates": _shown_doubles(doubled),
+            "duplicates": _shown_doubles(doubled, opened),
             "promote": _shown_promoted(lasting),
         }
         print_json("tidy", {"dry_run": dry_run, **told})
@@ -61,7 +63,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
     click.echo(click.style("decay", bold=True))
     show_decay(decayed, opened.config.decay, dry_run=dry_run)
     click.echo(click.style("duplicates", bold=True))
-    _show_doubles(doubled, dry_run=dry_run)
+    _show_doubles(doubled, opened, dry_run=dry_run)
     click.echo(click.style("promote", bold=True))
     _show_promoted(lasting, dry_run=dry_run)
 
@@ -220,7 +222,8 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
 
     The same topic, or contents that say the same by their words and their meaning; also cards that an instruction
     file (CLAUDE.md, AGENTS.md) of their repository repeats. Each merge is a draft that keeps every line of both;
-    nothing changes before somebody approves it. Cards that differ in a number are not doubles.
+    nothing changes before somebody approves it. Cards that differ in a number, a name, a negation or an opposite are
+    not doubles; two of one topic that do are named, and not merged.
 
     Example: truekeep tidy duplicates --dry-run
     """
@@ -228,10 +231,10 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
 
     with open_workspace(ctx, workspace) as opened:
         found = Upkeep(opened).duplicates(dry_run=dry_run, tell=_progress(as_json))
-    if as_json:
-        print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found)})
-    else:
-        _show_doubles(found, dry_run=dry_run)
+        if as_json:
+            print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found, opened)})
+        else:
+            _show_doubles(found, opened, dry_run=dry_run)
 
 
 def _progress(as_json: bool) -> Callable[[int, int], None]:
@@ -248,21 +251,31 @@ def _progress(as_json: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _shown_doubles(found: Tidied) -> dict[str, Any]:
+def _has_meaning(opened: Workspace) -> bool:
+    """Whether cards were compared by their meaning, too."""
+    from truekeep.tidy.duplicates import uses_meaning
+
+    return uses_meaning(opened.survey(within=_LATELY))
+
+
+def _shown_doubles(found: Tidied, opened: Workspace) -> dict[str, Any]:
     return {
+        "compared_by": "words and meaning" if _has_meaning(opened) else "words",
         "duplicates": [item._asdict() for item in found.doubles],
         "proposed": [shown_offer(item) for item in found.offered],
         "problems": [item._asdict() for item in found.problems],
     }
 
 
-def _show_doubles(found: Tidied, *, dry_run: bool) -> None:
+def _show_doubles(found: Tidied, opened: Workspace, *, dry_run: bool) -> None:
     if found.doubles:
         rows = [[item.one, item.other, item.why, f"{item.likeness:.0%}"] for item in found.doubles[:_MOST]]
         print_table(["card", "card", "why", "likeness"], rows)
         if len(found.doubles) > _MOST:
             click.echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
     _show_offered(found, dry_run=dry_run, nothing="no two cards say the same")
+    if not _has_meaning(opened):
+        click.echo("by words only: there is no search index with vectors. `truekeep index` makes one")
 
 
 @tidy.command()

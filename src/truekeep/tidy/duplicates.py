@@ -1,9 +1,12 @@
 """Cards that say the same: found without looking at all pairs, and merged so that no fact is lost.
 
 A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
-survey until one of the two changes. Words and meaning decide together. Cards that name different numbers, or each a
-name that the other does not know, are a family and not doubles; where numbers contradict each other, `reconcile` says
-so. The limits were chosen on one half of the labelled pairs of bench/doubles.py; `python -m bench upkeep` counts both.
+survey until one of the two changes. Words and meaning decide together; without a search index, words alone, and all
+cards are compared anew once there is one. Cards that name different numbers, or each a name that the other does not
+know, are a family and not doubles; nor are those of which one statement is a variant of the other's (`variants`), for
+whatever differs between doubles is an addition. Two cards of one topic that disagree are named, and not merged: a
+person, or `reconcile`, decides first which one holds. The limits were chosen on one half of the labelled pairs of
+bench/doubles.py; `python -m bench upkeep` counts both.
 """
 
 from __future__ import annotations
@@ -22,10 +25,15 @@ import apsw
 from truekeep.card import OWNED_KEYS, Card, parse_card, words_of
 from truekeep.catalog import likeness, sketch
 from truekeep.frontmatter import Field, Frontmatter, quote
+from truekeep.hidden import clip, printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea, update_of
+from truekeep.secrets import withhold
 from truekeep.survey import Survey, hash_word
+from truekeep.values import agree, find_values
+from truekeep.variants import find_variant, statements_of
 from truekeep.weave import woven
+from truekeep.words import STOP, cjk_pairs
 
 BY = "tidy duplicates"
 SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
@@ -41,6 +49,10 @@ _COMMON = 2_000  # cards that have a word that says nothing
 _LEAST = 1_000  # cards: in a store of three, a word that two share is not common
 _MANY = 200  # cards from which on all counts are read at once
 _LOOKED_AT = 12  # candidates that are compared word by word
+_TELLING = 3  # words that a card has to say something with
+_SAID = 160  # characters of a statement that is cited
+_BLANK = frozenset(("todo", "tbd", "wip", "fixme", "xxx"))
+_WORDS_ALONE = "words"
 
 Read = Callable[[str], bytes | None]
 
@@ -54,8 +66,24 @@ class Double(NamedTuple):
     why: str  # "same topic" or "nearly the same"
 
 
+def uses_meaning(survey: Survey) -> bool:
+    """Whether the last comparison had a search index with vectors: else words alone decided."""
+    return survey.answer("sense", "") != _WORDS_ALONE
+
+
+def _note_sense(survey: Survey, sense: Sense) -> None:
+    """Note what cards are compared by. Those that were compared by their words alone are due once more."""
+    is_there, was_there = sense.is_there, uses_meaning(survey)
+    if is_there and not was_there:
+        with survey.writing():
+            survey.db.execute("INSERT OR IGNORE INTO fresh SELECT id FROM cards")
+    if is_there != was_there:
+        survey.remember("sense", "", "meaning" if is_there else _WORDS_ALONE)
+
+
 def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
     """Compare the cards that changed with those that may say the same. Gives how many were looked at."""
+    _note_sense(survey, sense)
     fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM fresh ORDER BY card")]
     if not fresh:
         return 0
@@ -85,7 +113,7 @@ class _Comparison:
     def alike(self, card: int) -> Iterator[tuple[int, float]]:
         """The cards that say the same as this one, and how much."""
         weights, own = self._weights(card), self._card(card)
-        if own is None or not weights:
+        if own is None or not weights or not says_something(own):
             return
         for other in _candidates(self._db, card, weights, math.log(self._total + 1) - 1e-9):
             shared, contained = _shared(weights, self._weights(other))
@@ -95,7 +123,9 @@ class _Comparison:
             if theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
             is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other)
-            if is_one or likeness(sketch(own), sketch(theirs)) >= NEAR:
+            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR) or not says_something(theirs):
+                continue
+            if find_variant(own.body, theirs.body, (own.topic, theirs.topic)) is None:
                 yield other, shared
 
     def _agree(self, one: int, other: int) -> bool:
@@ -156,6 +186,13 @@ def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
     return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
 
 
+def says_something(card: Card) -> bool:
+    """Whether a card has enough words of its own to be the double of another: headings and a "TODO" have none."""
+    said = " ".join(text for text, _ in statements_of(card.body))
+    words = {word for word in words_of(said) if len(word) > 1 and word not in STOP and word not in _BLANK}
+    return len(words) >= _TELLING or len(cjk_pairs(said)) >= 2 * _TELLING
+
+
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _NAME = re.compile(r"(?<=[a-z0-9,;:)(] )[A-Z][\w-]+")  # where no sentence begins
 
@@ -211,7 +248,7 @@ def merge_ideas(doubles: Iterable[Double], read: Read) -> Iterator[Idea]:
             continue
         idea = merge_idea(double, read)
         if idea is not None:
-            taken.update((double.one, double.other))
+            taken.update(() if idea.hindrance else (double.one, double.other))
             yield idea
 
 
@@ -229,19 +266,26 @@ def merge_idea(double: Double, read: Read) -> Idea | None:
     if keep.repository and drop.repository and keep.repository != drop.repository:
         return None
     much = "" if double.why == "same topic" else f" ({double.likeness:.0%} of their telling words)"
+    hindrance = _disagreement(keep, drop)
+    becomes = "" if hindrance else f"; approving keeps {keep.path} with the lines of both"
     reason = (
         "same-topic" if double.why == "same topic" else "near-duplicate",
-        f"{drop.path} and {keep.path}: {double.why}{much}; approving keeps {keep.path} with the lines of both",
+        f"{drop.path} and {keep.path}: {double.why}{much}{becomes}",
     )
+    lost = list(_lost_fields(keep, drop))
+    summary = f"Takes what only {drop.path} says into {keep.path}, and drops {drop.path}. No fact line is lost."
+    for key in ("topic", "category"):
+        mine, theirs = (_cited(" ".join(card.front.text(key).split())) for card in (keep, drop))
+        summary += f" Its {key} was {theirs}." if theirs and theirs.casefold() != mine.casefold() else ""
     return Idea(
         by=BY,
-        slug=f"merge-{keep.name.removesuffix('.md')}",
-        reasons=(reason,),
+        slug=f"merge-{min(keep.name, drop.name).removesuffix('.md')}",
+        reasons=(reason, *(("two-values", sentence) for sentence in lost)),
         text=update_of(
             f"{keep.topic}: two cards made one",
             keep.name,
             merged(keep, drop),
-            summary=f"Takes what only {drop.path} says into {keep.path}, and drops {drop.path}. No fact line is lost.",
+            summary=summary + "".join(f" {sentence}." for sentence in lost),
             facts=[f"{dropped} says nearly the same"],
         ),
         target=kept,
@@ -249,8 +293,49 @@ def merge_idea(double: Double, read: Read) -> Idea | None:
         drops=((dropped, drop_data),),
         repository=keep.repository or drop.repository,
         writer=keep.writer or "upkeep",
-        key=f"{kept}\0{dropped}\0{keep.body}\0{drop.body}",
+        key="\0".join(sorted((kept, dropped))),  # whatever becomes of their words: what was turned down is this pair
+        hindrance=hindrance,
     )
+
+
+def _disagreement(keep: Card, drop: Card) -> str:
+    """Why two cards are not made one: they do not say the same of one thing. Says what to do instead."""
+    own, others = _values(keep), _values(drop)
+    for kind, subject in own.keys() & others.keys():
+        mine, theirs = own[kind, subject], others[kind, subject]
+        if not any(agree(kind, one, other) for one in mine for other in theirs):
+            says = f"{keep.path} says {sorted(mine)[0]}, {drop.path} {sorted(theirs)[0]}"
+            return _cited(f"{kind} of {subject}: {says}; `truekeep reconcile` asks which one holds")
+    variant = find_variant(_plain(keep.body), _plain(drop.body))
+    if variant is None:
+        return ""
+    one, other = (clip(printable(text.strip()), _SAID) for text in (variant.one, variant.other))
+    says = f'{keep.path} says "{one}", {drop.path} "{other}"'
+    return _cited(f"they differ in {variant.why}: {says}; make them agree, or give one of them another topic")
+
+
+def _values(card: Card) -> dict[tuple[str, str], set[str]]:
+    """What a card says the values of things are."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for value in find_values(_plain(card.body), topic=card.topic, repository=card.repository):
+        found.setdefault((value.kind, value.subject), set()).add(value.value)
+    return found
+
+
+def _lost_fields(keep: Card, drop: Card) -> Iterator[str]:
+    """What the frontmatter of the card that goes says otherwise, each as a sentence."""
+    for field in drop.front.fields:
+        if not field.key or field.key in ("topic", "category", "tags") or field.key.casefold() in OWNED_KEYS:
+            continue
+        own = keep.front.find(field.key)
+        if own is not None and own.raw.split() != field.raw.split():
+            mine, theirs = (" ".join(item.raw.partition(":")[2].split()) for item in (own, field))
+            yield _cited(f"{field.key} is {mine} in {keep.path}, which stays so, and {theirs} in {drop.path}")
+
+
+def _cited(text: str) -> str:
+    """A sentence that cites cards, as it may be shown."""
+    return withhold(printable(text))
 
 
 def _seniority(card: Card | None) -> tuple[str, int, str]:
@@ -312,6 +397,20 @@ class Sense:
         self._is_closed = False
         self.vector = lru_cache(maxsize=20_000)(self._vector)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an index that knows the meaning of anything."""
+        try:
+            return self._opened().execute("SELECT 1 FROM vectors LIMIT 1").get is not None
+        except apsw.Error:
+            self._is_closed = True  # no index, or none that can be read: words alone decide
+            return False
+
+    def _opened(self) -> apsw.Connection:
+        if self._db is None:
+            self._db = apsw.Connection(self._index, flags=apsw.SQLITE_OPEN_READONLY)
+        return self._db
+
     def cosine(self, one: str, other: str) -> float | None:
         """How alike the meanings of two cards are; None where the index does not know one of them."""
         first, second = self.vector(one), self.vector(other)
@@ -324,13 +423,11 @@ class Sense:
         if self._is_closed:
             return None
         try:
-            if self._db is None:
-                self._db = apsw.Connection(self._index, flags=apsw.SQLITE_OPEN_READONLY)
             query = (
                 "SELECT embedding FROM files JOIN chunks ON file_id = files.id JOIN vectors ON chunk_id = chunks.id"
                 " WHERE path = ?"
             )
-            rows = [bytes(row[0]) for row in self._db.execute(query, (path,))]
+            rows = [bytes(row[0]) for row in self._opened().execute(query, (path,))]
         except apsw.Error:
             self._is_closed = True  # no index, or none that can be read: words alone decide
             return None
