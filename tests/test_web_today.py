@@ -20,6 +20,7 @@ from truekeep.days import NAME, Day, note_day
 from truekeep.errors import BadSetup
 from truekeep.health import QUESTIONS
 from truekeep.web.glance import Glance
+from truekeep.web.live import mark_of
 from truekeep.web.pages.today import ASKED
 
 PLOTS = 6
@@ -177,6 +178,19 @@ def test_a_change_is_seen_at_once(place: Place, visitor: Visitor) -> None:
         if "under way" not in said:
             break
     assert "1; 1 new this week" in said
+
+
+def test_a_look_by_somebody_else_is_no_change(place: Place, visitor: Visitor) -> None:
+    place.leave(a_handoff())
+    place.ingest(now=now())
+    before = mark_of(str(place.workspace))
+    with place.open() as workspace:
+        assert list(workspace.history())
+        assert mark_of(str(place.workspace)) == before
+    assert mark_of(str(place.workspace)) == before
+    with place.open(now=now()) as workspace:
+        workspace.undo(1)
+        assert mark_of(str(place.workspace)) != before
 
 
 # --- Looks taken aside -----------------------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ def mark_of(root: str) -> tuple[tuple[str, int], ...]:
 
 def _time(path: str) -> int:
     try:
-        return os.lstat(path).st_mtime_ns
+        info = os.lstat(path)
     except OSError:
         return 0
+    return info.st_mtime_ns if info.st_size or not path.endswith("-wal") else 0  # whoever only reads makes an empty one
