@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from bench import alf, hooks, ingest, recall_quality, recall_speed, startup, sync, transcripts, truth_speed
+from bench import alf, hooks, ingest, recall_quality, recall_speed, startup, sync, transcripts, truth_speed, website
 from bench.truth import run as truth
 
 BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
@@ -25,6 +25,7 @@ BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
     "transcripts": lambda _: transcripts.main(),
     "alf": alf.main,
     "sync": sync.main,
+    "site": website.main,
 }
 
 
