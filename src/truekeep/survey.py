@@ -41,7 +41,7 @@ from truekeep.catalog import topic_key
 from truekeep.disk import decode_text
 from truekeep.importance import parse_entries
 from truekeep.index.refresh import read_source
-from truekeep.index.sources import Changes, Source, compare, day_in, sweep
+from truekeep.index.sources import Changes, Source, compare, day_in, fingerprint, sweep
 from truekeep.links import find_links
 from truekeep.model import CARDS, INDEX
 from truekeep.tables import iter_prose
@@ -271,12 +271,13 @@ class Survey:
         `most`: who cannot wait for more than so many to be read is told so instead (TooMuch).
         """
         self._looked = (time.monotonic(), self._folders())
+        mark = fingerprint(self.root)
+        with suppress(apsw.Error):
+            if mark and self._meta("mark") == mark:
+                return Surveyed(0, 0, int(self._meta("total")), ())
         problems: list[str] = []
-        seen = list(sweep(self.root, problems=problems))
-        mark = _mark(seen, problems)
+        seen = list(sweep(self.root, problems=problems))  # after the mark: what changes in between is looked at again
         try:
-            if self._meta("mark") == mark:
-                return Surveyed(0, 0, len(seen), tuple(problems))
             return self._refresh(seen, problems, mark, tell, most)
         except (apsw.NotADBError, apsw.CorruptError):
             self.close()
@@ -309,6 +310,7 @@ class Survey:
                 is_settled &= self._take(batch, changes, unread)
                 tell(start + len(batch), len(changes.changed))
             self._set_meta("mark", mark if is_settled and not unread else "")
+            self._set_meta("total", str(len(seen)))
         return Surveyed(len(changes.changed), len(changes.gone), len(seen), tuple(unread))
 
     def _take(self, batch: Sequence[Source], changes: Changes, unread: list[str]) -> bool:
@@ -821,15 +823,6 @@ def discard(path: str) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(OSError):
             os.unlink(path + suffix)
-
-
-def _mark(seen: Sequence[Source], problems: Sequence[str]) -> str:
-    """The state of all files in a few characters. Numbers hash the same in every process, texts do not."""
-    crc = zlib.crc32
-    state = 0
-    for path, _, size, mtime_ns, ctime_ns, inode, _ in seen:
-        state += hash((crc(path.encode()), size, mtime_ns, ctime_ns, inode))
-    return f"{len(seen)} {state:x} {crc(repr(sorted(problems)).encode()):x}"
 
 
 _STATEMENT = re.compile(

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import apsw
 
 from truekeep.blame import line_owners
 from truekeep.decayed import Decayed, read_decayed
@@ -25,6 +29,7 @@ from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.proposal import Idea, Offered, offer
 from truekeep.reconcile import (
     REASONS,
+    RECENT,
     Disagreement,
     Found,
     Judge,
@@ -79,6 +84,8 @@ _COMPARED = frozenset(
     )
 )  # findings that say that a handoff and a card do not agree
 _FACTS = "memory/facts.db"
+_ONE_NIGHT = 600.0  # seconds that a look serves the verbs of one night, while no file comes, goes or is replaced
+_SETTLED_NS = 2_000_000_000  # as in index.refresh
 _LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
 
@@ -115,22 +122,68 @@ class Reconciled(NamedTuple):
 class Upkeep:
     """Upkeep of one workspace."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, at_night: bool = False) -> None:
+        """`at_night`: several verbs in a row, and nobody waits for lists. One look at the files serves all of them."""
         self.workspace = workspace
+        self._at_night = at_night
         self.root = str(workspace.path)
         self.today = workspace.today()
         self.now = workspace.moment()
         self._by_hand = True
         self._force = False
 
-    def survey(self) -> Survey:
-        return self.workspace.survey()
+    def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
+        return self.workspace.survey(tell, reuse=_ONE_NIGHT if self._at_night else 0.0)
+
+    # Nights.
+
+    def is_settled(self) -> bool:
+        """Whether the last night found nothing to do, and all that this rests on is as it was. Only a look."""
+        survey = self.survey()
+        key = self._rests_on(survey)
+        until = survey.answer("night", key) if key else None
+        return until is not None and self.today.isoformat() <= until
+
+    def note_settled(self) -> None:
+        """Note that there was nothing to do: nothing new was proposed, nothing written."""
+        survey = self.survey()
+        key = self._rests_on(survey)
+        if key and not survey.count("fresh"):
+            limit = (self.today - timedelta(days=RECENT)).isoformat()
+            is_young = any(item.day >= limit for _, _, said in survey.clashes() for item in said)
+            survey.remember("night", key, self.today.isoformat() if is_young else "9999")  # who wins goes by days
+
+    def _rests_on(self, survey: Survey) -> str:
+        """Everything by which doubles, promotions and disagreements could be others; empty while that is not sure."""
+        if not survey.mark:
+            return ""
+        files = [os.path.join(self.root, name) for name in (REVIEW, _FACTS, f"{_FACTS}-wal")]
+        for repository in self._repositories(survey):
+            if root := self.workspace.checkout_of(repository):
+                files += [os.path.join(root, name) for name in INSTRUCTION_FILES]
+        stamps = [_stamp(path) for path in files]
+        last = max((stamp[0] for stamp in stamps if stamp is not None), default=0)
+        if time.time_ns() - last < _SETTLED_NS:
+            return ""  # it may change again without its time moving
+        return repr((survey.mark, stamps, self._verdicts(), self.workspace.config))
+
+    def _verdicts(self) -> int:
+        """What code said to all memories when they were last checked, in one number."""
+        from truekeep.verify.kept import read_seals
+
+        config = self.workspace.config
+        if not (config.verify.checkouts or config.repositories):
+            return 0
+        with suppress(apsw.Error):
+            seals = read_seals(os.path.join(self.root, STATE, "facts.sqlite"))
+            return sum(zlib.crc32(seal, zlib.crc32(path.encode("utf-8", "replace"))) for path, seal, _ in seals)
+        return -1
 
     # Tidying.
 
     def duplicates(self, *, dry_run: bool = False, tell: Callable[[int, int], None] = lambda *_: None) -> Tidied:
         """Find cards that say the same, and propose to merge them."""
-        survey = self.workspace.survey(tell)
+        survey = self.survey(tell)
         sense = Sense(os.path.join(self.root, STATE, "index.sqlite"))
         try:
             compare_fresh(survey, self.read, sense)
@@ -143,7 +196,7 @@ class Upkeep:
             yield from instructed_ideas(survey, self.read, self._instruction_lines)
 
         offered = self._offered("duplicates", survey, ideas, dry_run=dry_run)
-        return Tidied(tuple(doubles), offered, tuple(survey.problems(self.today)))
+        return Tidied(tuple(doubles), offered, self._problems(survey))
 
     def promote(self, *, dry_run: bool = False) -> Tidied:
         """Find what logs keep saying and no card holds, and propose cards."""
@@ -152,7 +205,10 @@ class Upkeep:
         offered = self._offered(
             "promote", survey, lambda: promotion_ideas(survey, self.read, structural=structural), dry_run=dry_run
         )
-        return Tidied((), offered, tuple(survey.problems(self.today)))
+        return Tidied((), offered, self._problems(survey))
+
+    def _problems(self, survey: Survey) -> tuple[Problem, ...]:
+        return () if self._at_night else tuple(survey.problems(self.today))
 
     # Forgetting.
 
@@ -179,9 +235,7 @@ class Upkeep:
                 if record is not None:
                     moves = write_moves(books, moves, record, at=at, actor=person(), problems=problems)
         sessions, told = self.workspace.let_go(dry_run=dry_run)
-        bad = [
-            f"{item.path}:{item.line}: {item.what}" for item in survey.problems(self.today) if item.code == "bad-tag"
-        ]
+        bad = [f"{item.path}:{item.line}: {item.what}" for item in self._problems(survey) if item.code == "bad-tag"]
         return Decay(
             day=self.today,
             record=record,
@@ -191,7 +245,7 @@ class Upkeep:
             drafts=tuple(draft.id for draft in drafts),
             processed=tuple(files),
             sessions=sessions,
-            cards=tuple(self._stale_cards(survey)),
+            cards=() if self._at_night else tuple(self._stale_cards(survey)),
             problems=(*bad, *problems),
             notes=(*notes, *told),
         )

@@ -289,26 +289,31 @@ class Workspace:
             return Ledger(path, read_only=True)
         except Damaged as error:
             if not self._is_writing:
-                raise BadSetup(
-                    f"{path} is damaged", hint="`truekeep ingest` sets it aside and begins a new one"
+                raise LedgerDamaged(
+                    f"{path} is damaged",
+                    hint="`truekeep doctor --fix` saves what can be read, and keeps the damaged one",
                 ) from error
-            self._set_ledger_aside()
+            self._notice_damage(self._set_ledger_aside())
             return Ledger(path, known=self._known_handoffs)
 
     def _set_ledger_aside(self) -> str:
         from truekeep.ledger import set_aside
 
         stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-        kept = Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
-        self.notices.append(f"the ledger was damaged; it is kept as {kept} and a new one begins")
-        return kept
+        return Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
+
+    def _notice_damage(self, kept: str) -> None:
+        self.notices.append(
+            f"the ledger was damaged; it is kept as {STATE}/{kept}, a new one begins, and history before that is only"
+            " in the one that is kept"
+        )
 
     def _damaged_in_use(self) -> LedgerDamaged:
         """The ledger opened, but its pages are broken: keep it as evidence, and let the next run begin a new one."""
         self.close()
         kept = self._set_ledger_aside()
-        hint = "run it again: a new one begins, and nothing is lost"
-        return LedgerDamaged(f"the ledger was damaged; it is kept as {STATE}/{kept}", hint=hint)
+        hint = "run it again: a new one begins; `truekeep doctor` says where earlier history is"
+        return LedgerDamaged(f"the ledger was damaged; it is kept as {STATE}/{kept}", hint=hint, kept=kept)
 
     def _known_handoffs(self) -> Iterator[Record]:
         """What the files tell of handoffs that were dealt with before: the processed ones and the drafts."""
@@ -429,9 +434,10 @@ class Workspace:
                     if not dry_run:
                         self._log_run(report, started)
                     return report
-            except LedgerDamaged:
-                if attempt:
+            except LedgerDamaged as error:
+                if attempt or "kept" not in error.details:
                     raise
+                self._notice_damage(error.details["kept"])
         raise AssertionError("unreachable")
 
     def _ingest(
@@ -1320,9 +1326,12 @@ class Workspace:
             inboxes.close()
         return found
 
-    def survey(self, tell: Callable[[int, int], None] = lambda *_: None, *, within: float = 0.0) -> Survey:
+    def survey(
+        self, tell: Callable[[int, int], None] = lambda *_: None, *, within: float = 0.0, reuse: float = 0.0
+    ) -> Survey:
         """What upkeep knows of every memory file, brought up to date.
 
+        `reuse`: so many seconds old will do, where no file came, went or was replaced since.
         `within`: somebody waits for it. So many seconds old will do, where no file came, went or was replaced since;
         and where very many files are new, that is told (Busy) and nothing is read.
         """
@@ -1330,7 +1339,7 @@ class Workspace:
 
         if self._survey is None:
             self._survey = Survey(str(self.path / STATE), str(self.path))
-        if within and self._survey.is_fresh(within):
+        if (within or reuse) and self._survey.is_fresh(within or reuse):
             return self._survey
         try:
             self.surveyed = self._survey.refresh(tell, most=_WAITED_FOR if within else None)

@@ -96,6 +96,46 @@ def sweep(root: str, extra: Sequence[str] = (), *, problems: list[str] | None = 
                 yield source
 
 
+def fingerprint(root: str) -> str:
+    """The state of all that a sweep sees, in a few characters; nothing where a folder cannot be listed.
+
+    Names are not read: who renames, adds or removes a file changes its folder. Numbers hash the same in every process.
+    """
+    state = count = 0
+    for name in _ROOT_FILES:
+        try:
+            info = os.lstat(os.path.join(root, name))
+        except OSError:
+            continue
+        state += hash((name == INDEX, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
+    review = os.path.join(root, REVIEW)
+    folders = [os.path.join(root, folder) for folder in (*_ROOT_FOLDERS, "memory")]
+    while folders:
+        location = folders.pop()
+        try:
+            info = os.lstat(location)
+            if stat.S_ISLNK(info.st_mode):
+                continue
+            state += hash((info.st_ino, info.st_mtime_ns, info.st_ctime_ns))
+            with os.scandir(location) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith(".md"):
+                        info = entry.stat(follow_symlinks=False)
+                        state += hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
+                        count += 1
+                        is_folder = stat.S_ISDIR(info.st_mode)
+                    else:
+                        is_folder = entry.is_dir(follow_symlinks=False)
+                    if is_folder and name[0] != "." and entry.path != review:
+                        folders.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return ""
+    return f"{count} {state:x}"
+
+
 def _walk(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
     """The Markdown files below a folder; links and hidden names are left out."""
     folders = [(location, shown)]

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ from truekeep.schedule.runs import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS,
 if TYPE_CHECKING:
     from truekeep.sync.contact import Contact
     from truekeep.sync.run import Here
+    from truekeep.upkeep import Upkeep
     from truekeep.workspace import Workspace
 
 LOCK = "logs"  # the folder that the kernel's lock is on
@@ -68,6 +70,8 @@ def run_job(
         ending, why = _ending(steps, is_quiet)
         if ending != FAILED and workspace is not None and not side.is_host:
             why = "; ".join(filter(None, (_elsewhere(workspace), why)))
+        if workspace is not None:
+            why = "; ".join(filter(None, (why, *dict.fromkeys(workspace.notices))))
         run = Run(started, round(time.monotonic() - clock, 1), _counts(steps), ending, why)
         append_run(side.state, run)
         return run
@@ -89,13 +93,29 @@ def plan_steps(
         ("index", lambda: _index(workspace)),
         ("verify", lambda: _verify(workspace)),
     ]
-    if not is_quiet:
-        steps += [
-            ("decay", lambda: _decay(workspace)),
-            ("tidy", lambda: _tidy(workspace)),
-            ("reconcile", lambda: _reconcile(workspace)),
-        ]
-    return steps
+    return steps if is_quiet else [*steps, *plan_upkeep(workspace)]
+
+
+def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
+    """The steps of upkeep. They share one look at the files; a night in which nothing changed is over after it."""
+    proposed = [-1]
+
+    @cache  # made when the first of them begins
+    def desk() -> Upkeep:
+        from truekeep.upkeep import Upkeep
+
+        return Upkeep(workspace, at_night=True)
+
+    def tidy() -> Step:
+        step = _tidy(desk())
+        proposed[0] = step.counts["proposed"]
+        return step
+
+    return [
+        ("decay", lambda: _decay(desk())),
+        ("tidy", tidy),
+        ("reconcile", lambda: _reconcile(desk(), proposed[0])),
+    ]
 
 
 def _do(name: str, work: Work, patience: float) -> Step:
@@ -204,27 +224,28 @@ def _verify(workspace: Workspace) -> Step:
     return Step("verify", {"checked": len(checked), "refuted": rot})
 
 
-def _decay(workspace: Workspace) -> Step:
-    from truekeep.upkeep import Upkeep
-
-    done = Upkeep(workspace).decay(by_hand=False)
+def _decay(desk: Upkeep) -> Step:
+    done = desk.decay(by_hand=False)
     counts = {"expired": len(done.drafts), "pruned": len(done.processed), "decayed": len(done.leaving)}
     return Step("decay", counts)
 
 
-def _tidy(workspace: Workspace) -> Step:
-    from truekeep.upkeep import Upkeep
-
-    desk = Upkeep(workspace)
+def _tidy(desk: Upkeep) -> Step:
+    """Doubles and promotions, unless the last night found none and nothing changed since."""
+    if desk.is_settled():
+        return Step("tidy", {"proposed": 0})
     offered = (*desk.duplicates().offered, *desk.promote().offered)
     return Step("tidy", {"proposed": sum(item.state == "proposed" for item in offered)})
 
 
-def _reconcile(workspace: Workspace) -> Step:
-    from truekeep.upkeep import Upkeep
-
-    done = Upkeep(workspace).reconcile(fix=True, code=False, by_hand=False)
+def _reconcile(desk: Upkeep, tidied: int) -> Step:
+    """Disagreements, unless the last night found none. `tidied`: what was proposed tonight; -1: that failed."""
+    if desk.is_settled():
+        return Step("reconcile", {"reconciled": 0, "asked": 0})
+    done = desk.reconcile(fix=True, code=False, by_hand=False)
     asked = sum(item.state == "proposed" for item in done.offered)
+    if not (tidied or asked or done.done or done.problems or done.held):
+        desk.note_settled()
     return Step("reconcile", {"reconciled": len(done.done), "asked": asked}, done.held)
 
 
