@@ -288,3 +288,100 @@ def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:
     for command in (["handoff", "list"], ["handoff", "lint"], ["ingest"], ["review", "list"], ["history"]):
         done = run_cli(*command, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
         assert "\x1b" not in done.stdout + done.stderr, command
+
+
+# --- What happened besides -------------------------------------------------------------------------------------------
+
+WRITING = {
+    "confirm": ("card", "confirm", "staging-proxy"),
+    "write": ("card", "write", "--topic", "Gateway limits", "--file", "NOTE"),
+    "drop": ("card", "drop", "staging-proxy", "--reason", "gone", "--yes"),
+    "correction": ("correction", "add", "pushed to main", "--instead", "open a pull request"),
+    "gating": ("gating", "add", "--when", "before a release", "--do", "run the smoke test"),
+    "log": ("log", "ran the tests"),
+    "decide": ("decide", "Keep the old lexer"),
+    "decay": ("tidy", "decay"),
+    "reconcile": ("reconcile", "--fix"),
+    "ingest": ("ingest",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WRITING.values(), ids=WRITING)
+def test_a_ledger_that_was_damaged_is_told_by_whoever_sets_it_aside(place: Place, command: tuple[str, ...]) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    (place.workspace / "MEMORY.md").write_text("# Memory\n\n- [Gone](memory/cards/gone.md)\n")
+    (place.base / "note.md").write_text("The gateway rejects uploads over 64 MB, because the proxy buffers them.\n")
+    arguments = [str(place.base / "note.md") if item == "NOTE" else item for item in command]
+    ledger = place.workspace / ".truekeep" / "ledger.sqlite"
+    for more in ([], ["--json"]):
+        ledger.write_bytes(b"junk\n")
+        for old in ledger.parent.glob("ledger.sqlite?*"):
+            old.unlink()
+        done = run_cli(*arguments, *more, "-w", str(place.workspace))
+        if done.returncode == 7:  # it reads first: nothing was set aside
+            assert "truekeep doctor --fix" in done.stderr + done.stdout
+            assert ledger.read_bytes() == b"junk\n"
+            continue
+        assert done.returncode == 0, done.stderr
+        (kept,) = ledger.parent.glob("ledger.sqlite.damaged-*")
+        assert done.stderr.count("the ledger was damaged") == 1
+        assert kept.name in done.stderr
+        if more:
+            assert kept.name in json.loads(done.stdout)["notices"][0]
+    run_cli("doctor", "--fix", "-w", str(place.workspace))
+    again = run_cli(*arguments, "-w", str(place.workspace))
+    assert "damaged" not in again.stderr
+
+
+@pytest.mark.parametrize("command", [("reconcile",), ("history",), ("why", "MEMORY.md"), ("tidy", "duplicates")])
+def test_a_damaged_ledger_has_its_own_code_and_names_the_doctor(place: Place, command: tuple[str, ...]) -> None:
+    (place.workspace / ".truekeep" / "ledger.sqlite").write_bytes(b"junk\n")
+    done = run_cli(*command, "--json", "-w", str(place.workspace))
+    error = json.loads(done.stdout)["error"]
+    assert (done.returncode, error["code"]) == (7, "ledger-damaged")
+    assert "truekeep doctor --fix" in error["hint"]
+    assert run_cli("doctor", "--fix", "-w", str(place.workspace)).returncode == 0
+    assert run_cli(*command, "-w", str(place.workspace)).returncode == 0
+
+
+def test_the_schedule_writes_down_that_the_ledger_was_damaged(place: Place) -> None:
+    (place.workspace / ".truekeep" / "ledger.sqlite").write_bytes(b"junk\n")
+    done = run_cli("schedule", "run", "-w", str(place.workspace))
+    assert "the ledger was damaged" in done.stderr
+    log = (place.workspace / ".truekeep" / "logs" / "schedule.log").read_text()
+    assert "the ledger was damaged" in log
+
+
+NO_ROOM = """
+import errno, sys
+import apsw
+import truekeep.workspace
+from truekeep.cli import run
+error = {"full": apsw.FullError("database or disk is full"), "io": apsw.IOError("disk I/O error"),
+         "space": OSError(errno.ENOSPC, "No space left on device", "x"), "quota": OSError(errno.EDQUOT, "Quota", "x"),
+         "corrupt": apsw.CorruptError("malformed")}[sys.argv[1]]
+def fail(*_, **__):
+    raise error
+truekeep.workspace.Workspace.cards = fail
+sys.exit(run(["card", "list", "-w", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [
+        ("full", "make room"),
+        ("io", "make room"),
+        ("space", "make room"),
+        ("quota", "make room"),
+        ("corrupt", "truekeep doctor --fix"),
+    ],
+)
+def test_a_full_disk_says_to_make_room(place: Place, what: str, hint: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_ROOM, what, str(place.workspace)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 7, done.stderr
+    assert hint in done.stderr
+    assert "truekeep ingest" not in done.stderr

@@ -277,6 +277,7 @@ def test_a_ledger_with_a_damaged_index_keeps_its_history(kept: Place) -> None:
     assert history(kept) == before
     (evidence,) = state(kept).glob("ledger.sqlite.damaged-*")
     assert evidence.exists(), "even then, it is kept"
+    assert "evidence of earlier damage" in next(check.what for check in look(kept) if check.name == "ledger")
     with kept.open() as workspace:
         workspace.undo(before[0].id)
     assert "8443" in kept.card()
@@ -290,6 +291,7 @@ def test_a_ledger_that_cannot_be_read_is_set_aside(kept: Place, damage: Callable
     (evidence,) = state(kept).glob("ledger.sqlite.damaged-*")
     assert evidence.read_bytes() == data
     assert evidence.name in next(check.what for check in look(kept) if check.name == "ledger")
+    assert "history before " in next(check.what for check in look(kept) if check.name == "ledger")
     name = kept.processed()[0]
     kept.leave((kept.inbox / "processed" / name).read_bytes())
     kept.ingest()

@@ -11,7 +11,7 @@
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
     │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in disk.py)
     ├── StorageFailed       7   the disk said no: full, read-only, no permission
-    │   └── LedgerDamaged       set aside as evidence; the next run begins a new one
+    │   └── LedgerDamaged       kept as evidence; whoever writes next, or doctor, begins a new one
     └── EditedSince         8   a person changed the file; nothing was touched
 
 Expected outcomes (a handoff that waits for review, a skipped file) are values, not errors. Anything outside this

@@ -90,6 +90,7 @@ def ingest(
     if as_json:
         _print_json(report, filed)
     else:
+        opened.notices.clear()  # they are among the warnings
         _print_counts(report)
     if report.count("failed"):
         return EXIT_FAILED

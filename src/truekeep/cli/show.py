@@ -16,6 +16,8 @@ from truekeep.workspace import Workspace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_OPENED = "truekeep.opened"  # in a click context: the workspaces of this command
+
 COLOURS = {
     "promoted": "green",
     "routed": "green",
@@ -43,16 +45,29 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
     """The workspace that this command is about."""
     chosen = workspace or (ctx.obj or {}).get("workspace")
     opened = Workspace.open(Path(chosen) if chosen else None)
+    ctx.call_on_close(lambda: _tell_notices(opened))
     ctx.call_on_close(opened.close)
+    ctx.meta.setdefault(_OPENED, []).append(opened)
     return opened
+
+
+def _tell_notices(opened: Workspace) -> None:
+    """What happened besides: a ledger was damaged, a killed run was finished. Said once, whatever the command says."""
+    for notice in opened.notices:
+        click.echo(click.style("note: ", fg="yellow") + printable(notice), err=True)
+    opened.notices.clear()
 
 
 def print_json(kind: str, data: dict[str, Any]) -> None:
     """Every --json output says what it is and in which version of its shape."""
     import json
 
+    context = click.get_current_context(silent=True)
+    opened: list[Workspace] = context.meta.get(_OPENED, []) if context is not None else []
+    notices = [printable(notice) for workspace in opened for notice in workspace.notices]
+    told = {"schema": f"truekeep.{kind}/1", **data, **({"notices": notices} if notices else {})}
     # ASCII only: JSON's own escapes keep every character, and none of them can speak to the terminal.
-    click.echo(json.dumps({"schema": f"truekeep.{kind}/1", **data}, indent=2, default=str))
+    click.echo(json.dumps(told, indent=2, default=str))
 
 
 def shown_finding(finding: Finding) -> dict[str, Any]:

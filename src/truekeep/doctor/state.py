@@ -25,6 +25,7 @@ _LEDGER_TABLES = ("handoff", "batch", "entry", "change", "splice")
 _TABLE = re.compile(r"\s*\[\s*([\w.\"' -]+?)\s*\]\s*(?:#.*)?$")
 _AT_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _OF_KEY = re.compile(r"(?:unknown key )?([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?)")
+_STAMPED = re.compile(r"ledger\.sqlite\.damaged-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z")
 _SHOWN = 5
 
 
@@ -170,10 +171,26 @@ def check_ledger(case: Case) -> Found:
             yield Trouble(what, where, mend=lambda: _begin_ledger(case), cure="finish them")
         elif pending:
             yield "a batch is under way on the canonical host"
+    yield from _set_aside(case, path if found.state == database.SOUND else "")
+
+
+def _set_aside(case: Case, path: str) -> Iterator[str]:
+    """Damaged ledgers of earlier, and whether history is only in them: the new one then begins later."""
     kept = sorted(name for name in os.listdir(case.state) if name.startswith("ledger.sqlite.damaged-"))
     kept = [name for name in kept if not name.endswith(TAILS)]
-    if kept:
-        yield f"{', '.join(kept[:_SHOWN])}: evidence of earlier damage; delete it when you need it no more"
+    if not kept:
+        return
+    first = ""
+    if path:
+        with opened(path) as db:
+            first = str(db.execute("SELECT min(at) FROM entry").get or "")
+    for name in kept[:_SHOWN]:
+        match = _STAMPED.match(name)
+        at = "{}-{}-{}T{}:{}:{}Z".format(*match.groups()) if match else ""
+        if at and first and first < at:
+            yield f"{name}: evidence of earlier damage; delete it when you need it no more"
+        else:
+            yield f"history before {at[:16].replace('T', ' ') or 'that'} is only in {name}"
 
 
 def _begin_ledger(case: Case) -> str:
