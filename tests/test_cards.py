@@ -519,6 +519,95 @@ def test_without_any_workspace_it_is_left_as_a_handoff(tmp_path: Path) -> None:
     assert run_cli("card", "write", "--update", "x", cwd=root, stdin=GATEWAY).returncode == 6
 
 
+# --- Twins, and cards that say otherwise ------------------------------------------------------------------------------
+
+
+def a_twin(place: Place, name: str, body: str, *, topic: str = "Backup window", repository: str = "") -> None:
+    origin = f"repository: {repository}\n" if repository else ""
+    (place.workspace / f"memory/cards/{name}.md").write_text(
+        f"---\ntopic: {topic}\ncategory: setup\ntags: [a]\ncreated: 2025-01-02\n{origin}---\n\n{body}\n"
+    )
+
+
+def test_a_twin_that_was_there_before_keeps_nobody_from_adding(filed: Place) -> None:
+    a_twin(filed, "window-of-backups", "The tapes are changed on Mondays.")
+    written = write(filed, "They are kept for a week.", update="backup-window.md")
+    assert (written.outcome, written.passed) == ("updated", ())
+    (note,) = written.notes
+    assert "memory/cards/window-of-backups.md has the same topic" in note
+    assert "truekeep tidy duplicates" in note
+    assert "They are kept for a week." in filed.card("backup-window.md")
+
+
+def test_what_was_nearly_the_same_before_may_be_added_to(filed: Place) -> None:
+    lines = "\n".join(f"- Fact {number} about the tapes: the shelf {number} holds them." for number in range(30))
+    a_twin(filed, "backup-window", lines)
+    a_twin(filed, "copies", lines, topic="Copies at night")
+    written = write(filed, "They are kept for a week.", update="backup-window.md")
+    assert written.outcome == "updated"
+    assert "says nearly the same" in written.notes[0]
+
+
+def test_a_card_that_becomes_a_twin_by_what_is_added_is_still_stopped(filed: Place) -> None:
+    lines = "\n".join(f"- Fact {number} about the tapes: the shelf {number} holds them." for number in range(30))
+    a_twin(filed, "tapes", lines, topic="Tapes")
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, lines, update="backup-window.md")
+    assert [finding.code for finding in caught.value.findings] == ["near-duplicate"]
+
+
+def test_a_card_that_says_otherwise_stops_a_new_one(filed: Place) -> None:
+    before = tree(filed.workspace)
+    text = "The proxy is nginx.\n\nStaging answers on port 9443 only."
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, text, topic="What listens where")
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.line) == ("two-values", 3)
+    line = 1 + filed.card().split("\n").index("Staging answers on port 8443 only.")
+    assert f"memory/cards/staging-proxy.md:{line} says 8443" in finding.message
+    assert "9443" in finding.message
+    assert "--anyway" in caught.value.hint
+    assert tree(filed.workspace) == before
+    written = write(filed, text, topic="What listens where", anyway=True)
+    assert written.passed == ("two-values",)
+    assert verbs(filed)[0][1].endswith("(--anyway: two-values)")
+
+
+def test_a_card_that_says_otherwise_stops_what_is_added_to_another(filed: Place) -> None:
+    with pytest.raises(InvalidHandoff) as caught:
+        write(filed, "Staging answers on port 9443 only.", update="backup-window.md")
+    assert [finding.code for finding in caught.value.findings] == ["two-values"]
+    write(filed, "Staging answers on port 8443 only.", update="backup-window.md", anyway=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Staging answers on port 8443 only.",
+        "Production answers on port 9443 only.",
+        "Staging answered on port 9443 before.",
+        "- Staging port: 8443\n- Staging port: 9443",
+    ],
+)
+def test_what_agrees_or_lists_or_is_past_contradicts_nobody(filed: Place, text: str) -> None:
+    assert write(filed, text, topic="What listens where", is_seen=True).outcome == "written"
+
+
+def test_cards_of_another_repository_may_say_otherwise(filed: Place) -> None:
+    a_twin(filed, "gate", "The gateway listens on port 5204.", topic="Gate", repository="github.com/me/a")
+    text = "The gateway listens on port 5300."
+    with pytest.raises(InvalidHandoff):
+        write(filed, text, topic="Theirs", repository="github.com/me/a", is_named=True)
+    assert write(filed, text, topic="Ours", repository="github.com/me/b", is_named=True).outcome == "written"
+
+
+def test_a_policy_lets_other_values_pass(filed: Place) -> None:
+    filed.configure('[policy]\ntwo-values = "promote"\n')
+    written = write(filed, "Staging answers on port 9443 only.", topic="What listens where")
+    assert written.outcome == "written"
+    assert [finding.code for finding in written.hints] == ["two-values"]
+
+
 # --- Confirming ------------------------------------------------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from truekeep.books import Books
     from truekeep.config import Config
     from truekeep.shelf import StoreShelf
+    from truekeep.values import Value
     from truekeep.workspace import Workspace
 
 DURABILITY = ("task-state", "code-layout", "git-history", "fix-recipe", "already-instructed")
@@ -222,6 +223,46 @@ def _topic_words(topic: str) -> set[str]:
     return {stem_key(word) for word in words_of(topic) if word not in STOP}
 
 
+def find_contradictions(
+    workspace: Workspace, wanted: Manuscript, repository: str, notes: list[str], *, but: str = ""
+) -> list[Finding]:
+    """Where cards give a thing another value than a text does, each with the line of the text as it was given.
+
+    Who names several values for a thing lists them, and contradicts nobody who names one of these. `but`: the card that
+    is added to.
+    """
+    from truekeep.values import agree, find_values
+
+    existing = _read_card(workspace, but) if but else None
+    if existing is not None:
+        repository = existing.repository or repository
+    topic = wanted.topic or (existing.topic if existing is not None else "")
+    given: dict[tuple[str, str], list[Value]] = {}
+    for value in find_values(wanted.body, topic=topic, repository=repository):
+        given.setdefault((value.kind, value.subject), []).append(value)
+    found: list[Finding] = []
+    try:
+        survey = workspace.survey() if given else None
+    except TruekeepError as error:
+        notes.append(f"cards could not be looked through for other values: {error.message}")
+        return []
+    for (kind, subject), values in given.items():
+        value = values[0]
+        if survey is None or any(not agree(kind, value.value, other.value) for other in values):
+            continue
+        by_path: dict[str, list[Value]] = {}
+        for said in survey.said(kind, subject):
+            is_apart = bool(repository and said.repository and said.repository != repository)
+            if said.store == "cards" and said.path != f"{CARDS}/{but}" and not is_apart:
+                by_path.setdefault(said.path, []).append(said.value)
+        for path, said_there in by_path.items():
+            if not any(agree(kind, value.value, other.value) for other in said_there):
+                other = said_there[0]
+                told = f"{subject} {kind} is {value.value} here, and {path}:{other.line} says {other.value}"
+                found.append(Finding("two-values", withhold(printable(told)), wanted.first + value.line - 1))
+    return found
+
+
 # --- Writing ---------------------------------------------------------------------------------------------------------
 
 
@@ -247,16 +288,17 @@ def write_card(
         covering, notes = find_covering(workspace, wanted, by.repository)
         if any(item.is_sure for item in covering) and not anyway and not is_seen:
             raise covered(covering, by.now.date())
+    clashes = find_contradictions(workspace, wanted, by.repository, notes, but=update)
     try:
         if dry_run:
             shelf = workspace.shelf()
-            done = _plan(shelf, workspace.config, wanted, by, update=update, anyway=anyway, is_seen=is_seen)
-            return _planned(done, shelf)._replace(covering=tuple(covering), notes=tuple(notes))
+            done = _plan(shelf, workspace.config, wanted, by, clashes, update=update, anyway=anyway, is_seen=is_seen)
+            return _planned(done, shelf)._replace(covering=tuple(covering), notes=(*notes, *done.notes))
         with workspace.writing("write cards") as books:
             shelf = workspace.shelf(Staging(books.vault))
-            done = _plan(shelf, workspace.config, wanted, by, update=update, anyway=anyway, is_seen=is_seen)
+            done = _plan(shelf, workspace.config, wanted, by, clashes, update=update, anyway=anyway, is_seen=is_seen)
             written = _carry_out(done, shelf, books, by, at=workspace.stamp())
-        return written._replace(covering=tuple(covering), notes=tuple(notes))
+        return written._replace(covering=tuple(covering), notes=(*notes, *done.notes))
     except InvalidHandoff as error:
         if covering:
             error.details["story"] = [f"see also {_told(item, by.now.date())}" for item in covering]
@@ -300,26 +342,37 @@ class _Plan(NamedTuple):
     passed: tuple[Finding, ...]  # what would have stopped it
     hints: tuple[Finding, ...]
     is_update: bool
+    notes: tuple[str, ...] = ()
 
 
 def _plan(
-    shelf: StoreShelf, config: Config, wanted: Manuscript, by: Scribe, *, update: str, anyway: bool, is_seen: bool
+    shelf: StoreShelf,
+    config: Config,
+    wanted: Manuscript,
+    by: Scribe,
+    clashes: Sequence[Finding],
+    *,
+    update: str,
+    anyway: bool,
+    is_seen: bool,
 ) -> _Plan:
-    """The decision of the judge, with a person's word where it does not bind."""
+    """The decision of the judge, with a person's word where it does not bind. `clashes`: what other cards deny."""
+    notes: list[str] = []
     try:
         if update:
-            filing, findings = _judge_update(shelf, config, wanted, by, update)
+            filing, findings = _judge_update(shelf, config, wanted, by, update, notes)
         else:
             shelf.from_repository(by.root, by.repository)
             filing, findings = _judge(shelf, config, wanted, by, _free_name(shelf, wanted))
     except Retry as error:
         raise EditedSince(f"{error} changed while it was read", hint="run it again") from error
+    findings = [*findings, *clashes]
     stops = [finding for finding in findings if _is_stop(finding, config)]
     check_stops(stops, passes=stops if anyway else [item for item in stops if is_seen and item.code in _COVERS])
     if filing.outcome in ("review", "refused"):
         raise refusal(filing.blocking or findings)
     hints = tuple(finding for finding in findings if finding not in stops)
-    return _Plan(filing, tuple(stops), hints, bool(update))
+    return _Plan(filing, tuple(stops), hints, bool(update), tuple(notes))
 
 
 def _is_stop(finding: Finding, config: Config) -> bool:
@@ -337,7 +390,9 @@ def refusal(stops: Sequence[Finding]) -> InvalidHandoff:
     """Why something is not written, all reasons at once."""
     if any(RULES[finding.code].binding for finding in stops):
         return InvalidHandoff("this cannot be written as it is", stops, hint="mend the text; nothing was written")
-    if all(finding.code in DURABILITY for finding in stops):
+    if all(finding.code == "two-values" for finding in stops):
+        what, hint = "memory says otherwise", "mend whichever does not hold; --anyway writes it, and both stand there"
+    elif all(finding.code in DURABILITY for finding in stops):
         what, hint = "this does not last, or is kept better elsewhere", "leave out these lines; --anyway writes them"
     else:
         what, hint = "this was not written", "mend the text; --anyway writes it all the same"
@@ -426,9 +481,12 @@ class _TextShelf(EmptyShelf):
 
 
 def _judge_update(
-    shelf: StoreShelf, config: Config, wanted: Manuscript, by: Scribe, update: str
+    shelf: StoreShelf, config: Config, wanted: Manuscript, by: Scribe, update: str, notes: list[str]
 ) -> tuple[Filing, list[Finding]]:
-    """The new lines are judged by themselves: what the card says already was judged when it came."""
+    """The new lines are judged by themselves: what the card says already was judged when it came.
+
+    That it has a twin, and had it before, keeps nobody from adding to it; that is noted.
+    """
     existing = _existing(shelf, update)
     if existing.repository and existing.repository != by.repository and not by.is_named:
         by = by._replace(root=None, repository=existing.repository)
@@ -438,12 +496,26 @@ def _judge_update(
     held = parse_card(existing.name, decode_text(alone.data) or "").body if alone.data is not None else wanted.body
     body = woven(existing.body.strip("\n"), held.strip("\n")).rstrip()
     whole = wanted._replace(front=_added_keys(wanted, existing), body=body)
-    filing, more = _judge(shelf.apart(), config, whole, by, existing.name, update=True)
+    apart = shelf.apart()
+    filing, more = _judge(apart, config, whole, by, existing.name, update=True)
     known = {finding.code for finding in findings}
+    twin = _twin(apart, existing) if any(item.code in _COVERS for item in more) else ""
+    if twin:
+        notes.append(f"{twin}, and did so before: `truekeep tidy duplicates` proposes how to merge them")
+        known.update(_COVERS)
     of_store = [
         item for item in more if item.code not in known and (RULES[item.code].binding or item.code not in _TEXT)
     ]
     return filing, findings + [item._replace(line=None) for item in of_store]
+
+
+def _twin(shelf: Shelf, card: Card) -> str:
+    """The card that covers what this one says, and how; nothing if there is none."""
+    if (other := shelf.find_same_topic(topic_key(card.topic), card.name)) is not None:
+        return f"{CARDS}/{other} has the same topic"
+    if (other := shelf.find_near(sketch(card), card.name)) is not None:
+        return f"{CARDS}/{other} says nearly the same"
+    return ""
 
 
 def _added_keys(wanted: Manuscript, existing: Card) -> Frontmatter:

@@ -91,6 +91,7 @@ RULES: dict[str, Rule] = {
     "older-than-card": Rule("review", "the handoff was written before the card's last update"),
     "near-duplicate": Rule("review", "another card says nearly the same"),
     "same-topic": Rule("review", "another card has the same topic"),
+    "two-values": Rule("review", "another card gives a thing another value (told by `card write`)"),
     "not-taken": Rule("review", "ingest does not take this file: by its name, or because it is a link", binding=True),
     "route-off": Rule("review", "this automatic route is switched off", binding=True),
     # What the text carries.

@@ -48,7 +48,7 @@ from truekeep.tables import iter_prose
 from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
-VERSION = 3  # raise it when files are read differently: the survey is begun anew
+VERSION = 4  # raise it when files are read differently: the survey is begun anew
 _FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving

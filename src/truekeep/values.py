@@ -78,7 +78,7 @@ _SENTENCE = re.compile(r"(?<=[.;!?])\s+")
 _LEAD = re.compile(r"[\s>]*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\[[ xX]\]\s+)?(?:\[[a-zA-Z -]{1,30}\|i=[^\]\s]{0,8}\]\s*)?")
 _BREAK = re.compile(r"[,;()—–]|\s-\s|\b(?:because|since|so|which|that|while|but|and|via|using)\b", re.IGNORECASE)
 _AFTERWARDS = (
-    r"[`*_\"')\]]*(?:/(?:tcp|udp)\b)?(?:\s+(?:now|today|again|instead|already|everywhere|by\s+default"
+    r"[`*_\"')\]]*(?:/(?:tcp|udp)\b)?(?:\s+(?:now|today|again|instead|already|everywhere|only|by\s+default"
     r"|for\s+(?:everybody|everyone|all|now)|on\s+(?:every|all|each)\s+\w+))?"
 )
 _END = re.compile(
