@@ -639,8 +639,6 @@ def test_a_confirmation_touches_one_line_and_goes_with_undo(filed: Place) -> Non
     [
         ("---\ntopic: a\n---\n\nx\n", "---\ntopic: a\nconfirmed: 2026-11-15\n---\n\nx\n"),
         ("---\n---\nx", "---\nconfirmed: 2026-11-15\n---\nx"),
-        ("x", "---\nconfirmed: 2026-11-15\n---\n\nx"),
-        ("", "---\nconfirmed: 2026-11-15\n---\n\n"),
         ("---\nupdated: 2026-01-01\nt:\n - a\n---\nx",
          "---\nupdated: 2026-01-01\nconfirmed: 2026-11-15\nt:\n - a\n---\nx"),
         ("---\nConfirmed: >\n  some\n  day\ntopic: a\n---\nx", "---\nconfirmed: 2026-11-15\ntopic: a\n---\nx"),
@@ -648,8 +646,6 @@ def test_a_confirmation_touches_one_line_and_goes_with_undo(filed: Place) -> Non
     ],
 )  # fmt: skip
 def test_where_a_confirmation_goes(before: str, after: str, newline: bytes, mark: bytes) -> None:
-    if "\n" not in before and newline != b"\n":
-        return
     data = mark + before.encode().replace(b"\n", newline)
     splice = confirmation("a.md", data, NOW.date())
     assert splice is not None
@@ -659,10 +655,17 @@ def test_where_a_confirmation_goes(before: str, after: str, newline: bytes, mark
     assert confirmation("a.md", made, NOW.date()) is None
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"---\ntopic: a\n", b"---\na: 1\na: 2\n---\n", b"a\0b"])
+_UNCONFIRMED = (
+    *(b"\xff", b"---\ntopic: a\n", b"---\na: 1\na: 2\n---\n", b"a\0b", b"", b" \n\n", b"\xef\xbb\xbf"),
+    *(b"Words only.\n", b"\xef\xbb\xbfWords only.\r\n"),
+)
+
+
+@pytest.mark.parametrize("data", _UNCONFIRMED)
 def test_a_card_that_cannot_be_confirmed_says_why(data: bytes) -> None:
-    with pytest.raises(BadInput, match=r"memory/cards/a\.md"):
+    with pytest.raises(BadInput, match=r"memory/cards/a\.md") as caught:
         confirmation("a.md", data, NOW.date())
+    assert caught.value.hint
 
 
 def test_a_handoff_cannot_confirm_and_another_text_ends_it(filed: Place) -> None:

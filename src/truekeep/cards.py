@@ -628,14 +628,18 @@ def confirmation(name: str, data: bytes, day: date) -> Splice | None:
     card = parse_card(name, text)
     if card.problem:
         raise BadInput(f"{path}, {card.problem}", hint="mend its frontmatter by hand first")
+    if not text.strip():
+        raise BadInput(f"{path} is empty: it says nothing that could hold", hint="write it in an editor, or drop it")
+    if card.body == text:
+        what = "has no frontmatter: it says neither what it is about nor how old it is"
+        hint = "put ---, topic: …, created: YYYY-MM-DD and --- above its text, then confirm it"
+        raise BadInput(f"{path} {what}", hint=hint)
     if card.confirmed == day:
         return None
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
     lines = data.removeprefix(mark).splitlines(keepends=True)
     newline = next((end for end in (b"\r\n", b"\r") if lines and lines[0].endswith(end)), b"\n")
     said = b"confirmed: " + day.isoformat().encode() + newline
-    if card.body == text:  # it has no frontmatter
-        return Splice(path=path, offset=len(mark), removed=b"", inserted=b"---" + newline + said + b"---" + newline * 2)
     at, ends = 1, dict[str, int]()  # the line behind each key
     for field in card.front.fields:
         first, last = at, at + field.raw.count("\n")

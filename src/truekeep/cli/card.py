@@ -368,7 +368,8 @@ def _show_written(written: Written, *, as_json: bool) -> None:
 def confirm(ctx: click.Context, name: str, as_json: bool, workspace: str | None) -> None:
     """Say that a card still holds, as of today.
 
-    Writes `confirmed: YYYY-MM-DD` into its frontmatter and touches nothing else. Another text on the card ends it.
+    Writes `confirmed: YYYY-MM-DD` into its frontmatter and touches nothing else. Another text on the card ends it. What
+    is empty or has no frontmatter is refused (exit 3).
 
     Example: truekeep card confirm staging-proxy
     """
