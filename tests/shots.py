@@ -6,12 +6,16 @@ stay small.
 
 from __future__ import annotations
 
+import os
+import shutil
 import struct
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +26,7 @@ from tests.website import Window, chromium, served, window
 FOLDER = Path(__file__).parent.parent / "docs" / "images"
 PAGES: Sequence[tuple[str, str]] = (
     ("today", "/"),
+    ("plots", "/#plots"),
     ("review", "/review"),
     ("draft", "/review/{draft}"),
     ("memory", "/memory"),
@@ -37,31 +42,50 @@ SCREENS = {"desktop": (1100, 760), "phone": (360, 740)}
 
 def main(folder: Path = FOLDER) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="truekeep-shots-") as base:
-        home = Path(base) / "home"
-        with surroundings(home) as env:
-            place = lived_in(Path(base) / "ada")
-            with place.open() as workspace:
-                names = {
-                    "draft": next(draft.id for draft in workspace.drafts() if "proxy" in draft.id),
-                    "entry": str(next(e.id for e, _ in workspace.history() if e.verb == "approved")),
-                }
-                with workspace.archive() as archive:
-                    names["session"] = max(archive.sessions(), key=lambda kept: kept.total).name
-            with served(place.workspace, env) as server, chromium() as browser:
-                for screen, (width, height) in SCREENS.items():
-                    for scheme in ("light", "dark"):
-                        size = {"width": width, "height": height}
-                        with window(browser, server, viewport=size, color_scheme=scheme) as opened:
-                            for name, path in PAGES:
-                                data = shot(opened, path.format(**names))
-                                (folder / f"{name}-{screen}-{scheme}.png").write_bytes(smaller(data))
-    total = sum(file.stat().st_size for file in folder.glob("*.png"))
-    print(f"{len(list(folder.glob('*.png')))} pictures, {total / 1e6:.2f} MB, in {folder}")
+    with place_of_ada() as base, surroundings(base / "home") as env:
+        with named("desk"):
+            place = lived_in(base / "memory")
+        with place.open() as workspace, workspace.archive() as archive:
+            names = {
+                "draft": next(draft.id for draft in workspace.drafts() if draft.id.startswith("price")),
+                "entry": str(next(entry.id for entry, _ in workspace.history() if entry.verb == "approved")),
+                "session": max(archive.sessions(), key=lambda kept: kept.total).name,
+            }
+        with served(place.workspace, env) as server, chromium() as browser:
+            for screen, (width, height) in SCREENS.items():
+                size = {"width": width, "height": height}
+                for scheme in ("light", "dark"):
+                    with window(browser, server, viewport=size, color_scheme=scheme) as opened:
+                        for name, path in PAGES:
+                            data = shot(opened, path.format(**names))
+                            (folder / f"{name}-{screen}-{scheme}.png").write_bytes(smaller(data))
+    made = list(folder.glob("*.png"))
+    print(f"{len(made)} pictures, {sum(file.stat().st_size for file in made) / 1e6:.2f} MB, in {folder}")
+
+
+@contextmanager
+def place_of_ada() -> Iterator[Path]:
+    """A folder with a name that may be seen in a picture."""
+    base = Path(tempfile.gettempdir()) / "ada"
+    base.mkdir()
+    try:
+        yield base
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@contextmanager
+def named(machine: str) -> Iterator[None]:
+    """This machine, under another name."""
+    real = os.uname()
+    with patch("os.uname", lambda: os.uname_result((real.sysname, machine, real.release, real.version, real.machine))):
+        yield
 
 
 def shot(opened: Window, path: str) -> bytes:
     page = opened.go(path)
+    if path == "/#plots":
+        page.locator(".plot").first.evaluate("one => one.closest('section').scrollIntoView()")
     page.evaluate("document.activeElement && document.activeElement.blur()")
     return page.screenshot(animations="disabled")
 

@@ -149,7 +149,7 @@ def put(place: Place, path: str, text: str | bytes, *, age: float = 3600) -> Pat
 def surroundings(home: Path) -> Iterator[Mapping[str, str]]:
     """A home of its own, as the tests have it; also for what is made once for many tests."""
     wanted = {
-        "HOME": str(home), "TRUEKEEP_MACHINE_ID": "test-machine", "GIT_CONFIG_GLOBAL": "/dev/null",
+        "HOME": str(home), "LOGNAME": "ada", "TRUEKEEP_MACHINE_ID": "test-machine", "GIT_CONFIG_GLOBAL": "/dev/null",
     }  # fmt: skip
     unwanted = ("TRUEKEEP_WORKSPACE", "XDG_STATE_HOME", "CLAUDECODE", "NO_COLOR")
     before = {name: os.environ.get(name) for name in (*wanted, *unwanted)}
