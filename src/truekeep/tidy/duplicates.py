@@ -15,7 +15,6 @@ import math
 import re
 import struct
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -99,43 +98,77 @@ def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
 
 
 class _Comparison:
-    """Cards side by side, each read once."""
+    """Cards side by side: first their words, as the survey has them, and only what is near is read."""
 
     def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, is_many: bool) -> None:
         self._db, self._sense = db, sense
         self._total = max(total, _LEAST)
         rows: Any = db.execute("SELECT word, cards FROM counts") if is_many else ()
         self._counts: dict[int, int] = dict(rows)
-        self._weights = lru_cache(maxsize=4_000)(self._weights_of)
+        self._weights: dict[int, float] = {}
+        self._words = lru_cache(maxsize=20_000)(self._words_of)
+        self._mass = lru_cache(maxsize=20_000)(lambda card: sum(map(self._weight, self._words(card))))
         self._card = lru_cache(maxsize=4_000)(lambda card: _card_at(read, self._path(card)))
         self._path = lru_cache(maxsize=20_000)(self._path_of)
 
     def alike(self, card: int) -> Iterator[tuple[int, float]]:
         """The cards that say the same as this one, and how much."""
-        weights, own = self._weights(card), self._card(card)
-        if own is None or not weights or not says_something(own):
-            return
-        for other in _candidates(self._db, card, weights, math.log(self._total + 1) - 1e-9):
-            shared, contained = _shared(weights, self._weights(other))
+        words = set(self._words(card))
+        for other in self._candidates(card):
+            shared, contained = self._shared(card, words, other)
             if shared < SAME_SENSE and contained < ALL_SAID:
                 continue
-            theirs = self._card(other)
-            if theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
+            own, theirs = self._card(card), self._card(other)
+            if own is None or theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
             is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other)
-            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR) or not says_something(theirs):
+            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR):
+                continue
+            if not (says_something(own) and says_something(theirs)):
                 continue
             if find_variant(own.body, theirs.body, (own.topic, theirs.topic)) is None:
                 yield other, shared
+
+    def _candidates(self, card: int) -> list[int]:
+        """The cards that share the most of a card's rarest words."""
+        chosen: list[int] = []
+        seen = 0
+        for word in sorted(self._words(card), key=self._weight, reverse=True):
+            count = self._count(word)
+            if count >= _COMMON or len(chosen) == _RAREST or (seen > _ENOUGH and len(chosen) >= _FEWEST):
+                break
+            if count > 1:  # else no other card has it
+                chosen.append(word)
+                seen += count
+        query = (
+            f"SELECT card FROM words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
+            " GROUP BY card ORDER BY count(*) DESC, card LIMIT ?"
+        )
+        rows: list[Any] = self._db.execute(query, (*chosen, card, _LOOKED_AT)).fetchall() if chosen else []
+        return [row[0] for row in rows]
+
+    def _shared(self, card: int, words: set[int], other: int) -> tuple[float, float]:
+        """How much of what two cards say is the same, by how telling words are: of both, and of the smaller one."""
+        weight = self._weight
+        both = sum(weight(word) for word in self._words(other) if word in words)
+        mine, theirs = self._mass(card), self._mass(other)
+        every, least = mine + theirs - both, min(mine, theirs)
+        return both / every if every > 0 else 0.0, both / least if least > 0 else 0.0
 
     def _agree(self, one: int, other: int) -> bool:
         cosine = self._sense.cosine(self._path(one), self._path(other))
         return cosine is not None and cosine >= AGREEING
 
-    def _weights_of(self, card: int) -> dict[int, float]:
-        """The words of a card, by how telling each is."""
+    def _words_of(self, card: int) -> array[int]:
         packed: Any = self._db.execute("SELECT words FROM cards WHERE id = ?", (card,)).get
-        return {word: math.log((self._total + 1) / self._count(word)) for word in array("I", packed or b"")}
+        return array("I", packed or b"")
+
+    def _weight(self, word: int) -> float:
+        """How telling a word is: the more, the fewer cards have it."""
+        known = self._weights.get(word)
+        if known is None:
+            known = self._weights[word] = math.log((self._total + 1) / self._count(word))
+        return known
 
     def _count(self, word: int) -> int:
         known = self._counts.get(word)
@@ -146,31 +179,6 @@ class _Comparison:
 
     def _path_of(self, card: int) -> str:
         return str(self._db.execute("SELECT path FROM files WHERE id = ?", (card,)).get)
-
-
-def _candidates(db: apsw.Connection, card: int, weights: dict[int, float], alone: float) -> list[int]:
-    """The cards that share the most of a card's rarest words."""
-    shared: Counter[int] = Counter()
-    looked = seen = 0
-    for word in sorted(weights, key=lambda word: -weights[word]):
-        if weights[word] >= alone:
-            continue  # no other card has it
-        rows = db.execute("SELECT card FROM words WHERE word = ? LIMIT ?", (word, _COMMON)).fetchall()
-        if len(rows) > 1:
-            looked, seen = looked + 1, seen + len(rows)
-            shared.update(int(row[0]) for row in rows)  # type: ignore[arg-type]
-        if looked == _RAREST or len(rows) == _COMMON or (seen > _ENOUGH and looked >= _FEWEST):
-            break
-    shared.pop(card, None)
-    return [other for other, _ in shared.most_common(_LOOKED_AT)]
-
-
-def _shared(one: dict[int, float], other: dict[int, float]) -> tuple[float, float]:
-    """How much of what two cards say is the same, by how telling the words are: of both, and of the smaller one."""
-    both = sum(weight for word, weight in one.items() if word in other)
-    mine, theirs = sum(one.values()), sum(other.values())
-    every, least = mine + theirs - both, min(mine, theirs)
-    return both / every if every > 0 else 0.0, both / least if least > 0 else 0.0
 
 
 def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
