@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -892,7 +893,7 @@ def test_the_command_says_what_and_why(place: Place) -> None:
     assert f"memory/{day}.md" in dry.stdout
     assert "1 entry would leave search" in dry.stdout
     assert f"memory/{day}.md:2" in dry.stdout
-    assert "truekeep card confirm old / truekeep card drop old" in dry.stdout
+    assert "truekeep card confirm old / truekeep card drop old --reason " in dry.stdout
     data = json.loads(run_cli("tidy", "decay", "--json", *at).stdout)
     assert data["schema"] == "truekeep.tidy-decay/1"
     assert data["entries"][0] | {"path": ""} == {
@@ -909,6 +910,25 @@ def test_the_command_says_what_and_why(place: Place) -> None:
     assert run_cli("tidy", "decay", "--exit-code", *at).returncode == 11
     again = run_cli("tidy", "decay", *at)
     assert "nothing to forget" in again.stdout
+
+
+@pytest.mark.parametrize("name", ["old", "my old card", "it's", "-x", "a.md", "über"])
+def test_what_is_printed_to_be_run_runs(place: Place, name: str) -> None:
+    write_card(place, name, "Something.", day="2020-01-01")
+    at = ("-w", str(place.workspace))
+    (card,) = json.loads(run_cli("tidy", "decay", "--json", *at).stdout)["cards"]
+    said = run_cli("tidy", "decay", *at).stdout
+    confirm, drop = card["commands"]
+    for command in (confirm, drop):
+        assert command in said
+        assert command.startswith("truekeep ")
+        _, *arguments = shlex.split(command)
+        done = run_cli(*arguments, *at)
+        if command == drop:  # a person is asked, unless they say so
+            assert (done.returncode, "--yes" in done.stderr) == (3, True), done.stderr
+            done = run_cli(*arguments, "--yes", *at)
+        assert done.returncode == 0, done.stderr
+    assert place.cards() == []
 
 
 def test_exit_codes(place: Place) -> None:

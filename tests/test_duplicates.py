@@ -439,3 +439,12 @@ def test_no_key_is_copied_or_shown(place: Place, path: str) -> None:
         done = cli(place, "tidy", "duplicates", *arguments)
         assert key.lower() not in (done.stdout + done.stderr).lower()
     assert place.drafts() == []
+
+
+def test_a_likeness_is_told_where_it_was_measured(place: Place) -> None:
+    write_card(place, "one", "- The proxy buffers uploads, so the limit is sixty-four.", topic="Upload limit")
+    write_card(place, "two", "- Uploads time out after a minute on slow lines.", topic="Upload limit")
+    point_at_all(place)
+    rows = [line for line in cli(place, "tidy", "duplicates", "--dry-run").stdout.splitlines() if "same topic" in line]
+    assert any(line.startswith("memory/cards/") for line in rows)
+    assert not any("%" in line for line in rows)

@@ -171,6 +171,31 @@ def test_topics_that_two_cards_have(place: Place) -> None:
     assert see(place).get("duplicates").verdict == OK
 
 
+@pytest.mark.parametrize(
+    ("repositories", "doubled"),
+    [
+        (["github.com/me/a", "github.com/me/b"], []),
+        (["github.com/me/a", "github.com/me/b", "github.com/me/a"], [0, 2]),
+        (["github.com/me/a", ""], [0, 1]),
+        (["", ""], [0, 1]),
+    ],
+)
+def test_a_topic_counts_as_doubled_where_duplicates_looks_at_it(
+    place: Place, repositories: list[str], doubled: list[int]
+) -> None:
+    for number, repository in enumerate(repositories):
+        card = put(place, f"card-{number}.md", "Staging proxy", body=f"Fact {number} of it.")
+        if repository:
+            card.write_text(card.read_text().replace("tags: []", f"tags: []\nrepository: {repository}"))
+            os.utime(card, (time.time() - 60, time.time() - 60))
+    reading = see(place).get("duplicates")
+    paths = [item["paths"] for item in reading.figures["first"]]
+    assert paths == ([[f"memory/cards/card-{number}.md" for number in doubled]] if doubled else [])
+    assert (reading.verdict == OK) == (not doubled)
+    told = json.loads(run_cli("tidy", "duplicates", "--json", "-w", str(place.workspace)).stdout)
+    assert bool(told["duplicates"]) == bool(doubled)
+
+
 # --- What else ------------------------------------------------------------------------------------------------------
 
 
@@ -420,7 +445,11 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     put(place, "old.md", created=day(300))
     lines = list(render(see(place), memory, "", room=100, has_bars=True))
     assert [line.split()[0] for line in lines if "\x1b" in line] == ["\x1b[31mact\x1b[0m"]
-    assert lines[-1] == "1 to look at"
+    assert lines[-1] == "1 to act on"
+    put(place, "twin.md", "Proxy in front of staging", created=day(2))
+    put(place, "twin-2.md", "Proxy in front of staging", created=day(2))
+    lines = list(render(see(place), memory, "", room=100, has_bars=True))
+    assert lines[-1] == "1 to act on, 1 to look at"
 
 
 def test_bars() -> None:
@@ -507,3 +536,31 @@ def test_a_card_that_speaks_to_the_terminal(place: Place) -> None:
     put(place, "a.md", "x\x1b[2J\u202e", created="2026-99-99\x1b[2J")
     (place.workspace / "memory" / "cards" / "b\x1b[2J\u202e.md").write_text("---\ntopic: b\n---\nb\n")
     assert not {"\x1b", "\u202e"} & set(shown(place))
+
+
+def test_all_problems_are_listed_with_their_places(place: Place) -> None:
+    cards = place.workspace / "memory" / "cards"
+    for number in range(8):
+        (cards / f"bare-{number}.md").write_text("Words only.\n")
+    (cards / "bad day.md").write_text("---\ntopic: A\ncreated: 2026-02-31\n---\n\nText.\n")
+    (cards / "broken.md").write_text("---\ntopic: A\ntopic: B\n---\n\nText.\n")
+    (cards / "latin.md").write_bytes(b"---\ntopic: Caf\xe9\n---\n")
+    (cards / "later.md").write_text("---\ntopic: L\ncreated: 2999-01-01\n---\n\nText.\n")
+    put(place, "fine.md", created=day(1))
+    at = ("-w", str(place.workspace))
+    listed = json.loads(run_cli("status", "problems", "--json", *at).stdout)["problems"]
+    found = {(item["path"].rpartition("/")[2], item["line"], item["code"]) for item in listed}
+    assert found >= {(f"bare-{number}.md", 1, "no-frontmatter") for number in range(8)}
+    assert found >= {("bad day.md", 3, "bad-date"), ("latin.md", 1, "not-text"), ("later.md", 1, "future-date")}
+    assert {code for name, _, code in found if name == "broken.md"} == {"broken-frontmatter"}
+    assert not any(name == "fine.md" for name, _, _ in found)
+    done = run_cli("status", "problems", "--exit-code", *at)
+    assert done.returncode == 1
+    for name, line, code in found:
+        assert f"memory/cards/{name}:{line} {code}: " in done.stdout
+    assert f"{len(listed)} problem(s) in 12 file(s)" in done.stdout
+    assert "truekeep status problems" in run_cli("status", *at).stdout
+    for path in cards.iterdir():
+        if path.name != "fine.md":
+            path.unlink()
+    assert run_cli("status", "problems", "--exit-code", *at).stdout == "nothing wrong\n"

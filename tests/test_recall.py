@@ -940,6 +940,17 @@ def test_the_background_goes_on_where_search_stops(memory: Place, monkeypatch: p
     assert data["hits"][0]["path"] == "memory/cards/staging-proxy.md"
 
 
+def test_what_is_left_is_not_said_to_go_on_where_nothing_may(memory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    reindex(memory)
+    for number in range(3):
+        remember(memory, f"memory/cards/late-{number}.md", f"# Late {number}\n\nThe otter swims at {number}.\n")
+    monkeypatch.setattr("truekeep.recall.TIME_TO_REFRESH", -1.0)
+    monkeypatch.setattr("truekeep.index.refresh._BATCH_FILES", 1)
+    (note,) = [note for note in search(memory, "otter").notes if "not in the index yet" in note]
+    assert "`truekeep index` takes them in" in note
+    assert "background" not in note
+
+
 def test_an_index_for_words_alone_fits_settings_for_words_alone(memory: Place) -> None:
     memory.configure(WORDS_ONLY)
     reindex(memory)

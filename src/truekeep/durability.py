@@ -107,9 +107,8 @@ _RULES = (
     _Rule(
         code="code-layout",
         finds=r"{OPEN}(?:[^\s,;:.]+ ){1,8}(?:lives?|(?:is|are) (?:defined|implemented|declared|located|found)) (?:in|at"
-        r"|under|inside) (?:the )?(?:(?:file|module|directory|folder|package) )?{PATH}(?::\d+)?(?: (?:(?:on|at"
-        r"|around) )?"
-        r"lines? \d+)?[*_]*\.?\s*$"
+        r"|under|inside) {PLACE}(?:(?:,| and|, and) (?:(?:[^\s,;:.]+ ){0,8}(?:in|at|under|inside) )?{PLACE})*"
+        r"[*_]*\.?\s*$"
         r"|{OPEN}(?:the )?(?:file|module|directory|folder|package|script) {PATH} (?:contains|defines|holds|implements"
         r"|exports)\b[^;:,]*$"
         r"|{OPEN}{PATH} (?:contains|defines|implements|exports) (?:all )?(?:the )?[^;:,]*$",
@@ -139,6 +138,8 @@ _RULES = (
 )
 
 _NAMES = {
+    "{PLACE}": r"(?:the )?(?:(?:file|module|directory|folder|package) )?{PATH}(?::\d+)?(?: (?:(?:on|at|around) )?"
+    r"lines? \d+)?",
     "{OPEN}": r"^[\t\x20>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[\x20x]\]\s+)?[*_]*",
     "{DAY}": r"(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)",
     "{PATH}": r"`?(?:(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.(?:py|tsx?|jsx?|go|rs|java|kt|rb|php|[ch]|cc|cpp|cs|swift|sql"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -178,7 +179,20 @@ class _Surveyed(NamedTuple):
 def _survey(workspace: Workspace, today: date, tell: Callable[[int, int], None]) -> _Surveyed:
     found = workspace.survey(tell)
     unread = workspace.surveyed.unread if workspace.surveyed is not None else ()
-    return _Surveyed(tuple(found.cards()), tuple(found.same_topics()), tuple(found.problems(today)), unread)
+    cards = tuple(found.cards())
+    return _Surveyed(cards, _doubled(cards, found.same_topics()), tuple(found.problems(today)), unread)
+
+
+def _doubled(cards: Iterable[CardFacts], topics: Iterable[tuple[str, list[str]]]) -> tuple[tuple[str, list[str]], ...]:
+    """Topics that cards share which may be one: of one repository, or one of them of none. Others are two things."""
+    repositories = {card.path: card.repository for card in cards}
+    found = []
+    for topic, paths in topics:
+        shared = Counter(repositories.get(path, "") for path in paths)
+        kept = [path for path in paths if shared[""] or shared[repositories.get(path, "")] > 1]
+        if len(kept) > 1:
+            found.append((topic, kept))
+    return tuple(found)
 
 
 def growth(cards: Iterable[CardFacts], today: date) -> tuple[int, ...]:
@@ -382,7 +396,8 @@ def _frontmatter(problems: Sequence[Problem]) -> Reading:
         return Reading("frontmatter", OK, "nothing wrong", "none", figures=figures)
     files = len({problem.path for problem in problems})
     said = f"{_count_of(len(problems), 'problem')} in {_count_of(files, 'file')}"
-    return Reading("frontmatter", LOOK, said, "none", "mend these lines in an editor", figures)
+    hint = "mend these lines in an editor; `truekeep status problems` lists all of them"
+    return Reading("frontmatter", LOOK, said, "none", hint, figures)
 
 
 def _disk(root: str) -> Reading:

@@ -292,10 +292,9 @@ class Recall:
             self.notes.append(f"the index could not be brought up to date ({error})")
             return changes.changed
         self.notes += done.unread
-        if done.left or (searcher.embedder is not None and quick is None):
-            self._go_on_in_background()
+        rest = self._go_on_in_background() if done.left or (searcher.embedder is not None and quick is None) else ""
         if done.left:
-            self.notes.append(f"{done.left} changed files are not in the index yet; it goes on in the background")
+            self.notes.append(f"{done.left} changed files are not in the index yet; {rest}")
             return sorted(changes.changed, key=lambda source: -source.mtime_ns)[-done.left :]
         return []
 
@@ -574,10 +573,8 @@ class Recall:
                     until = time.monotonic() + TIME_TO_REFRESH
                     done = self._refresh_transcripts(searcher.db, quick, lambda *_: None, until=until)
                     if done.left:
-                        self.notes.append(
-                            f"{done.left} transcripts are not in the index yet; it goes on in the background"
-                        )
-                        self._go_on_in_background()
+                        rest = self._go_on_in_background()
+                        self.notes.append(f"{done.left} transcripts are not in the index yet; {rest}")
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
@@ -764,14 +761,18 @@ class Recall:
             self._is_held = False
             os.close(descriptor)
 
-    def _go_on_in_background(self) -> None:
-        """Start an indexer of its own that outlives this process; if one runs already, it ends at once."""
+    def _go_on_in_background(self) -> str:
+        """Start an indexer of its own that outlives this process; if one runs already, it ends at once.
+
+        Gives what becomes of the rest, in words.
+        """
+        by_hand = "`truekeep index` takes them in"
         if self._environ.get("TRUEKEEP_NO_BACKGROUND"):
-            return
+            return by_hand
         import subprocess
         import sys
 
-        with suppress(OSError):
+        try:
             subprocess.Popen(
                 [sys.executable, "-m", "truekeep", "index", "--workspace", self._root, "--json"],
                 stdin=subprocess.DEVNULL,
@@ -779,6 +780,9 @@ class Recall:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+        except OSError:
+            return by_hand
+        return "it goes on in the background"
 
     # Looking.
 

@@ -141,7 +141,7 @@ def render(
     health: Health, memory: dict[str, Any], sessions: str, *, room: int | None = None, has_bars: bool = False
 ) -> Iterator[str]:
     """The lines of the screen, with colour for what needs a person; cut to `room` columns, if it is given."""
-    from truekeep.health import OK, QUESTIONS
+    from truekeep.health import ACT, OK, QUESTIONS
 
     yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
     yield ""
@@ -164,8 +164,10 @@ def render(
     if len(health.unseen) > _PLACES:
         yield _row("unknown", "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
     yield ""
-    needs = sum(reading.verdict != OK for reading in health.readings) + len(health.unseen)
-    yield f"{needs} to look at" if needs else "nothing needs a person"
+    acts = sum(reading.verdict == ACT for reading in health.readings)
+    looks = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
+    needs = [f"{acts} to act on"] * bool(acts) + [f"{looks} to look at"] * bool(looks)
+    yield ", ".join(needs) or "nothing needs a person"
 
 
 def _row(verdict: str, name: str, said: str, room: int | None) -> str:
@@ -322,6 +324,39 @@ def _shown(item: Closeout) -> dict[str, Any]:
 
 def _moment(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+@status.command()
+@click.option("--exit-code", is_flag=True, help="Exit 1 if there is one.")
+@json_option
+@workspace_option
+@click.pass_context
+def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """List everything that is wrong with the form of memory files, each with its place and the reason.
+
+    Frontmatter that is missing, broken or cannot be true (a day yet to come, updated before created), text that is no
+    UTF-8, importance tags that cannot be read, and files and folders that cannot be looked at.
+
+    Example: truekeep status problems --json
+    """
+    from truekeep.cli.show import open_workspace
+    from truekeep.secrets import withhold
+
+    with open_workspace(ctx, workspace) as opened:
+        found = list(opened.survey(_progress).problems(opened.today()))
+        unread = opened.surveyed.unread if opened.surveyed is not None else ()
+    if as_json:
+        shown = [{**item._asdict(), "what": withhold(item.what)} for item in found]
+        print_json("status-problems", {"problems": shown, "unread": list(unread)})
+    else:
+        for item in found:
+            place = click.style(printable(f"{item.path}:{item.line}"), fg="yellow")
+            click.echo(f"{place} {item.code}: {withhold(printable(item.what))}")
+        for why in unread:
+            click.echo(f"{click.style('not seen', fg='yellow')} {printable(why)}")
+        files = len({item.path for item in found})
+        click.echo(f"{len(found)} problem(s) in {files} file(s)" if found else "nothing wrong")
+    return EXIT_ALARM if exit_code and (found or unread) else 0
 
 
 @status.command()

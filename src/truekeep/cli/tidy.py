@@ -206,10 +206,11 @@ def _entries(count: int) -> str:
 def _commands(card: Stale) -> list[str]:
     import shlex
 
-    name = card.path.rpartition("/")[2].removesuffix(".md")
     if not card.is_checked:
         return [f"truekeep verify {shlex.quote(card.path)}"]
-    return [f"truekeep card {verb} {shlex.quote(name)}" for verb in ("confirm", "drop")]
+    name = card.path.rpartition("/")[2].removesuffix(".md")
+    named = shlex.quote(card.path if name.startswith("-") or name.endswith(".md") else name)
+    return [f"truekeep card confirm {named}", f"truekeep card drop {named} --reason 'no sign of life'"]
 
 
 @tidy.command()
@@ -269,7 +270,10 @@ def _shown_doubles(found: Tidied, opened: Workspace) -> dict[str, Any]:
 
 def _show_doubles(found: Tidied, opened: Workspace, *, dry_run: bool) -> None:
     if found.doubles:
-        rows = [[item.one, item.other, item.why, f"{item.likeness:.0%}"] for item in found.doubles[:_MOST]]
+        rows = [
+            [item.one, item.other, item.why, f"{item.likeness:.0%}" if item.why != "same topic" else ""]
+            for item in found.doubles[:_MOST]
+        ]
         print_table(["card", "card", "why", "likeness"], rows)
         if len(found.doubles) > _MOST:
             click.echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
@@ -318,5 +322,6 @@ def _show_offered(found: Tidied, *, dry_run: bool, nothing: str) -> None:
         click.echo(nothing)
     if found.problems:
         click.echo(
-            click.style(f"{len(found.problems)} problem(s) in memory files; ", fg="yellow") + "`truekeep status`"
+            click.style(f"{len(found.problems)} problem(s) in memory files; ", fg="yellow")
+            + "`truekeep status problems`"
         )

@@ -16,7 +16,6 @@ from truekeep.doctor import database
 from truekeep.doctor.case import HOUR, Case, Found, Trouble
 from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
 from truekeep.errors import BadSetup, Busy
-from truekeep.model import CARDS
 from truekeep.state import STATE, State
 
 CONFIG = "config.toml"
@@ -357,8 +356,7 @@ def check_search(case: Case) -> Found:
         )
 
     if state in (database.MISSING, database.EMPTY):
-        if any(source.path.startswith(f"{CARDS}/") for source in sweep(case.root)):
-            yield Trouble("there is no search index yet", where, mend=bring, cure="make it")
+        yield "there is no search index yet; it is made when it is needed"
         return
     if state != database.SOUND:
         return
