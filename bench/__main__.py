@@ -11,7 +11,20 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from bench import alf, hooks, ingest, recall_quality, recall_speed, startup, sync, transcripts, truth_speed, website
+from bench import (
+    alf,
+    hooks,
+    ingest,
+    recall_quality,
+    recall_speed,
+    startup,
+    sync,
+    transcripts,
+    truth_speed,
+    upkeep,
+    website,
+    year,
+)
 from bench.truth import run as truth
 
 BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
@@ -25,8 +38,11 @@ BENCHES: dict[str, Callable[[Sequence[str]], None]] = {
     "transcripts": lambda _: transcripts.main(),
     "alf": alf.main,
     "sync": sync.main,
+    "upkeep": upkeep.main,
+    "year": year.main,
     "site": website.main,
 }
+ALONE = ("year",)  # half an hour: only when it is named
 
 
 def main() -> None:
@@ -35,7 +51,7 @@ def main() -> None:
     if any(name not in BENCHES for name in names) or (options and len(names) != 1):
         raise SystemExit(f"usage: python -m bench [{'|'.join(BENCHES)} …], or one of them with its options (--help)")
     print(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for name in names or BENCHES:
+    for name in names or [name for name in BENCHES if name not in ALONE]:
         print(f"\n== {name}")
         BENCHES[name](options)
 
