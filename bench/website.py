@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         begun = time.monotonic()
         questions = build(folder, asked.cards)
         print(f"  made {asked.cards:,} cards, indexed and surveyed, in {time.monotonic() - begun:.0f} s")
-        with serving(folder, env) as (port, cookie), bare() as other:
-            asyncio.run(_measure(port, cookie, other, questions, asked.cards, asked.seconds, asked.at_once))
+        with serving(folder, env) as (process, port, cookie), bare() as other:
+            asyncio.run(_measure(port, cookie, other, questions, asked.cards, asked.seconds, asked.at_once, process))
 
 
 def build(folder: Path, cards: int) -> list[str]:
@@ -119,8 +119,8 @@ def build(folder: Path, cards: int) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path, env: Mapping[str, str]) -> Iterator[tuple[int, str]]:
-    """The site: its port, and the cookie of somebody who came in."""
+def serving(folder: Path, env: Mapping[str, str]) -> Iterator[tuple[int, int, str]]:
+    """The site: its process, its port, and the cookie of somebody who came in."""
     command = [sys.executable, "-m", "truekeep", "serve", "--port", "0", "--workspace", str(folder / "workspace")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(env))
     try:
@@ -131,7 +131,7 @@ def serving(folder: Path, env: Mapping[str, str]) -> Iterator[tuple[int, str]]:
             raise SystemExit(f"truekeep serve said: {text}")
         port = int(found[1])
         head = asyncio.run(_whole(port, found[2]))
-        yield port, re.search(r"(?i)set-cookie: ([^;]+)", head)[1]  # type: ignore[index] # the link leaves one
+        yield process.pid, port, re.search(r"(?i)set-cookie: ([^;]+)", head)[1]  # type: ignore[index] # the link leaves one
     finally:
         process.terminate()
         process.wait()
@@ -200,10 +200,10 @@ class Client:
 
 
 async def _measure(
-    port: int, cookie: str, other: int, questions: Sequence[str], cards: int, seconds: float, at_once: int
+    port: int, cookie: str, other: int, questions: Sequence[str], cards: int, seconds: float, at_once: int, process: int
 ) -> None:
     ways = await _ways(port, cookie, questions, cards)
-    alone = await _alone(port, cookie, other, ways)
+    alone, cpu = await _alone(port, cookie, other, ways, process)
     loaded: dict[str, list[Answer]] = {page: [] for page in [*ways, "bare page"]}
     spent = {"site": 0.0, "bare page": 0.0}
     while spent["site"] < seconds:
@@ -213,7 +213,7 @@ async def _measure(
             for answer in await _load(target, word, choices, share, at_once):
                 loaded[answer.page].append(answer)
             spent[kind] += time.perf_counter() - begun
-    _report(alone, loaded, spent, at_once)
+    _report(alone, cpu, loaded, spent, at_once)
 
 
 async def _ways(port: int, cookie: str, questions: Sequence[str], cards: int) -> dict[str, list[str]]:
@@ -241,19 +241,33 @@ async def _ways(port: int, cookie: str, questions: Sequence[str], cards: int) ->
     }
 
 
-async def _alone(port: int, cookie: str, other: int, ways: Mapping[str, Sequence[str]]) -> dict[str, list[Answer]]:
-    """Each page by itself, in turns with the bare one."""
+async def _alone(
+    port: int, cookie: str, other: int, ways: Mapping[str, Sequence[str]], process: int
+) -> tuple[dict[str, list[Answer]], dict[str, float]]:
+    """Each page by itself, in turns with the bare one; and the CPU seconds of a page."""
     site, plain = Client(port, cookie), Client(other)
     found: dict[str, list[Answer]] = {page: [] for page in [*ways, "bare page"]}
-    for turn in range(ALONE + 2):
-        for page, paths in ways.items():
-            answers = [await site.ask(page, paths[turn % len(paths)]), await plain.ask("bare page", "/")]
-            if turn >= 2:  # by then everything is loaded
-                for answer in answers:
-                    found[answer.page].append(answer)
+    spent: dict[str, float] = {}
+    for page, paths in ways.items():
+        for path in paths[:2]:  # by then everything is loaded
+            await site.ask(page, path)
+        before = cpu_of(process)
+        for turn in range(ALONE):
+            found[page].append(await site.ask(page, paths[turn % len(paths)]))
+            found["bare page"].append(await plain.ask("bare page", "/"))
+        spent[page] = (cpu_of(process) - before) / ALONE
     site.close()
     plain.close()
-    return found
+    return found, spent
+
+
+def cpu_of(process: int) -> float:
+    """The CPU seconds that a program has taken so far; what others do on the machine is not in it. 0 if unknown."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _load(
@@ -275,6 +289,7 @@ async def _load(
 
 def _report(
     alone: Mapping[str, Sequence[Answer]],
+    cpu: Mapping[str, float],
     loaded: Mapping[str, Sequence[Answer]],
     spent: Mapping[str, float],
     at_once: int,
@@ -285,11 +300,22 @@ def _report(
     for page in alone:
         one, many = ([answer.seconds for answer in found[page]] for found in (alone, loaded))
         rows.append(
-            [page, milliseconds(median(one)), milliseconds(late(one)), f"{median(one) / base['a']:.1f} x",
+            [page, milliseconds(cpu[page]) if cpu.get(page) else "", milliseconds(median(one)), milliseconds(late(one)), f"{median(one) / base['a']:.1f} x",
              milliseconds(median(many)), milliseconds(late(many)), f"{median(many) / base['l']:.1f} x",
              f"{len(many):,}", f"{median([answer.size for answer in alone[page]]) / 1000:.0f} kB"]
         )  # fmt: skip
-    headers = ["page", "alone p50", "p95", "/ bare", f"{at_once} at once p50", "p95", "/ bare", "answers", "size"]
+    headers = [
+        "page",
+        "CPU",
+        "alone p50",
+        "p95",
+        "/ bare",
+        f"{at_once} at once p50",
+        "p95",
+        "/ bare",
+        "answers",
+        "size",
+    ]
     table(headers, rows)
     site = sum(len(answers) for page, answers in loaded.items() if page != "bare page")
     plain = len(loaded["bare page"])

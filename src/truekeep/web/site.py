@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
+from anyio import CapacityLimiter, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -58,6 +58,7 @@ class Site:
         self.path = path
         self.keys = keys
         self.read_only = read_only
+        self._room = CapacityLimiter(LENT)  # who waits for a workspace keeps no thread from styles and news
         self._free: queue.LifoQueue[Workspace | None] = queue.LifoQueue()
         for _ in range(LENT):
             self._free.put(None)
@@ -163,7 +164,7 @@ class Site:
                 return self.failed(request, self.known(error))
 
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(run, request)
+            return await to_thread.run_sync(run, request, limiter=self._room)
 
         return Route(path, endpoint, methods=["GET"], name=name or None)
 
@@ -187,7 +188,7 @@ class Site:
             if not self.keys.is_form(text_of(form, "csrf")):
                 strange = BadInput("this form does not come from a page of this site", hint="load the page again")
                 return self.failed(request, strange)
-            return await run_in_threadpool(run, request, form)
+            return await to_thread.run_sync(run, request, form, limiter=self._room)
 
         return Route(path, endpoint, methods=["POST"])
 
