@@ -2,20 +2,24 @@
 
 What is new goes below the heading that it stands under, at the end of that section, else to the end of the text; what
 has no heading, to the end of what the old text says before its sections. What the old text says already is not said
-twice: a statement is known by its words, however it is wrapped or bulleted; code, by its lines.
+twice: a statement is known by its words, however it is wrapped or bulleted, and by the item that it stands below; code,
+by its lines. Steps stay in their order: where two numbered lists cannot surely be made one, the new section is added
+whole, under a heading of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.markdown import Heading, TooComplex, fenced_lines, outline
 
 _MARK = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
+_STEP = re.compile(r" {0,3}\d{1,9}[.)][ \t]+\S")
 _FENCE = re.compile("`{3,}|~{3,}")
+_CODE = 4  # blanks before a line of code
 _ENDED = re.compile(r"[.!?:;…。！？][)\]\"'`*_]*\Z")
 
 
@@ -35,13 +39,45 @@ class Statement(NamedTuple):
         return _words(" ".join(_bare(line) for line in self.lines))
 
     @property
+    def keys(self) -> list[str]:
+        """The same for the same words of a line."""
+        return [] if self.is_code else [_words(_bare(line)) for line in self.lines]
+
+    @property
+    def head(self) -> str:
+        """The same for the same words of its first line."""
+        return self.keys[0] if self.keys else self.key
+
+    @property
     def is_item(self) -> bool:
         return not self.is_code and _ITEM.match(self.lines[0]) is not None
 
     @property
-    def is_below(self) -> bool:
-        """Whether it belongs to what stands above it: an item in an item, or what it goes on with."""
-        return self.lines[0][:1] in (" ", "\t")
+    def is_step(self) -> bool:
+        return not self.is_code and _STEP.match(self.lines[0]) is not None
+
+    @property
+    def indent(self) -> int:
+        """The blanks before it."""
+        first = self.lines[0].expandtabs(_CODE)
+        return len(first) - len(first.lstrip(" "))
+
+
+class Node:
+    """A statement and what stands below it: items in an item, and what this goes on with."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self.below: list[Node] = []
+
+    @property
+    def end(self) -> int:
+        """The line behind all of it."""
+        return self.below[-1].end if self.below else self.statement.end
+
+    @property
+    def start(self) -> int:
+        return self.statement.end - len(self.statement.lines)
 
 
 class Part(NamedTuple):
@@ -52,54 +88,185 @@ class Part(NamedTuple):
     last: int  # the line behind it
     statements: tuple[Statement, ...]
 
+    def nodes(self) -> list[Node]:
+        """What is said, each with what stands below it."""
+        found: list[Node] = []
+        open_items: list[Node] = []
+        for statement in self.statements:
+            while open_items and open_items[-1].statement.indent >= statement.indent:
+                open_items.pop()
+            node = Node(statement)
+            (open_items[-1].below if open_items else found).append(node)
+            if statement.is_item:
+                open_items.append(node)
+        return found
 
-def woven(old: str, new: str) -> str:
-    """The old text with what the new one says besides. Both have plain newlines; nothing of the old one goes."""
-    if not old.strip():
-        return new
-    lines, told = old.split("\n"), parts_of(old)
-    known: dict[str, int] = {}  # a statement or line that is there, and the line behind it
-    for part in told:
-        for statement in part.statements:
-            known.setdefault(statement.key, statement.end)
-            for number, line in enumerate(() if statement.is_code else statement.lines, 1):
-                known.setdefault(_words(_bare(line)), statement.end - len(statement.lines) + number)
-    places = _Places(told)
-    added: dict[int, list[tuple[str, bool]]] = {}  # behind which line, and whether a blank one stands before it
-    for part in parts_of(new):
-        fresh = [statement for statement in part.statements if not _is_known(statement, known)]
-        at, headings = places.place(part.heading, has_text=bool(fresh))
-        for heading in headings:
-            added.setdefault(at, []).append((f"{'#' * heading.level} {heading.text}", True))
-        anchor, is_begun = at, False
-        for statement in part.statements:
-            if statement not in fresh:
-                anchor = known.get(statement.key, at)
+
+def lists_of(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """The numbered lists among these."""
+    run: list[Node] = []
+    for node in nodes:
+        if node.statement.is_step:
+            run.append(node)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def woven(old: str, new: str, *, mark: str = "updated") -> str:
+    """The old text with what the new one says besides. Both have plain newlines; nothing of the old one goes.
+
+    `mark`: what the heading of a section says that could not be woven in.
+    """
+    return _Weave(old, new, mark).text() if old.strip() else new
+
+
+_Rows = list[tuple[str, bool]]
+"""Lines, and whether a blank one stands before each."""
+
+
+class _Known:
+    """Statements that are there, by their words and by those of each line."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes: dict[str, list[Node]] = {}
+        for node in nodes:
+            for key in dict.fromkeys((node.statement.key, *node.statement.keys)):
+                self._nodes.setdefault(key, []).append(node)
+
+    def find(self, statement: Statement) -> list[Node]:
+        """Where a statement is, if all of it is there."""
+        keys = statement.keys
+        if statement.key in self._nodes:
+            return self._nodes[statement.key]
+        return self._nodes[keys[0]] if keys and all(key in self._nodes for key in keys) else []
+
+
+class _Weave:
+    """One text on its way into another."""
+
+    def __init__(self, old: str, new: str, mark: str) -> None:
+        self._lines, self._new, self._mark = old.split("\n"), new.split("\n"), mark
+        self._parts = parts_of(new)
+        told = parts_of(old)
+        nodes = [part.nodes() for part in told]
+        self._known = _Known(node for some in nodes for node in some)
+        self._lists = [run for some in nodes for run in lists_of(some)]
+        self._places = _Places(told)
+        self._indents: dict[Node, int] = {}  # of what is added below a statement
+        self._added: dict[int, list[tuple[int, _Rows]]] = {}  # behind a line, the deepest first
+
+    def text(self) -> str:
+        for part in self._parts:
+            self._take(part, part.nodes())
+        added = {}
+        for at, some in self._added.items():
+            some.sort(key=lambda item: -item[0])
+            added[at] = [row for _, rows in some for row in rows]
+        return _inserted(self._lines, added)
+
+    def _take(self, part: Part, nodes: list[Node]) -> None:
+        """Take a part of the new text in: statement by statement, or whole where its steps cannot be."""
+        steps: dict[Node, Node | None] = {}
+        for run in lists_of(nodes):
+            found = self._matched(run, is_counted=self._places.is_counted(part.heading))
+            if found is None:
+                at, heading = self._places.apart(part.heading, self._mark)
+                self._add(at, 0, [(heading, True), *self._rows(part.first, part.last, has_gap=True)])
+                return
+            steps.update(zip(run, found, strict=True))
+        known = {node: self._known.find(node.statement) for node in nodes}
+        known |= {node: [there, *known[node]] if there is not None else [] for node, there in steps.items()}
+        at, headings = self._places.place(part.heading, has_text=not all(known.values()))
+        self._add(at, 0, [(f"{'#' * heading.level} {heading.text}", True) for heading in headings])
+        counted: Node | None = None  # the step that is there, and that the next one goes on with
+        is_next = False  # to what was added just before
+        for node in nodes:
+            statement = node.statement
+            counted = next(iter(known[node]), counted) if node in steps else None
+            if known[node] or counted is not None:
+                is_next = False
+            if known[node]:
+                self._go_below(known[node], node, 1)
+            elif counted is not None:
+                self._add(counted.end, 1, self._rows(node.start, node.end, has_gap=False))
+            else:
+                joins = statement.is_item and _is_list(self._line_above(at))
+                has_gap = statement.has_gap if is_next else not joins
+                shift = 0 if statement.indent >= _CODE and not statement.is_item else statement.indent
+                self._add(at, 0, self._rows(node.start, node.end, has_gap=has_gap, shift=shift))
+                is_next = True
+
+    def _go_below(self, there: Sequence[Node], node: Node, depth: int) -> None:
+        """Take in what stands below a statement that is there, once or several times."""
+        first, below = there[0], [child for one in there for child in one.below]
+        known = _Known(below)
+        for child in node.below:
+            statement, own = child.statement, known.find(child.statement)
+            if own:
+                self._go_below(own, child, depth + 1)
                 continue
-            place = anchor if statement.is_below else at
-            there = added.setdefault(place, [])
-            joins = statement.is_below or (statement.is_item and _is_list(_line_above(lines, place, there)))
-            has_gap = statement.has_gap if is_begun else not joins
-            there.extend((line, has_gap and not number) for number, line in enumerate(statement.lines))
-            anchor, is_begun = place, True
-    return _inserted(lines, added)
+            moved = statement.indent - node.statement.indent + first.statement.indent
+            indent = self._indents.setdefault(first, first.below[-1].statement.indent if first.below else moved)
+            shift = statement.indent - indent
+            has_gap = statement.has_gap and not statement.is_item
+            self._add(first.end, depth + 1, self._rows(child.start, child.end, has_gap=has_gap, shift=shift))
+
+    def _matched(self, run: Sequence[Node], *, is_counted: bool) -> list[Node | None] | None:
+        """For each step of a list the one that is there, or nothing; nothing at all where that is not certain.
+
+        Certain are steps that are all there in their order, that go on with a list that is there, or are all new.
+        `is_counted`: they would stand behind steps that they have nothing to do with.
+        """
+        for there in self._lists:
+            rest = iter(there)
+            found = [next((other for other in rest if _says(other, step)), None) for step in run]
+            if None not in found:
+                return found
+        is_new = [not self._known.find(step.statement) for step in run]
+        for there in self._lists:
+            count = len(there)
+            if count < len(run) and all(map(_says, there, run)) and all(is_new[count:]):
+                return [*there, *(None for _ in run[count:])]
+        return None if is_counted or not all(is_new) else [None for _ in run]
+
+    def _add(self, at: int, depth: int, rows: _Rows) -> None:
+        if rows:
+            self._added.setdefault(at, []).append((depth, rows))
+
+    def _rows(self, first: int, last: int, *, has_gap: bool, shift: int = 0) -> _Rows:
+        """Lines of the new text as they are written into the old one."""
+        lines = self._new[first:last]
+        return [(_moved(line, shift), has_gap and not number) for number, line in enumerate(lines)]
+
+    def _line_above(self, at: int) -> str:
+        some = self._added.get(at)
+        if some:
+            return some[-1][1][-1][0]
+        return next((line for line in reversed(self._lines[:at]) if line.strip()), "")
 
 
-def _is_known(statement: Statement, known: dict[str, int]) -> bool:
-    if statement.key in known:
-        return True
-    return not statement.is_code and all(_words(_bare(line)) in known for line in statement.lines)
+def _says(there: Node, node: Node) -> bool:
+    """Whether a statement that is there says what another one does; not, what stands below it."""
+    own, keys = there.statement, node.statement.keys
+    return own.key == node.statement.key or (bool(keys) and set(keys) <= set(own.keys))
 
 
-def _line_above(lines: Sequence[str], at: int, there: Sequence[tuple[str, bool]]) -> str:
-    return there[-1][0] if there else next((line for line in reversed(lines[:at]) if line.strip()), "")
+def _moved(line: str, shift: int) -> str:
+    """A line further to the left, or to the right."""
+    if shift <= 0 or not line.strip():
+        return " " * -shift + line if line.strip() else line
+    wide = line.expandtabs(_CODE) if "\t" in line[:shift] else line
+    return wide[min(shift, len(wide) - len(wide.lstrip(" "))) :]
 
 
 def _is_list(line: str) -> bool:
     return _ITEM.match(line) is not None or line[:1] in (" ", "\t")
 
 
-def _inserted(lines: list[str], added: dict[int, list[tuple[str, bool]]]) -> str:
+def _inserted(lines: list[str], added: dict[int, _Rows]) -> str:
     out: list[str] = []
     for at in range(len(lines) + 1):
         for line, has_gap in added.get(at, ()):
@@ -143,6 +310,29 @@ class _Places:
             return at, []
         headings, self._missing = self._missing, []
         return at, headings
+
+    def is_counted(self, heading: Heading | None) -> bool:
+        """Whether the part of the old text that this one belongs to ends with a numbered list."""
+        if heading is None:
+            at = self._lead()
+        else:
+            above = next((item for item in reversed(self._path) if item[0].level < heading.level), None)
+            number = self._find(heading, above)
+            if number is None:
+                return False
+            at = self._own_end(number)
+        part = next((part for part in self._told if part.first < at <= part.last), None)
+        nodes = part.nodes() if part is not None else []
+        return bool(nodes) and nodes[-1].statement.is_step
+
+    def apart(self, heading: Heading | None, mark: str) -> tuple[int, str]:
+        """The line of the old text behind which a section of its own goes, and its heading."""
+        if heading is None:
+            return self._last_line(len(self._told)), f"## Steps ({mark})"
+        self.place(heading, has_text=False)
+        found = self._path[-1][1]
+        at = self._path[-1][2] if found < 0 else self._tree_end(found)
+        return at, f"{'#' * heading.level} {heading.text} ({mark})"
 
     def _find(self, heading: Heading, above: tuple[Heading, int, int] | None) -> int | None:
         """The section of this name; below the same one, if that is there."""

@@ -369,7 +369,7 @@ def merged(keep: Card, drop: Card) -> str:
         fields = [Field("tags", "", line) if field.key == "tags" else field for field in fields]
         if "tags" not in {field.key for field in fields}:
             fields.append(Field("tags", "", line))
-    body = woven(_plain(keep.body), _plain(drop.body))
+    body = woven(_plain(keep.body), _plain(drop.body), mark=f"from {drop.name}")
     return Frontmatter(tuple(fields)).render() + "\n" + body.strip("\n") + "\n"
 
 
