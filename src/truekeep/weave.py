@@ -174,7 +174,7 @@ class _Weave:
             found = self._matched(run, is_counted=self._places.is_counted(part.heading))
             if found is None:
                 at, heading = self._places.apart(part.heading, self._mark)
-                self._add(at, 0, [(heading, True), *self._rows(part.first, part.last, has_gap=True)])
+                self._add(at, 0, [(heading, True), *self._rows(nodes[0].start, part.last, has_gap=True)])
                 return
             steps.update(zip(run, found, strict=True))
         known = {node: self._known.find(node.statement) for node in nodes}
@@ -332,7 +332,7 @@ class _Places:
         self.place(heading, has_text=False)
         found = self._path[-1][1]
         at = self._path[-1][2] if found < 0 else self._tree_end(found)
-        return at, f"{'#' * heading.level} {heading.text} ({mark})"
+        return at, f"{'#' * max(2, heading.level)} {heading.text} ({mark})"  # a text has one title
 
     def _find(self, heading: Heading, above: tuple[Heading, int, int] | None) -> int | None:
         """The section of this name; below the same one, if that is there."""
