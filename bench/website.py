@@ -299,11 +299,11 @@ def _report(
     rows = []
     for page in alone:
         one, many = ([answer.seconds for answer in found[page]] for found in (alone, loaded))
-        rows.append(
-            [page, milliseconds(cpu[page]) if cpu.get(page) else "", milliseconds(median(one)), milliseconds(late(one)), f"{median(one) / base['a']:.1f} x",
-             milliseconds(median(many)), milliseconds(late(many)), f"{median(many) / base['l']:.1f} x",
-             f"{len(many):,}", f"{median([answer.size for answer in alone[page]]) / 1000:.0f} kB"]
-        )  # fmt: skip
+        spent_here = [milliseconds(cpu[page]) if cpu.get(page) else ""]
+        alone_here = [milliseconds(median(one)), milliseconds(late(one)), f"{median(one) / base['a']:.1f} x"]
+        loaded_here = [milliseconds(median(many)), milliseconds(late(many)), f"{median(many) / base['l']:.1f} x"]
+        size = f"{median([answer.size for answer in alone[page]]) / 1000:.0f} kB"
+        rows.append([page, *spent_here, *alone_here, *loaded_here, f"{len(many):,}", size])
     headers = [
         "page",
         "CPU",

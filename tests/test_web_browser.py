@@ -19,6 +19,7 @@ from tests.helpers import Place, a_handoff
 from tests.site_memory import SAID, card_text, lived_in, surroundings
 from tests.website import Server, Window, chromium, served, window
 
+expect.set_options(timeout=15_000)
 PHONE = {"width": 360, "height": 740}
 CARD = "/memory/file/memory/cards/"
 COLOURED = ("today", "draft", "card", "search", "history")  # between them, every colour
@@ -467,7 +468,7 @@ def test_news_come_to_an_open_page(opened: Window, shop: Place) -> None:
     with path.open("r+") as file:  # in place, as some editors write
         file.seek(0, 2)
         file.write("\nNew words.\n")
-    expect(page.locator("#changed")).to_be_visible(timeout=8_000)
+    expect(page.locator("#changed")).to_be_visible()
     page.locator("#changed a").click()
     expect(page.locator(".prose")).to_contain_text("New words.")
     expect(page.locator("#changed")).to_be_hidden()
@@ -478,7 +479,7 @@ def test_news_do_not_take_away_what_somebody_types(opened: Window, shop: Place) 
     page = opened.go(f"/review/{wanted}/edit")
     page.locator("#text").press_sequentially("MINE ")
     add_card(shop, "ll-other", "Something else.")
-    expect(page.locator("#changed")).to_be_visible(timeout=8_000)
+    expect(page.locator("#changed")).to_be_visible()
     assert page.locator("#text").input_value().startswith("MINE ")
 
 
@@ -585,7 +586,7 @@ def test_a_page_elsewhere_can_neither_read_nor_change(server: Server, browser: B
         f'<form method=post action="{server.url}/review/{before[0]}"><input name=do value=approve><button>'
     )
     page.click("button")
-    expect(page.locator("body")).to_contain_text("not an origin that is served here", timeout=5_000)
+    expect(page.locator("body")).to_contain_text("not an origin that is served here")
     assert draft_ids(shop) == before
     context.close()
 

@@ -131,7 +131,7 @@ class Window:
         context.on("weberror", lambda error: self.thrown.append(str(error.error)))
         self.page: Page = context.new_page()
         self.strangers.clear()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(1000 * PATIENCE)
 
     def _request(self, request: Request) -> None:
         self.asked.append(request.url)
