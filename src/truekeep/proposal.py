@@ -241,6 +241,7 @@ def _bare(idea: Idea) -> Idea:
         target=withhold(idea.target),
         drops=tuple((withhold(path), b"") for path, _ in idea.drops),
         key="",
+        hindrance="",
     )
 
 
