@@ -42,6 +42,7 @@ def test_one_port_in_many_words(text: str) -> None:
         ("We use Python 3.11", "Tooling", "acme/app", ("version", "python", "3.11")),
         ("The worker requires PostgreSQL 15.", "", "", ("version", "postgres required worker", "15")),
         ("Redis is at version 7.2", "", "", ("version", "redis", "7.2")),
+        ("We run billing-worker 2.4.1.", "Deploy notes", "", ("version", "billing worker", "2.4.1")),
         ("`requests==2.31.0` is what we ship", "", "", ("version", "request", "2.31.0")),
         ("The config lives at `/etc/billing.toml`.", "Billing", "", ("path", "billing config", "/etc/billing.toml")),
         ("Deploy script: `scripts/deploy.sh`", "", "", ("path", "deploy script", "scripts/deploy.sh")),

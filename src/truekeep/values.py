@@ -475,8 +475,9 @@ def _versions(sentence: str, scope: _Scope) -> Iterator[Value]:
         if named is not None and not set(own) & set(named.words):
             kept = named._replace(words=tuple(word for word in named.words if word not in _WORKPLACES))
             bound = ("required",) if _REQUIRES.search(before) and named.words else ()  # a newer one may run
-            name_ = (*scope.name(kept, narrow=False), *own, *bound)
-            yield _value("version", name_, match["number"], match, "number")
+            is_named = len(own) > 1 and not kept.words  # billing-worker is one thing, whatever the text is about
+            about = kept.tail if is_named else scope.name(kept, narrow=False)
+            yield _value("version", (*about, *own, *bound), match["number"], match, "number")
     for match in _VERSION_OF.finditer(sentence):
         group = next(name for name, found in match.groupdict().items() if found)
         before = sentence[: match.start(group)].removesuffix("v")
