@@ -385,3 +385,17 @@ def test_a_full_disk_says_to_make_room(place: Place, what: str, hint: str) -> No
     assert done.returncode == 7, done.stderr
     assert hint in done.stderr
     assert "truekeep ingest" not in done.stderr
+
+
+def test_errors_of_the_disk_have_their_own_hints() -> None:
+    import errno
+
+    import apsw
+
+    from truekeep.errors import hint_for
+
+    for full in (apsw.FullError("x"), apsw.IOError("x"), OSError(errno.ENOSPC, "x"), OSError(errno.EDQUOT, "x")):
+        assert "make room" in hint_for(full)
+    for damaged in (apsw.CorruptError("x"), apsw.NotADBError("x")):
+        assert "truekeep doctor --fix" in hint_for(damaged)
+    assert "make room" not in hint_for(PermissionError(errno.EACCES, "x"))

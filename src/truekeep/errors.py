@@ -20,6 +20,7 @@ family is a bug in truekeep. The codes and numbers are listed in docs/operations
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,3 +87,15 @@ class LedgerDamaged(StorageFailed):
 
 class EditedSince(TruekeepError):
     code, exit_code = "edited-since", 8
+
+
+def hint_for(error: Exception) -> str:
+    """What helps against a disk that says no, or a database that cannot be used. apsw is not imported to tell."""
+    no_room = (errno.ENOSPC, errno.EDQUOT)
+    if getattr(error, "errno", None) in no_room or type(error).__name__ == "FullError":
+        return "make room on the disk and run it again; nothing is lost"
+    if getattr(error, "errno", None) == errno.EIO or type(error).__name__ == "IOError":
+        return "make room on the disk or mend it, and run it again; nothing is lost"
+    if type(error).__name__ in ("CorruptError", "NotADBError", "FormatError"):
+        return "`truekeep doctor --fix` mends it"
+    return "check the permissions and the disk; `truekeep doctor` tells more"

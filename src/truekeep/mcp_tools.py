@@ -22,7 +22,7 @@ import mcp_types as types
 
 from truekeep import __version__
 from truekeep.ages import parse_since, shown_age
-from truekeep.errors import BadInput, InvalidHandoff, NotFound, StorageFailed, TruekeepError
+from truekeep.errors import BadInput, InvalidHandoff, NotFound, StorageFailed, TruekeepError, hint_for
 from truekeep.excerpt import NotMemory
 from truekeep.hidden import clip, printable, strip_hidden
 from truekeep.model import BEGIN_MARK, END_MARK, HANDOFF_TYPES
@@ -91,11 +91,9 @@ class Memory:
         if isinstance(error, TruekeepError):
             return error
         if isinstance(error, OSError):
-            return StorageFailed(
-                f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
-            )
+            return StorageFailed(f"{error.filename or 'a file'}: {error.strerror}", hint=hint_for(error))
         if type(error).__module__ == "apsw":
-            return StorageFailed(f"a database cannot be read: {error}", hint="`truekeep ingest` mends it")
+            return StorageFailed(f"a database cannot be used: {error}", hint=hint_for(error))
         import traceback
 
         self.log(f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip())
@@ -118,9 +116,7 @@ class Memory:
         corpus, store = given.get("corpus", ""), given.get("store", "")
         if corpus == "wiki":
             return _shown_answer((), ["there is no wiki here; the corpora are memory, sessions and all"])
-        if (corpus == "memory" and store == "transcripts") or (
-            corpus == "sessions" and store in (*_MEMORY, "archive")
-        ):
+        if (corpus == "memory" and store == "transcripts") or (corpus == "sessions" and store in (*_MEMORY, "archive")):
             raise BadInput(f"corpus {corpus!r} has no store {store!r}", hint="leave one of the two out")
         query, notes = given["query"].replace("\0", " "), list[str]()
         if len(query) > QUERY_LIMIT:

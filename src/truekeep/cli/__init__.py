@@ -121,7 +121,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
-    from truekeep.errors import BadSetup, StorageFailed, TruekeepError
+    from truekeep.errors import BadSetup, StorageFailed, TruekeepError, hint_for
 
     try:
         return _status(cli(args=arguments, prog_name="truekeep", standalone_mode=False))
@@ -156,12 +156,12 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        failed = StorageFailed(f"{error.filename or 'a file'}: {error.strerror}", hint=_hint_for(error))
+        failed = StorageFailed(f"{error.filename or 'a file'}: {error.strerror}", hint=hint_for(error))
         show_error(failed, as_json=as_json)
         return failed.exit_code
     except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
         if type(error).__module__ == "apsw":
-            failed = StorageFailed(f"a database in .truekeep cannot be used: {error}", hint=_hint_for(error))
+            failed = StorageFailed(f"a database in .truekeep cannot be used: {error}", hint=hint_for(error))
             show_error(failed, as_json=as_json)
             return failed.exit_code
         where = _log_bug(error)
@@ -171,20 +171,6 @@ def run(arguments: list[str]) -> int:
             print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
         click.echo(f"truekeep: a bug ({type(error).__name__}); nothing is lost. The story is in {where}", err=True)
         return EXIT_BUG
-
-
-def _hint_for(error: Exception) -> str:
-    """What helps against a disk that says no, or a database that cannot be used. apsw is not imported to tell."""
-    import errno
-
-    no_room = (errno.ENOSPC, errno.EDQUOT)
-    if getattr(error, "errno", None) in no_room or type(error).__name__ == "FullError":
-        return "make room on the disk and run it again; nothing is lost"
-    if getattr(error, "errno", None) == errno.EIO or type(error).__name__ == "IOError":
-        return "make room on the disk or mend it, and run it again; nothing is lost"
-    if type(error).__name__ in ("CorruptError", "NotADBError", "FormatError"):
-        return "`truekeep doctor --fix` mends it"
-    return "check the permissions and the disk; `truekeep doctor` tells more"
 
 
 def _status(value: Any) -> int:
