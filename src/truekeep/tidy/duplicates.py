@@ -37,17 +37,17 @@ from truekeep.words import STOP, cjk_pairs
 BY = "tidy duplicates"
 SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
 SAME_SENSE = 0.3  # with vectors that agree
-AGREEING = 0.85  # cosine from which two vectors do
+AGREEING = 0.85  # cosine from which two vectors do; less is enough where more words are the same
 CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
 ALL_SAID = 0.85  # of the smaller card's words: the larger one says all of it
 NEAR = 0.75  # of word pairs, as ingest has it
-_RAREST = 10  # words of a card by which others are looked for
-_FEWEST = 4  # of them, where they are common
-_ENOUGH = 300  # cards that have them
+_FEWEST, _MOST = 4, 40  # words of a card by which others are looked for, the rarest ones
+_ENOUGH, _PLENTY = 300, 5_000  # cards that have these words, where many cards are compared at once, and where few are
+_AT_ONCE = 1_000_000  # of all cards that are compared in one run
 _COMMON = 2_000  # cards that have a word that says nothing
 _LEAST = 1_000  # cards: in a store of three, a word that two share is not common
 _MANY = 200  # cards from which on all counts are read at once
-_LOOKED_AT = 12  # candidates that are compared word by word
+_LOOKED_AT = 16  # candidates that are compared word by word
 _TELLING = 3  # words that a card has to say something with
 _SAID = 160  # characters of a statement that is cited
 _BLANK = frozenset(("todo", "tbd", "wip", "fixme", "xxx"))
@@ -86,7 +86,7 @@ def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
     fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM fresh ORDER BY card")]
     if not fresh:
         return 0
-    desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), is_many=len(fresh) > _MANY)
+    desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
     for start in range(0, len(fresh), _MANY):
         with survey.writing():
             for card in fresh[start : start + _MANY]:
@@ -100,10 +100,11 @@ def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
 class _Comparison:
     """Cards side by side: first their words, as the survey has them, and only what is near is read."""
 
-    def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, is_many: bool) -> None:
+    def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, fresh: int) -> None:
         self._db, self._sense = db, sense
         self._total = max(total, _LEAST)
-        rows: Any = db.execute("SELECT word, cards FROM counts") if is_many else ()
+        self._enough = min(_PLENTY, max(_ENOUGH, _AT_ONCE // max(1, fresh)))
+        rows: Any = db.execute("SELECT word, cards FROM counts") if fresh > _MANY else ()
         self._counts: dict[int, int] = dict(rows)
         self._weights: dict[int, float] = {}
         self._words = lru_cache(maxsize=20_000)(self._words_of)
@@ -121,7 +122,7 @@ class _Comparison:
             own, theirs = self._card(card), self._card(other)
             if own is None or theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
-            is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other)
+            is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other, shared)
             if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR):
                 continue
             if not (says_something(own) and says_something(theirs)):
@@ -135,7 +136,7 @@ class _Comparison:
         seen = 0
         for word in sorted(self._words(card), key=self._weight, reverse=True):
             count = self._count(word)
-            if count >= _COMMON or len(chosen) == _RAREST or (seen > _ENOUGH and len(chosen) >= _FEWEST):
+            if count >= _COMMON or len(chosen) == _MOST or (seen > self._enough and len(chosen) >= _FEWEST):
                 break
             if count > 1:  # else no other card has it
                 chosen.append(word)
@@ -155,9 +156,9 @@ class _Comparison:
         every, least = mine + theirs - both, min(mine, theirs)
         return both / every if every > 0 else 0.0, both / least if least > 0 else 0.0
 
-    def _agree(self, one: int, other: int) -> bool:
+    def _agree(self, one: int, other: int, shared: float) -> bool:
         cosine = self._sense.cosine(self._path(one), self._path(other))
-        return cosine is not None and cosine >= AGREEING
+        return cosine is not None and cosine >= AGREEING - (shared - SAME_SENSE) / 4
 
     def _words_of(self, card: int) -> array[int]:
         packed: Any = self._db.execute("SELECT words FROM cards WHERE id = ?", (card,)).get
