@@ -22,7 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from truekeep import __version__
-from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound, StorageFailed, TruekeepError
+from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound, StorageFailed, TruekeepError, hint_for
 from truekeep.hidden import printable
 from truekeep.state import State
 from truekeep.web.guard import MOST_BYTES, Keys
@@ -142,7 +142,7 @@ class Site:
                 f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
             )
         if type(error).__module__ == "apsw":
-            return StorageFailed(f"a database cannot be read: {error}", hint="`truekeep ingest` mends it")
+            return StorageFailed(f"a database cannot be read: {error}", hint=hint_for(error))
         import traceback
 
         story = f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
