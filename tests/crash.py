@@ -162,6 +162,29 @@ def _decay(workspace: Workspace) -> object:
     return Upkeep(workspace).decay(archive=True)
 
 
+def _doubled(place: Place) -> None:
+    """Two cards that say the same, and a draft for one of them and a third one, which a person has removed since."""
+    _earlier(place)
+    cards = place.workspace / "memory" / "cards"
+    body = "File locks are not reliable on network mounts; keep the database on a local disk.\n"
+    for name, more in (("locks", ""), ("mounts", "Copy it at night.\n")):
+        (cards / f"{name}.md").write_text(f"---\ntopic: {name}\ncreated: 2026-10-01\n---\n\n{body}{more}")
+    with place.open() as workspace:
+        Upkeep(workspace).duplicates()
+    (cards / "mounts.md").unlink()
+    (cards / "shares.md").write_text(f"---\ntopic: shares\ncreated: 2026-10-02\n---\n\n{body}Shares are slow.\n")
+
+
+def _proposed(place: Place) -> None:
+    _doubled(place)
+    with place.open() as workspace:
+        Upkeep(workspace).duplicates()
+
+
+def _merge(workspace: Workspace) -> object:
+    return workspace.approve(next(draft.id for draft in workspace.drafts() if draft.drops))
+
+
 def _gate(workspace: Workspace) -> object:
     return add_policy(workspace, "releasing the shop", action="run the smoke test", actor="ada")
 
@@ -178,6 +201,8 @@ SCENARIOS = {
     "prune": Scenario(
         _filed, lambda workspace: workspace.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),
+    "propose": Scenario(_doubled, lambda workspace: Upkeep(workspace).duplicates(), is_repeatable=True),
+    "merge": Scenario(_proposed, _merge),
     "decay": Scenario(_aged, _decay, is_repeatable=True, is_atomic=False),
     "mend": Scenario(
         _damaged,

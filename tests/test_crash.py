@@ -65,6 +65,8 @@ POINTS = {
     "gate": 6,
     "prune": 15,
     "decay": 40,
+    "propose": 6,
+    "merge": 12,
     "mend": 9,
 }
 

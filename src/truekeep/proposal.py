@@ -147,10 +147,9 @@ class _Desk:
         return Offered(idea, draft.id, "proposed")
 
     def _is_replaced(self, other: Draft, idea: Idea) -> bool:
-        """Whether a draft that waits is about the same cards, as they were, and nobody edited it."""
-        dropped = {path for path, _ in idea.drops}
-        is_about = other.target == idea.target != "" or (bool(dropped) and set(other.dropped) == dropped)
-        if other.is_edited or not is_about:
+        """Whether a waiting draft is about one of these cards, cannot be approved any more, and nobody edited it."""
+        cards = {idea.target, *(path for path, _ in idea.drops)} - {""}
+        if other.is_edited or not cards & {other.target, *other.dropped}:
             return False
         return bool(changed_since(other, self._read))
 
