@@ -192,6 +192,9 @@ cat <<END
   review      HOME=\$PWD/demo-home .venv/bin/truekeep review list
   verify      HOME=\$PWD/demo-home .venv/bin/truekeep verify --all
   wake        HOME=\$PWD/demo-home .venv/bin/truekeep wake --repo demo-home/repos/billing
+  health      HOME=\$PWD/demo-home .venv/bin/truekeep status
+  upkeep      HOME=\$PWD/demo-home .venv/bin/truekeep reconcile
+  browser     HOME=\$PWD/demo-home .venv/bin/truekeep serve
   undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
   commands    docs/commands.md
 END
