@@ -716,6 +716,8 @@ def _asked(item: Disagreement, offered: Offered | None) -> Disagreement:
         return item._replace(step=f"asked in review: draft {offered.draft}")
     if offered.state == "rejected":
         return item._replace(action="none", step="a person was asked, and left it so")
+    if offered.state == "unfit":
+        return item._replace(action="person", step=offered.idea.hindrance or "edit the card")
     return item._replace(action="person", step="it holds what looks like a credential; edit the card")
 
 
