@@ -16,6 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from tests.helpers import git_repo
 from tests.lore import AREAS, FACTS, PEOPLE, PLACES, ROLES, THING_LIST, WORDS, a_fact, a_thing, services, wordings
 
 from bench.doubles import SETS, Text, pairs
@@ -32,7 +33,16 @@ NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
 ROUNDS = 7
 SIZES = (1_000, 2_000, 5_000, 10_000)
 LARGE = 10_000
+REPOSITORIES = 20
 NOISE = 400  # other cards beside the labelled pairs
+
+
+def make_repositories(folder: Path, workspace: Path) -> None:
+    """Checkouts with instruction files, as the configuration names them."""
+    for number in range(REPOSITORIES):
+        repo = git_repo(folder / "repos" / f"app-{number}", remote=f"https://github.com/acme/app-{number}.git")
+        (repo / "CLAUDE.md").write_text(f"# app-{number}\n\nRun the tests before every push.\n")
+    (workspace / ".truekeep" / "config.toml").write_text(f'repositories = ["{folder}/repos/*"]\n')
 
 
 def fill(workspace: Path, cards: int, *, logs: int = 120) -> None:
@@ -50,7 +60,8 @@ def fill(workspace: Path, cards: int, *, logs: int = 120) -> None:
         thing = a_thing(random, service)
         said.append(thing.say(truth.setdefault(thing, thing.value(random)), random.choice(wordings(thing.kind))))
         day = date(2026, 11, 1) - timedelta(days=random.randint(0, 80))
-        write_card(workspace, f"{service.slug}-{number}", topic, said, day)
+        repository = f"github.com/acme/app-{number % REPOSITORIES}" if number % 3 else ""
+        write_card(workspace, f"{service.slug}-{number}", topic, said, day, repository)
         lines.append(f"- [{topic}]({CARDS}/{service.slug}-{number}.md)\n")
     (workspace / "MEMORY.md").write_text("# Memory\n\n## Cards\n\n" + "".join(lines))
     for number in range(logs):
@@ -75,8 +86,9 @@ def fill_prose(workspace: Path, cards: int) -> None:
         write_card(workspace, f"note-{number}", title.lstrip("# "), [line for line in lines if line], date(2026, 10, 1))
 
 
-def write_card(workspace: Path, name: str, topic: str, said: Sequence[str], day: date) -> None:
+def write_card(workspace: Path, name: str, topic: str, said: Sequence[str], day: date, repository: str = "") -> None:
     front = f'topic: "{topic}"\ncategory: notes\ncreated: {day}\nupdated: {day}\n'
+    front += f"repository: {repository}\nwriter: claude\n" if repository else ""
     (workspace / CARDS / f"{name}.md").write_text(f"---\n{front}---\n\n" + "".join(f"- {line}\n" for line in said))
 
 
@@ -112,10 +124,14 @@ def unchanged(cards: int) -> tuple[float, float, int]:
     with scratch() as folder:
         workspace = folder / "workspace"
         Workspace.init(workspace, now=lambda: NOW)
+        make_repositories(folder, workspace)
         fill(workspace, cards)
+        with opened(workspace) as desk:
+            desk.verify(changed=True, system=False)  # as the job does before upkeep
         time.sleep(2.5)  # until no file can change any more without its times moving
         night(workspace)
-        night(workspace)
+        time.sleep(2.5)
+        night(workspace)  # finds nothing to do, and notes it
         spent = least(ROUNDS, {"look": lambda: look(workspace), "night": lambda: night(workspace)})
         return spent["look"], spent["night"], look(workspace)
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -66,6 +66,7 @@ from truekeep.workspace import Workspace, person
 
 if TYPE_CHECKING:
     from truekeep.books import Books
+    from truekeep.checkouts import Checkout
     from truekeep.verify.kept import Checked
 
 _INSTRUCTION_BYTES = 262_144
@@ -159,7 +160,7 @@ class Upkeep:
             return ""
         files = [os.path.join(self.root, name) for name in (REVIEW, _FACTS, f"{_FACTS}-wal")]
         for repository in self._repositories(survey):
-            if root := self.workspace.checkout_of(repository):
+            if root := self._checkout_of(repository):
                 files += [os.path.join(root, name) for name in INSTRUCTION_FILES]
         stamps = [_stamp(path) for path in files]
         last = max((stamp[0] for stamp in stamps if stamp is not None), default=0)
@@ -289,7 +290,7 @@ class Upkeep:
         def hurdle(repository: str) -> str:
             if not repository:
                 return "it names no repository, so it cannot be verified"
-            known = self.workspace.checkout_of(repository)
+            known = self._checkout_of(repository)
             return "" if known else f"no checkout of {repository} is known on this machine"
 
         checks = checks_of(read_counts(facts))
@@ -516,10 +517,21 @@ class Upkeep:
         rows = survey.db.execute("SELECT DISTINCT repository FROM files WHERE repository != '' ORDER BY repository")
         return [str(row[0]) for row in rows]
 
+    def _checkout_of(self, repository: str) -> str:
+        """The folder on this machine that holds a repository; nothing where none does."""
+        from truekeep.checkouts import choose_checkout
+
+        chosen = choose_checkout(repository, self._checkouts)
+        return chosen.root if chosen is not None and not chosen.problem else ""
+
+    @cached_property
+    def _checkouts(self) -> list[Checkout]:
+        return self.workspace.found_checkouts()
+
     @cache  # noqa: B019 - one run
     def _instructions(self, repository: str) -> tuple[tuple[str, str], ...]:
         """The instruction files of a repository, and their texts."""
-        root = self.workspace.checkout_of(repository)
+        root = self._checkout_of(repository)
         found = []
         for name in INSTRUCTION_FILES:
             text = _read_plain(os.path.join(root, name)) if root else None

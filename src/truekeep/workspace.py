@@ -1302,11 +1302,15 @@ class Workspace:
     def moment(self) -> datetime:
         return self._now()
 
+    def found_checkouts(self) -> list[CheckoutFolder]:
+        """The checkouts on this machine, looked for now."""
+        return self._truth().checkouts
+
     def checkout_of(self, repository: str) -> str:
         """The folder on this machine that holds a repository; nothing where none does."""
         from truekeep.checkouts import choose_checkout
 
-        chosen = choose_checkout(repository, self._truth().checkouts)
+        chosen = choose_checkout(repository, self.found_checkouts())
         return chosen.root if chosen is not None and not chosen.problem else ""
 
     def waiting_letters(self) -> list[tuple[bytes, str, Path | None, str]]:
