@@ -132,6 +132,10 @@ class Upkeep:
         self.now = workspace.moment()
         self._by_hand = True
         self._force = False
+        # Asked often in one run, and gone with it.
+        self._checked = cache(self._last_checked)
+        self._instructions = cache(self._read_instructions)
+        self._instruction_values = cache(self._find_instruction_values)
 
     def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
         return self.workspace.survey(tell, reuse=_ONE_NIGHT if self._at_night else 0.0)
@@ -507,8 +511,7 @@ class Upkeep:
                     return "confirmed"
         return ""
 
-    @cache  # noqa: B019 - one run
-    def _checked(self, path: str) -> Checked | None:
+    def _last_checked(self, path: str) -> Checked | None:
         return self.workspace.last_checked(path)
 
     # What it is held against.
@@ -528,8 +531,7 @@ class Upkeep:
     def _checkouts(self) -> list[Checkout]:
         return self.workspace.found_checkouts()
 
-    @cache  # noqa: B019 - one run
-    def _instructions(self, repository: str) -> tuple[tuple[str, str], ...]:
+    def _read_instructions(self, repository: str) -> tuple[tuple[str, str], ...]:
         """The instruction files of a repository, and their texts."""
         root = self._checkout_of(repository)
         found = []
@@ -545,8 +547,7 @@ class Upkeep:
         texts = (text for _, text in self._instructions(repository))
         return "\n".join(" ".join(words_of(line)) for text in texts for line in text.split("\n"))
 
-    @cache  # noqa: B019 - one run
-    def _instruction_values(self, repository: str) -> list[Said]:
+    def _find_instruction_values(self, repository: str) -> list[Said]:
         if not repository:
             return []
         return [
