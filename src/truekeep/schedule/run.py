@@ -98,7 +98,7 @@ def plan_steps(
 
 def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
     """The steps of upkeep. They share one look at the files; a night in which nothing changed is over after it."""
-    proposed = [-1]
+    proposed = -1  # by tidying; until that was done, and where it failed
 
     @cache  # made when the first of them begins
     def desk() -> Upkeep:
@@ -106,15 +106,23 @@ def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
 
         return Upkeep(workspace, at_night=True)
 
+    @cache
+    def is_settled() -> bool:
+        return desk().is_settled()
+
     def tidy() -> Step:
-        step = _tidy(desk())
-        proposed[0] = step.counts["proposed"]
+        nonlocal proposed
+        step = _tidy(desk()) if not is_settled() else Step("tidy", {"proposed": 0})
+        proposed = step.counts["proposed"]
         return step
+
+    def reconcile() -> Step:
+        return _reconcile(desk(), proposed) if not is_settled() else Step("reconcile", {"reconciled": 0, "asked": 0})
 
     return [
         ("decay", lambda: _decay(desk())),
         ("tidy", tidy),
-        ("reconcile", lambda: _reconcile(desk(), proposed[0])),
+        ("reconcile", reconcile),
     ]
 
 
@@ -231,17 +239,11 @@ def _decay(desk: Upkeep) -> Step:
 
 
 def _tidy(desk: Upkeep) -> Step:
-    """Doubles and promotions, unless the last night found none and nothing changed since."""
-    if desk.is_settled():
-        return Step("tidy", {"proposed": 0})
     offered = (*desk.duplicates().offered, *desk.promote().offered)
     return Step("tidy", {"proposed": sum(item.state == "proposed" for item in offered)})
 
 
 def _reconcile(desk: Upkeep, tidied: int) -> Step:
-    """Disagreements, unless the last night found none. `tidied`: what was proposed tonight; -1: that failed."""
-    if desk.is_settled():
-        return Step("reconcile", {"reconciled": 0, "asked": 0})
     done = desk.reconcile(fix=True, code=False, by_hand=False)
     asked = sum(item.state == "proposed" for item in done.offered)
     if not (tidied or asked or done.done or done.problems or done.held):
