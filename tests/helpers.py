@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from truekeep.model import Filed, Report
 from truekeep.workspace import Workspace
@@ -77,8 +78,12 @@ def git_repo(path: Path, *, remote: str = "https://github.com/me/app.git") -> Pa
     return path
 
 
-OPENED: list[Workspace] = []
-"""Workspaces that somebody may leave open; after each test they are closed."""
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+OPENED: list[Closable] = []
+"""Workspaces and sites that somebody may leave open; after each test they are closed."""
 
 
 @dataclass

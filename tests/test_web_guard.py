@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from tests.helpers import Place, run_cli, tree
+from tests.helpers import OPENED, Place, run_cli, tree
 from tests.site_memory import put, surroundings
 from tests.website import Server, served
 from truekeep.web.app import make_app
@@ -51,6 +51,7 @@ class Door:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.keys = Keys("the token of the tests")
         self.site = Site(path, self.keys, read_only=read_only)
+        OPENED.append(self.site)
         guard = make_app(self.site, {"localhost", "127.0.0.1", "[::1]"})
         assert isinstance(guard, Guard)
         assert isinstance(guard._app, Starlette)

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from tests.helpers import NOW, Place, a_card, a_handoff, tree
+from tests.helpers import NOW, OPENED, Place, a_card, a_handoff, tree
 from tests.upkeep_place import point_at_all, upkeep, write_card
 from truekeep.draft import Draft, render_draft
 from truekeep.errors import EditedSince, NotFound
@@ -105,6 +105,7 @@ class Visitor:
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
         self.site = Site(place.workspace, KEYS, read_only=read_only)
+        OPENED.append(self.site)
         self.client = TestClient(make_app(self.site, {"testserver"}), follow_redirects=False)
         self.client.get("/review", params={"token": KEYS.token})
 

@@ -59,5 +59,6 @@ def with_instructions(place: Place, text: str) -> Path:
 
 
 def upkeep(place: Place, *, now: datetime = NOW) -> Upkeep:
-    OPENED.append(place.open(now=now))
-    return Upkeep(OPENED[-1])
+    workspace = place.open(now=now)
+    OPENED.append(workspace)
+    return Upkeep(workspace)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from starlette.testclient import TestClient
 
-from tests.helpers import Place
+from tests.helpers import OPENED, Place
 from truekeep.web.app import make_app
 from truekeep.web.guard import Keys
 from truekeep.web.site import Site
@@ -36,6 +36,7 @@ class Visitor:
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
         self.site = Site(place.workspace, KEYS, read_only=read_only)
+        OPENED.append(self.site)
         self.client = TestClient(make_app(self.site, {"testserver"}), follow_redirects=False)
         self.client.get("/memory", params={"token": KEYS.token})
 
