@@ -132,6 +132,8 @@ class Nights:
     def _upkeep(self) -> Night:
         """As the scheduled job does it, in a workspace that was just opened."""
         with self.year.opened() as workspace:
+            if any(plant.kind == "card-transcript" for plant in self.year.tonight):
+                workspace.sync_transcripts()
             workspace.index()
             if any(plant.kind == "memory-code" for plant in self.year.tonight):
                 workspace.verify(changed=True, system=False)
@@ -214,6 +216,9 @@ class Nights:
                 (item.rule, item.winner) == (plant.kind, plant.winner) and path in _places(item) for item in found
             )
             return is_told and (is_busy or any(path in done for done in night.reconciled.done))
+        if plant.kind == "card-transcript":
+            (path,) = plant.paths
+            return any((item.rule, item.winner, _path_of(item.other)) == (plant.kind, "card", path) for item in found)
         if plant.kind.startswith("index-"):
             return any((item.rule, _card_of(item)) == (plant.kind, plant.about) for item in found)
         if plant.kind in ("structural", "repeated"):
@@ -241,6 +246,8 @@ class Nights:
                 is_there = (found.rule, _card_of(found)) in planted
             elif found.rule == "two-values":
                 is_there = _places(found) in year.open
+            elif found.rule == "card-transcript":
+                is_there = _path_of(found.other) in year.talked
             elif found.rule == "card-log":
                 is_there = _places(found) in year.said
             else:

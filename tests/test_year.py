@@ -30,7 +30,7 @@ from truekeep.values import Value, find_values
 SCALE = Scale(cards=420, nights=42)
 KINDS = (
     *("same-topic", "reordered", "reworded", "extended", "already-instructed"),
-    *("two-values", "card-log", "handoff-card", "memory-instructions", "memory-code"),
+    *("two-values", "card-log", "card-transcript", "handoff-card", "memory-instructions", "memory-code"),
     *("index-missing", "index-dangling", "index-doubled", "index-drifted"),
     *("structural", "repeated", "expiry"),
     *("dates-lie", "future-date", "bad-date", "no-frontmatter", "bad-tag"),

@@ -38,6 +38,7 @@ from tests.lore import (
     services,
     wordings,
 )
+from tests.sessions import aged, place_of, write_session
 from truekeep.card import words_of
 from truekeep.reconcile import RECENT, YOUNGER
 from truekeep.sync.mirror import Mirror
@@ -122,6 +123,7 @@ class Year:
         self.tonight: list[Plant] = []
         self.open: dict[frozenset[str], Plant] = {}  # two memories that give one thing two values
         self.said: dict[frozenset[str], Plant] = {}  # a log and a card
+        self.talked: set[str] = set()  # cards that somebody contradicted in a session
         self.doubled: dict[frozenset[str], Plant] = {}
         self.lasting: dict[str, Plant] = {}  # what logs say and belongs into a card
         self.standing: set[tuple[str, str]] = set()  # index lines that only a person can mend
@@ -441,6 +443,7 @@ class Year:
             (self._plant_index, 2.0),
             (self._plant_instruction, 0.6),
             (self._plant_log, 0.6),
+            (self._plant_talk, 0.3),
             (self._plant_repeated, 0.6),
             (self._plant_fact, 0.2),
             (self._plant_instructed, 0.2),
@@ -553,6 +556,23 @@ class Year:
         plant = Plant("card-log", f"{thing.say(value, one)} | {line}", frozenset((path, log)), "card")
         self.said[plant.paths] = plant
         self.tonight.append(plant)
+
+    def _plant_talk(self) -> None:
+        """A session in which somebody says otherwise than an older card: the card is what was decided."""
+        random = self.random
+        thing = self.a_new_thing()
+        value = thing.value(random)
+        one, two = random.sample(wordings(thing.kind), 2)
+        note = self.a_note(thing.service, values=[(thing, value, one)])
+        path = self._write_card(note, day=self.day - timedelta(days=random.randint(1, 90)))
+        self.busy.add(path)
+        text = thing.say(thing.other_value(random, value), two)
+        name = f"{random.getrandbits(32):08x}-aaaa-4bbb-8ccc-{random.getrandbits(48):012x}"
+        file = place_of(Path(os.environ["HOME"]), random.choice(("claude", "codex", "openclaw")), name)
+        harness = next(part[1:] for part in file.parts if part in (".claude", ".codex", ".openclaw"))
+        write_session(file, aged(harness, text, self.now(11)), at=self.now(11))
+        self.tonight.append(Plant("card-transcript", f"{thing.say(value, one)} | {text}", frozenset((path,)), "card"))
+        self.talked.add(path)
 
     def _plant_double(self) -> None:
         """A card that says what another one says: under the same topic, reordered, reworded or with more to it."""

@@ -32,7 +32,7 @@ from truekeep.words import STOP
 BY = "tidy promote"
 OFTEN = 3  # days on which a log says it
 ALIKE = 0.75  # of the words of two statements, by how telling they are, for them to be one
-HELD = 0.92  # of a statement's words, by how telling they are, in one card
+HELD = 0.97  # of a statement's words, by how telling they are, in one card
 _LEAST = 100  # cards: in a store of three, a word that two share is not common
 TELLING = 4  # words of a statement that says something by itself, and one less of what is called structural
 LONGEST = 8_000  # characters of what one entry says: what is longer is no statement
