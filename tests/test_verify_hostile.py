@@ -1397,7 +1397,9 @@ def shared_place() -> Iterator[Place]:
         pytest.skip("only root can become another user")
     base = Path(tempfile.mkdtemp(prefix="truekeep-test-"))
     base.chmod(0o755)
-    yield Place.make(base)
+    place = Place.make(base)
+    (place.workspace / ".truekeep").chmod(0o755)  # a new one is its owner's alone
+    yield place
     shutil.rmtree(base)
 
 
