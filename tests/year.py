@@ -55,6 +55,8 @@ TIERS = {
 }
 KINDS = ("decision", "context", "note", "milestone", "bug", "task")
 FACT_COUNT = len(FACTS)
+SLOTS = ("{word}", "{thing}", "{place}", "{person}", "{tool}", "{size}", "{other}")
+RICH = [at for at, (text, *_) in enumerate(FACTS) if sum(slot in text for slot in SLOTS) > 1]  # no two say the same
 
 
 class Scale(NamedTuple):
@@ -606,12 +608,14 @@ class Year:
     def _plant_repeated(self) -> None:
         """Something that logs of three days say, and nothing that a card holds."""
         random = self.random
-        service = self.a_service()
-        fact = next(
-            fact for fact in random.sample(range(FACT_COUNT), FACT_COUNT) if (fact, service) not in self._statements
-        )
+        while True:
+            service, fact = self.a_service(), random.choice(RICH)
+            said = a_fact(random, service, self.a_service(), fact)
+            keys = set().union(*(keys_of(said.worded(wording)) for wording in range(2)))
+            if (fact, service) not in self._statements and not keys & set(self.lines.ever):
+                break
         self._statements.add((fact, service))
-        text = a_fact(random, service, self.a_service(), fact).worded(0)
+        text = said.worded(0)
         past = [day for day in self.days() if day < self.day][-20:]
         if len(past) < 2:
             return
