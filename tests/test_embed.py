@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import traceback
+import weakref
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from email.utils import format_datetime
@@ -336,6 +337,14 @@ class TestStatic(EmbedderContract):
         static.embed(["x"])
         for word in set(WORD.findall(text.lower())):
             assert list(static.pieces_of(word)) == tokenizer.encode(word, add_special_tokens=False).ids, word
+
+    def test_a_table_that_nobody_needs_is_let_go(self) -> None:
+        static = Static()
+        static.embed(["how the invoice exporter is set up"] * 40)
+        static.pieces_of("exporter")
+        watched = weakref.ref(static)
+        del static
+        assert watched() is None, "16 MB for each of them in a process that lives long"
 
     def test_many_at_once_are_as_one_by_one(self, embedder: Embedder) -> None:
         texts = [f"{text} {number}" for number in range(40) for text in TEXTS]

@@ -19,7 +19,6 @@ import zlib
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +86,7 @@ class Static:
         self._known_bytes = memoryview(b"")
         self._known_vectors = memoryview(b"")
         self._rows: dict[str, int] = {}
+        self._cuts: dict[str, tuple[int, ...]] = {}  # goes with its table: a cache of the module would keep the table
         self._table: Any = None
 
     # Texts.
@@ -195,7 +195,13 @@ class Static:
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
         """A word's pieces, as the tokenizer of the vectors cuts it: always join the pair that became a piece first."""
-        return _cut(_BLANK + word[:_LONGEST_WORD], self)
+        word = word[:_LONGEST_WORD]
+        found = self._cuts.get(word)
+        if found is None:
+            if len(self._cuts) > _MOST_WORDS:
+                self._cuts.clear()
+            found = self._cuts[word] = _cut(_BLANK + word, self)
+        return found
 
     def find_piece(self, text: str) -> int | None:
         """The number of a piece, looked up where it lies: a question needs a hundred of them, not all 32,000."""
@@ -316,7 +322,6 @@ def _unit(sums: list[float]) -> Vector:
     return array("f", [value / length for value in sums] if length else sums)
 
 
-@lru_cache(maxsize=65_536)
 def _cut(word: str, static: Static) -> tuple[int, ...]:
     parts = list(word)
     while len(parts) > 1:
