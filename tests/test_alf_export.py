@@ -684,11 +684,11 @@ def test_another_host_may_export_and_changes_nothing(tmp_path: Path, monkeypatch
 
 
 def test_someone_writing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from truekeep import workspace as desk_of_workspace
+    from truekeep import rooms
     from truekeep.errors import Busy
 
     root = a_workspace(tmp_path / "ws")
-    monkeypatch.setattr(desk_of_workspace, "_PATIENCE", 0.05)
+    monkeypatch.setattr(rooms, "_PATIENCE", 0.05)
     with Workspace.open(root, now=lambda: NOW) as other, other.writing("test"), pytest.raises(Busy):
         export(root, tmp_path / "a.alf")
     assert not (tmp_path / "a.alf").exists()

@@ -18,8 +18,8 @@ from tests.sessions import AgentDatabase
 from tests.test_hooks import EDIT, LEFT_TODAY, SHELL, git_env, here, hook, transcript
 from truekeep import closeout
 from truekeep.checkpoint import from_values
+from truekeep.leaving import leave_handoffs
 from truekeep.model import WRITERS
-from truekeep.session import leave_handoffs
 
 __all__ = ["here"]  # the fixture
 

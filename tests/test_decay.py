@@ -527,7 +527,7 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
             record.write_text(render_decayed(Decayed(TODAY)))
             other = Place(base=place.base, workspace=place.workspace, repo=place.repo).open(now=NOW)
             with other:
-                inner = other._the_recall()
+                inner = other._rooms.recall
                 inner._is_held = True
                 inner.index()
         return real(self, *given, **options)

@@ -339,7 +339,7 @@ def test_nothing_is_mended_while_another_truekeep_writes(kept: Place) -> None:
     before = picture(kept.base)
     with disk.locked(str(state(kept))) as held, pytest.MonkeyPatch.context() as patch:
         assert held
-        patch.setattr("truekeep.workspace._PATIENCE", 0.1)
+        patch.setattr("truekeep.rooms._PATIENCE", 0.1)
         (check,) = wrong(look(kept, fix=True))
     assert (check.state, "another truekeep is writing" in check.hint) == (BROKEN, True)
     assert picture(kept.base) == before

@@ -186,7 +186,7 @@ def test_any_sequence_of_filing_editing_and_undoing_stays_explained(place: Place
         place.ingest()
         assert place.filed[0].outcome in ("promoted", "routed"), place.filed
     with place.open() as workspace:
-        ledger = workspace._books().ledger
+        ledger = workspace.books().ledger
         for path in ("MEMORY.md", "TOOLS.md", *(f"memory/cards/{name}" for name in place.cards())):
             assert ledger.content(path) == (place.workspace / path).read_bytes()
             assert all(line.entry or line.is_older for line in workspace.why(path))

@@ -544,10 +544,10 @@ HEAVY = {
 UNNEEDED = {"apsw", "datetime", "zlib"}  # where no memory is read
 OURS = {"closeout", "hooks", "host", "model", "repo", "work"}
 OURS_FOR_THE_BRIEF = {
-    "ages", "blocks", "brief", "card", "checkouts", "claim", "closeout", "config", "disk", "errors", "frontmatter",
-    "hooks", "host", "index", "index.passages", "index.roll", "index.schema", "index.sources", "ledger", "model",
-    "repo", "session", "state", "toml", "truth", "vault", "verify", "verify.kept", "verify.store", "verify.verdict",
-    "wake", "workspace",
+    "ages", "blocks", "brief", "briefing", "card", "checkouts", "claim", "closeout", "config", "disk", "errors",
+    "frontmatter", "hooks", "host", "index", "index.passages", "index.roll", "index.schema", "index.sources",
+    "inspection", "ledger", "model", "repo", "rooms", "state", "toml", "truth", "vault", "verify", "verify.kept",
+    "verify.store", "verify.verdict", "wake", "workspace",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from truekeep.checkpoint import Checkpoint
 from truekeep.errors import BadInput, BadSetup, EditedSince, NotCanonical, SplitHost, StorageFailed
 from truekeep.host import FIRST, HOSTS, has_routes, own_state, this_machine
 from truekeep.ledger import Ledger
+from truekeep.rooms import Rooms
 from truekeep.sync.route import FILE as ROUTES
 from truekeep.tenure import Standing, Tenure, parse_tenure, read_standing, render_tenure, write_tenure
 from truekeep.workspace import Workspace
@@ -830,7 +831,7 @@ def test_killed_between_the_take_and_its_entry(fleet: Fleet, monkeypatch: pytest
     """The next command that writes makes up for it, without another take."""
     laptop = fleet.join("laptop")
     with monkeypatch.context() as patched:
-        patched.setattr(Workspace, "_note_take", lambda *_: (_ for _ in ()).throw(Killed))
+        patched.setattr(Rooms, "note_take", lambda *_: (_ for _ in ()).throw(Killed))
         with suppress(Killed):
             laptop.take()
     assert laptop.notes() == []

@@ -14,8 +14,8 @@ import pytest
 from tests.helpers import CLAUDE, NOW, Place, a_document_handoff, git_repo, run_cli
 from tests.test_checkpoint import WHOLE, read
 from truekeep.checkpoint import from_values
+from truekeep.leaving import leave_handoffs
 from truekeep.model import WRITERS
-from truekeep.session import leave_handoffs
 
 LOG = "memory/2026-11-15.md"
 BY = "codex on laptop, app"

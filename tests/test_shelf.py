@@ -11,8 +11,6 @@ from tests.helpers import Place, a_card
 from truekeep.card import parse_card
 from truekeep.catalog import sketch
 from truekeep.filing import EmptyShelf, Shelf
-from truekeep.shelf import StoreShelf
-from truekeep.vault import Staging
 
 
 @pytest.fixture(params=["empty", "store"])
@@ -21,8 +19,7 @@ def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
         yield EmptyShelf()
         return
     with Place.make(tmp_path).open() as workspace:
-        books = workspace._books()
-        yield StoreShelf(books.vault, books.ledger, workspace._cards_catalog(), Staging(books.vault))
+        yield workspace.shelf()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which machine this is, and which one may write a workspace.
+"""Which machine this is, who is at it, and which one may write a workspace.
 
 A machine's id comes from the operating system and survives a new host name; a workspace that is copied or synced to
 another machine therefore does not match there. Only a keyed hash of the id is ever written down.
@@ -35,6 +35,16 @@ def has_routes() -> bool:
 
 def machine_name() -> str:
     return os.uname().nodename or "unnamed"
+
+
+def person() -> str:
+    """Who runs this, as the ledger names them."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
 
 
 def this_machine() -> Machine:

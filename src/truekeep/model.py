@@ -25,7 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 Policy = Literal["promote", "review", "refuse"]
 """What a finding leads to: filed all the same, a person decides, or turned away."""
@@ -178,3 +181,10 @@ class Report:
     @property
     def processed(self) -> int:
         return sum(self.count(outcome) for outcome in ("promoted", "routed", "already", "review", "refused"))
+
+
+def as_stamp(when: datetime) -> str:
+    """A moment as the ledger, the drafts and the logs have it."""
+    from datetime import UTC
+
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truekeep.host import machine_name, own_state
+from truekeep.host import machine_name, own_state, person
 from truekeep.model import WRITERS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from truekeep.adopt.note import Skipped
     from truekeep.checkpoint import Checkpoint
     from truekeep.filing import Filing
-    from truekeep.session import Left
+    from truekeep.leaving import Left
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
 
@@ -46,8 +46,7 @@ def leave(checkpoint: Checkpoint, root: Path, writer: str) -> Left:
     """What a session learned, or a person says, as handoffs in an inbox of the repository."""
     from truekeep.closeout import note_checkpoint
     from truekeep.journal import check_writer
-    from truekeep.session import Left, clean, leave_handoffs
-    from truekeep.workspace import person
+    from truekeep.leaving import Left, clean, leave_handoffs
 
     safe, notes = clean(checkpoint)
     check_writer(writer)

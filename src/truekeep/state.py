@@ -178,6 +178,15 @@ class State:
         """Append a line to a log."""
         append_line(str(self.path / "logs"), name, line)
 
+    def last_line(self, name: str) -> str:
+        """The last line of a log; empty when there is none."""
+        try:
+            with open(self.path / "logs" / name, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 4_096))
+                return file.read().decode("utf-8", "replace").strip().rpartition("\n")[2]
+        except OSError:
+            return ""
+
 
 def append_line(folder: str, name: str, line: str) -> None:
     """Append a line to a log in a folder. A full disk costs only the line, and a symlink is not written through."""

@@ -388,7 +388,7 @@ class Holder:
     def __init__(self, truth: Truth) -> None:
         from truekeep.verify.options import Options
 
-        self._truth = truth
+        self.truth = truth
         self._verifier = truth.verifier(Options(system=False), reuse=True)
 
     def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
@@ -412,7 +412,7 @@ class Holder:
     def _root(self, root: Path | None, name: str) -> str:
         if root is not None:
             return str(root) if (root / ".git").exists() else ""
-        chosen = choose_checkout(name, self._truth.checkouts)
+        chosen = choose_checkout(name, self.truth.checkouts)
         return chosen.root if chosen is not None and not chosen.problem else ""
 
 

@@ -23,6 +23,7 @@ from truekeep.decayed import Decayed, read_decayed
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import EditedSince, StorageFailed, TruekeepError
 from truekeep.hidden import printable
+from truekeep.host import person
 from truekeep.importance import Tiers
 from truekeep.ledger import Entry
 from truekeep.model import CARDS, INDEX, REVIEW
@@ -62,7 +63,7 @@ from truekeep.tidy.promote import promotion_ideas
 from truekeep.truth import bumped, parse_repair, spelled_like
 from truekeep.values import Value
 from truekeep.vault import Staging
-from truekeep.workspace import Workspace, person
+from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
     from truekeep.books import Books

@@ -27,10 +27,11 @@ from truekeep.alf.snapshot import Snapshot
 from truekeep.arriving import arriving
 from truekeep.disk import ChangedSince
 from truekeep.errors import BadInput, EditedSince, StorageFailed
+from truekeep.host import person
 from truekeep.ledger import Entry
 from truekeep.state import STATE
 from truekeep.vault import FILE_LIMIT, Incoming, Staging, WriteFailed
-from truekeep.workspace import Workspace, person
+from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
     from truekeep.alf.finer import CardFacts

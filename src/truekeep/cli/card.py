@@ -188,8 +188,8 @@ def write(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: 
 def _scribe(opened: Workspace | None, repo: str | None) -> Scribe:
     from truekeep.cards import Scribe
     from truekeep.cli.handoff import running_harness
+    from truekeep.host import person
     from truekeep.repo import find_top, repository_name
-    from truekeep.workspace import person
 
     if repo is not None and not Path(repo).is_dir():
         raise BadInput(f"{repo} is not a folder", hint="name the repository's root with --repo")
@@ -374,7 +374,7 @@ def confirm(ctx: click.Context, name: str, as_json: bool, workspace: str | None)
     Example: truekeep card confirm staging-proxy
     """
     from truekeep.cards import confirm_card
-    from truekeep.workspace import person
+    from truekeep.host import person
 
     path, day, entry = confirm_card(open_workspace(ctx, workspace), name, actor=person())
     if as_json:
@@ -400,7 +400,7 @@ def drop(ctx: click.Context, name: str, reason: str, yes: bool, as_json: bool, w
     Example: truekeep card drop staging-proxy --reason 'the proxy is gone'
     """
     from truekeep.cards import drop_card
-    from truekeep.workspace import person
+    from truekeep.host import person
 
     opened = open_workspace(ctx, workspace)
     found, stored = opened.card_file(name)

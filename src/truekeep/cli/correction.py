@@ -56,7 +56,7 @@ def add_correction(
     Example: truekeep correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
     """
     from truekeep import corrections
-    from truekeep.workspace import person
+    from truekeep.host import person
 
     opened = open_workspace(ctx, workspace)
     noted = corrections.add_correction(opened, wrong, instead=instead, applies=applies, actor=person())
@@ -94,7 +94,7 @@ def add_policy(
     Example: truekeep gating add --when 'releasing the shop' --do 'run the smoke test' --because 'it was down an hour'
     """
     from truekeep import corrections
-    from truekeep.workspace import person
+    from truekeep.host import person
 
     opened = open_workspace(ctx, workspace)
     noted = corrections.add_policy(opened, trigger, action=action, because=because, actor=person())

@@ -14,7 +14,7 @@ from truekeep.cli.show import json_option, open_workspace, print_json, workspace
 
 if TYPE_CHECKING:
     from truekeep.checkpoint import Checkpoint
-    from truekeep.session import Left
+    from truekeep.leaving import Left
 
 HARNESSES = ("claude", "codex", "openclaw")
 _repo = click.option("--repo", metavar="DIR", help="The repository that this is about; the current one by default.")

@@ -26,6 +26,7 @@ from truekeep.difference import difference
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, Busy, EditedSince, NotFound
 from truekeep.frontmatter import Frontmatter
+from truekeep.host import person
 from truekeep.index.sources import STORES
 from truekeep.model import CARDS
 from truekeep.state import State
@@ -34,7 +35,7 @@ from truekeep.verify.kept import Checked, digest_text
 from truekeep.verify.verdict import Verdict
 from truekeep.web.markup import Mark, render_markdown
 from truekeep.web.site import LOG, Site, number_of, text_of
-from truekeep.workspace import Workspace, person
+from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
     from truekeep.history import Line

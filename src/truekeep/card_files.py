@@ -1,0 +1,66 @@
+"""The cards as files: which there are, and one of them by any way to call it. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from truekeep.card import Card, parse_card
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
+from truekeep.errors import BadInput, EditedSince, NotFound
+from truekeep.model import CARDS
+
+if TYPE_CHECKING:
+    from truekeep.vault import Stored, Vault
+
+
+def card_names(vault: Vault) -> list[str]:
+    """The names of all cards, in no order; no card is read."""
+    names = (item.name for item in vault.names(CARDS))
+    return [name for name in names if name.endswith(".md") and name[0] != "."]
+
+
+def iter_cards(vault: Vault) -> Iterator[Card]:
+    """Every card that can be read, by name."""
+    for name in sorted(name for name in card_names(vault) if name.isprintable()):
+        try:
+            stored = vault.read(f"{CARDS}/{name}")
+        except (UnsafePath, ChangedSince, OSError):
+            continue
+        text = decode_text(stored.data) if stored else None
+        if text is not None:
+            yield parse_card(name, text)
+
+
+def get_card_file(vault: Vault, wanted: str) -> tuple[str, Stored]:
+    """A card's name and its file, by any way to call it."""
+    name = wanted.removeprefix(f"{CARDS}/")
+    if not name.endswith(".md"):
+        name += ".md"
+    if "/" in name or name.startswith("."):
+        raise NotFound(f"{wanted!r} is not the name of a card", hint="`truekeep card list` shows the names")
+    try:
+        stored = vault.read(f"{CARDS}/{name}")
+    except UnsafePath as error:
+        raise BadInput(str(error), hint="a card is a plain file in memory/cards") from error
+    except ChangedSince as error:
+        raise EditedSince(f"{CARDS}/{name} changed while it was read", hint="run it again") from error
+    if stored is None:
+        raise NotFound(f"there is no card {name}", hint=_nearest(vault, name))
+    return name, stored
+
+
+def get_card(vault: Vault, wanted: str) -> tuple[Card, str]:
+    """One card and its text."""
+    name, stored = get_card_file(vault, wanted)
+    text = decode_text(stored.data)
+    if text is None:
+        raise BadInput(f"{CARDS}/{name} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
+    return parse_card(name, text), text
+
+
+def _nearest(vault: Vault, name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [item.name for item in vault.names(CARDS)], 3)
+    return f"did you mean {', '.join(close)}?" if close else "`truekeep card list` shows the names"

@@ -1,0 +1,218 @@
+"""The desk of inspection: memories held against the code of the checkouts here, and repaired where that is sure.
+
+Knows what `truth` cannot know by itself: where the checkouts are, which handoff each line goes back to, and of which
+day a card is that was repaired since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.disk import ChangedSince, UnsafePath
+from truekeep.errors import NotFound
+from truekeep.host import person
+from truekeep.model import CARDS
+from truekeep.truth import Holder, Repair, Resolution, Truth, end_of_day, parse_repair, resolve, text_memory
+from truekeep.verify.kept import Checked, Memory, Origin, digest_text, recall, renew
+
+if TYPE_CHECKING:
+    from truekeep.card import Card
+    from truekeep.checkouts import Checkout
+    from truekeep.excerpt import Excerpt
+    from truekeep.index.search import Hit
+    from truekeep.rooms import Rooms
+    from truekeep.verify.options import Options
+
+_PATIENT = 60.0  # seconds that a check may take where its answer is relied upon
+
+
+class Inspection:
+    """What code says to the memories of one workspace."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._holder: Holder | None = None
+
+    def truth(self, options: Options | None = None) -> Truth:
+        """The claims of the workspace, as of now."""
+        return Truth(
+            str(self._rooms.path),
+            self._rooms.facts,
+            self.folders,
+            now=self._rooms.now(),
+            options=options,
+            origins=self._line_origins,
+            since_when=self._since_when,
+        )
+
+    # Verify and repair.
+
+    def verify(
+        self,
+        files: Sequence[str],
+        *,
+        repository: Path | None,
+        changed: bool,
+        online: bool,
+        system: bool,
+        tell: Callable[[str, int, int], None],
+    ) -> list[Checked]:
+        """Hold memories against current code: the named files, else every card and document."""
+        from truekeep.verify.options import Options
+
+        truth = self.truth(Options(online=online, system=system))
+        memories = list(truth.files(files) if files else truth.memories())
+        root = str(repository) if repository is not None else ""
+        if root and not files:
+            memories = truth.about(memories, root)
+        # A checkout that was named by hand says nothing lasting about memory that belongs to another one.
+        keep = not root or all(memory.path.startswith(("/", "..")) for memory in memories)
+        recalled = ((memory.path, recall(truth.store, memory, root) if keep else None) for memory in memories)
+        known = {path: item for path, item in recalled if item is not None}
+        verifier = cache(lambda: truth.verifier(reuse=True))  # not loaded while all is settled
+        at = self._rooms.now().timestamp()
+        if changed:
+            same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
+            memories = [memory for memory in memories if memory.path not in same]
+            renew(truth.store, same, at)
+            known = {}
+        # What rests on evidence that is still the same holds without asking again; what was not found is looked for.
+        settled = {path: item for path, item in known.items() if item.is_settled}
+        asked = [memory for memory in memories if memory.path not in settled]
+        renew(truth.store, settled, at)
+        fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
+        found = {item.path: item for item in (*settled.values(), *fresh)}
+        return [found[memory.path] for memory in memories]
+
+    def verify_text(self, text: str, *, repository: Path | None, online: bool) -> Checked:
+        """Hold any text against current code; nothing of it is kept."""
+        from truekeep.verify.options import Options
+
+        truth = self.truth(Options(online=online, is_current=True))
+        root = str(repository) if repository else ""
+        (checked,) = truth.verifier().check([text_memory("", text)], root=root, keep=False)
+        return checked
+
+    def repair(self, checked: Sequence[Checked], *, dry_run: bool) -> tuple[list[Repair], list[str]]:
+        """Write what moved, and propose to drop what is gone. Whoever calls has the lock."""
+        rooms, truth = self._rooms, self.truth()
+        waiting = truth.waiting(rooms.vault)
+        repairs, left = [], list[str]()
+        for item in checked:
+            if not any(verdict.is_rot for verdict in item.verdicts):
+                continue
+            if not item.path or item.path.startswith(("/", "..")):
+                continue
+            try:
+                stored = rooms.vault.read(item.path)
+            except (UnsafePath, ChangedSince, OSError) as error:
+                left.append(f"{item.path}: left alone ({error})")
+                continue
+            memory = truth.read(str(rooms.path / item.path), item.path)
+            if stored is not None and memory is not None and digest_text(memory.text) == item.digest:
+                repairs.append(truth.plan(memory, item, stored.data, waiting=waiting.get(item.path)))
+            else:
+                left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
+        done = [] if dry_run else truth.apply(repairs, rooms.books, actor=person())
+        return repairs, [*done, *left]
+
+    # What is known, for whoever recalls.
+
+    def with_verdicts(self, hits: Sequence[Hit], *, patient: bool = False, budget: float | None = None) -> list[Hit]:
+        """Hits with what code says to them, in the time that the configuration allows, or as long as it takes."""
+        allowed = self._budget if budget is None else budget
+        return self.truth().verdicts(hits, budget=_PATIENT if patient else allowed)
+
+    def told(self, excerpt: Excerpt) -> Excerpt:
+        """An excerpt with what code says to its lines."""
+        told = self.truth().told(excerpt.path, excerpt.first, excerpt.last, budget=self._budget)
+        return excerpt._replace(verdicts=told[0], checked_at=told[1], unchecked=told[2])
+
+    def resolve(self, topic: str, hits: Sequence[Hit]) -> Resolution:
+        """What memory says about one thing, in trust order. An answer to rely on may take its time."""
+        held = self.with_verdicts(hits, patient=True) if hits and self._rooms.tells_verdicts else hits
+        return resolve(topic, held, self.truth().code_says(topic, held))
+
+    def known(self, paths: Sequence[str], budget: float) -> dict[str, Checked | str]:
+        """What is known of these memories, or can be found in so many seconds; a text for what could not."""
+        return self.truth().checked(paths, budget)
+
+    @property
+    def _budget(self) -> float:
+        return self._rooms.config.verify.budget_ms / 1000
+
+    def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
+        """Hold a handoff's content against its repository; one holder serves a whole run."""
+        if self._holder is None or self._holder.truth.store is not self._rooms.facts:  # the rooms were closed meanwhile
+            self._holder = Holder(self.truth())
+        return self._holder.hold(content, day, root, name)
+
+    # Checkouts.
+
+    def folders(self) -> list[Path]:
+        """The folders that may hold checkouts."""
+        from truekeep.checkouts import expand_repositories
+
+        return expand_repositories((*self._rooms.config.verify.checkouts, *self._rooms.config.repositories))
+
+    def count_checkouts(self, cards: Iterator[Card]) -> tuple[list[tuple[Checkout, int]], dict[str, int]]:
+        """The checkouts here, each with the number of cards that belong to it; and repositories that none holds."""
+        from truekeep.checkouts import choose_checkout
+
+        known = self.truth().checkouts
+        counts: dict[str, int] = {}
+        missing: dict[str, int] = {}
+        for card in cards:
+            chosen = choose_checkout(card.repository, known)
+            if chosen is not None:
+                counts[chosen.root] = counts.get(chosen.root, 0) + 1
+            elif card.repository:
+                missing[card.repository] = missing.get(card.repository, 0) + 1
+        return [(item, counts.get(item.root, 0)) for item in known], missing
+
+    # Of which day a memory is.
+
+    def _since_when(self, memories: Sequence[Memory]) -> list[Memory]:
+        """A card that was repaired says what it says since before; only the repaired lines are of the repair's day.
+
+        Somebody who writes it anew gives it another day, and then that one counts.
+        """
+        paths = [memory.path for memory in memories if memory.path.startswith(f"{CARDS}/")]
+        repairs = self._rooms.ledger.last_repairs(paths) if paths else {}
+        return [self._before_repair(item, *repairs[item.path]) if item.path in repairs else item for item in memories]
+
+    def _before_repair(self, memory: Memory, number: int, note: str) -> Memory:
+        days = parse_repair(note)
+        if days is None or end_of_day(days[1]) != memory.origin.written_at:
+            return memory
+        facts = self._rooms.facts
+        key = f"repaired {memory.path} {number} {digest_text(memory.text)}"
+        marks = facts.answer(key)
+        if marks is None:
+            lines = self._rooms.history.lines(memory.path)
+            marks = "".join("r" if line.entry is not None and line.entry.verb == "repaired" else "-" for line in lines)
+            facts.remember(key, marks)
+        before = Origin(memory.origin.repository, end_of_day(days[0]))
+        return memory._replace(origin=before, lines=tuple(memory.origin if mark == "r" else before for mark in marks))
+
+    def _line_origins(self, path: str) -> tuple[Origin, ...]:
+        """For each line of a document, the repository of the handoff that it goes back to, and its day.
+
+        A line that was repaired since is of the day of the repair: its places are those of that day.
+        """
+        try:
+            lines = self._rooms.history.lines(path)
+        except (NotFound, UnsafePath):
+            return ()
+        found = []
+        for line in lines:
+            if line.source is None or not line.source.received_at:
+                found.append(Origin())
+                continue
+            at = line.source.received_at if line.record is not None or line.entry is None else line.entry.at
+            found.append(Origin(line.source.origin.repository, end_of_day(date.fromisoformat(at[:10]))))
+        return tuple(found)

@@ -1,0 +1,277 @@
+"""The rooms of one workspace, each opened when somebody first needs it, and the lock that keeps writers apart.
+
+The workspace and its desks share these. Reading needs nothing; writing needs this machine to be the canonical host,
+and first finishes what a killed run left. A damaged ledger is kept as evidence, and the next writer begins a new one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.config import Config
+from truekeep.disk import UnsafePath
+from truekeep.errors import LedgerDamaged, StorageFailed
+from truekeep.host import person, this_machine
+from truekeep.model import as_stamp
+from truekeep.state import STATE, State
+
+if TYPE_CHECKING:
+    from truekeep.books import Books
+    from truekeep.catalog import Catalog
+    from truekeep.history import History
+    from truekeep.host import Machine
+    from truekeep.ledger import Ledger, Record
+    from truekeep.recall import Recall
+    from truekeep.survey import Survey
+    from truekeep.tenure import Tenure
+    from truekeep.vault import Vault
+    from truekeep.verify.store import Store
+
+_PATIENCE = 10.0  # seconds that a session, or a person, waits for another one to finish writing
+
+
+class Rooms:
+    """What is open of one workspace."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime]) -> None:
+        self.path = path
+        self.state = State(path)
+        self.now = now
+        self.notices: list[str] = []  # what whoever ran a command should hear of
+        self._config: Config | None = None
+        self._vault: Vault | None = None
+        self._ledger: Ledger | None = None
+        self._catalog: Catalog | None = None
+        self._recall: Recall | None = None
+        self._facts: Store | None = None
+        self._survey: Survey | None = None
+        self._is_writing = False
+        self._tenure: Tenure | None = None
+
+    def close(self) -> None:
+        for room in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
+            if room is not None:
+                room.close()
+        self._survey = self._facts = self._recall = self._catalog = self._ledger = self._vault = None
+
+    @cached_property
+    def machine(self) -> Machine:
+        return this_machine()
+
+    @property
+    def config(self) -> Config:
+        if self._config is None:
+            self._config = self.state.config()
+        return self._config
+
+    @property
+    def has_checkouts(self) -> bool:
+        """Whether there is any code to hold memory against."""
+        return bool(self.config.verify.checkouts or self.config.repositories)
+
+    @property
+    def tells_verdicts(self) -> bool:
+        """Whether whoever recalls a memory is told what code says to it."""
+        return self.config.verify.recall and self.has_checkouts
+
+    def today(self) -> date:
+        return self.now().date()
+
+    def stamp(self) -> str:
+        """Now, as the ledger writes it."""
+        return as_stamp(self.now())
+
+    # Writing.
+
+    @contextmanager
+    def lock(self, *, patient: bool = False) -> Iterator[None]:
+        """Be the only truekeep that writes here; who is patient waits for another one."""
+        try:
+            with self.state.lock(_PATIENCE if patient else 0):
+                yield
+        except OSError as error:
+            raise StorageFailed(
+                f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
+            ) from error
+        except Exception as error:
+            # The rooms speak SQLite through apsw; naming its errors here would load it for commands that need none.
+            if type(error).__module__ != "apsw":
+                raise
+            if type(error).__name__ in ("CorruptError", "NotADBError"):
+                raise self._damaged_in_use() from error
+            raise StorageFailed(
+                f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
+            ) from error
+
+    @contextmanager
+    def writing(self, what: str, *, patient: bool = False) -> Iterator[None]:
+        """The canonical host, the lock, and whatever a killed run left, finished."""
+        self.state.check_host(self.machine, what)
+        with self.lock(patient=patient):
+            self._tenure = self.state.check_host(self.machine, what)  # again: a sync may have come while it waited
+            self.open_for_writing()
+            if self.ledger.has_pending():
+                try:
+                    recovered = self.books.recover()
+                except UnsafePath as error:
+                    raise StorageFailed(str(error), hint="put the folder back and run it again") from error
+                self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            if (self.path / STATE / "importing").exists():
+                from truekeep.arriving import clear_arriving
+
+                clear_arriving(self.path, self.vault)
+                self.notices.append("cleared what a stopped import had left")
+            if not self._tenure.wrote_at:
+                self.note_take(self._tenure)
+            yield
+
+    def open_for_writing(self) -> None:
+        self._is_writing = True
+        if self._ledger is not None:
+            self.close()  # it was opened for reading
+
+    def begin_ledger(self) -> None:
+        """Make the ledger of a new workspace."""
+        self._is_writing = True
+        self._ledger = self._ledger or self._open_ledger()
+
+    def note_write(self) -> None:
+        """Note in this machine's tenure that it writes, once a day and first: a host that went on is found by it."""
+        now = self.stamp()
+        if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
+            noted = self._tenure._replace(wrote_at=now)
+            self.state.write_tenure(noted)
+            self._tenure = noted
+
+    def note_take(self, tenure: Tenure) -> None:
+        """Note in the ledger that this machine took over, unless that is there: a kill may have come in between."""
+        if tenure.generation == 1:
+            return
+        by = f" from {tenure.taken_from}" if tenure.taken_from else ""
+        note = f"generation {tenure.generation}: {tenure.name} took over{by}"
+        if not self.ledger.has_entry("took-host", note):
+            self.note_act("took-host", note, at=tenure.taken_at or self.stamp())
+
+    def note_act(self, verb: str, note: str, *, at: str) -> None:
+        """Put an act that changes no memory into the ledger."""
+        from truekeep.books import Books
+        from truekeep.ledger import Entry
+        from truekeep.vault import Staging
+
+        staging = Staging(self.vault)
+        Books(self.vault, self.ledger).act(staging, Entry(at=at, verb=verb, actor=person(), note=note))
+
+    # The rooms.
+
+    @property
+    def books(self) -> Books:
+        from truekeep.books import Books
+
+        return Books(self.vault, self.ledger, before=self.note_write)
+
+    @property
+    def history(self) -> History:
+        from truekeep.history import History
+
+        return History(self.books, actor=person(), now=self.now())
+
+    @property
+    def vault(self) -> Vault:
+        from truekeep.vault import Vault
+
+        if self._vault is None:
+            self._vault = Vault(str(self.path))
+        return self._vault
+
+    @property
+    def catalog(self) -> Catalog:
+        from truekeep.catalog import Catalog
+
+        if self._catalog is None:
+            self._catalog = Catalog(str(self.path / STATE / "catalog.sqlite"), self.vault)
+        return self._catalog
+
+    @property
+    def recall(self) -> Recall:
+        from truekeep.recall import Recall
+
+        if self._recall is None:
+            self._recall = Recall(str(self.path), str(self.path / STATE), self.config.recall, now=self.now)
+        return self._recall
+
+    @property
+    def facts(self) -> Store:
+        from truekeep.verify.store import Store
+
+        if self._facts is None:
+            self._facts = Store(str(self.path / STATE / "facts.sqlite"))
+        return self._facts
+
+    @property
+    def survey(self) -> Survey:
+        from truekeep.survey import Survey
+
+        if self._survey is None:
+            self._survey = Survey(str(self.path / STATE), str(self.path))
+        return self._survey
+
+    # The ledger, and what becomes of a damaged one.
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = self._open_ledger()
+        return self._ledger
+
+    def _open_ledger(self) -> Ledger:
+        from truekeep.ledger import Damaged, Ledger, Unwritable
+
+        path = str(self.path / STATE / "ledger.sqlite")
+        try:
+            if self._is_writing:
+                return Ledger(path, known=self._dealt_with)
+            return Ledger(path) if os.path.exists(path) and os.path.getsize(path) else Ledger(":memory:")
+        except Unwritable as error:
+            if self._is_writing:
+                raise StorageFailed(f"{path} cannot be written", hint="check the permissions and the disk") from error
+            return Ledger(path, read_only=True)
+        except Damaged as error:
+            if not self._is_writing:
+                raise LedgerDamaged(
+                    f"{path} is damaged",
+                    hint="`truekeep doctor --fix` saves what can be read, and keeps the damaged one",
+                ) from error
+            self.notice_damage(self._set_ledger_aside())
+            return Ledger(path, known=self._dealt_with)
+
+    def _dealt_with(self) -> Iterator[Record]:
+        """What a new ledger should know of handoffs that came before it."""
+        from truekeep.post import all_inboxes, iter_dealt_with
+
+        inboxes = all_inboxes(self.path, self.config)
+        yield from iter_dealt_with(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())
+
+    def _set_ledger_aside(self) -> str:
+        from truekeep.ledger import set_aside
+
+        stamp = self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        return Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
+
+    def notice_damage(self, kept: str) -> None:
+        self.notices.append(
+            f"the ledger was damaged; it is kept as {STATE}/{kept}, a new one begins, and history before that is only"
+            " in the one that is kept"
+        )
+
+    def _damaged_in_use(self) -> LedgerDamaged:
+        """The ledger opened, but its pages are broken: keep it as evidence, and let the next run begin a new one."""
+        self.close()
+        kept = self._set_ledger_aside()
+        hint = "run it again: a new one begins; `truekeep doctor` says where earlier history is"
+        return LedgerDamaged(f"the ledger was damaged; it is kept as {STATE}/{kept}", hint=hint, kept=kept)
