@@ -178,7 +178,9 @@ class Ingest:
         except OSError as error:
             return _Judged(letter, None, repository, failure=f"{error.filename or ''} {error.strerror}".strip())
         self._seen.add(letter.digest)
-        return _Judged(letter, filing, repository)
+        # Where a person was faster with the index, the card is there, from this very letter.
+        begun = self.books.ledger.begun_as(letter.digest) if filing.outcome == "already" else ""
+        return _Judged(letter, filing, repository, outcome=begun or filing.outcome)
 
     def _stage(self, number: int, judged: _Judged) -> None:
         filing = judged.filing
@@ -222,7 +224,7 @@ class Ingest:
             return
         entries = [
             Entry(
-                at=self._at, verb=filing.outcome, actor="ingest", handoff=item.letter.digest, note=_note(item, filing)
+                at=self._at, verb=item.outcome, actor="ingest", handoff=item.letter.digest, note=_note(item, filing)
             )
             for item, filing in filed
         ]
@@ -243,7 +245,7 @@ class Ingest:
             ),
             title="" if filing.has_secret else printable(filing.title)[:200],
             received_at=self._at,
-            outcome=filing.outcome,
+            outcome=item.outcome,
             target=item.target or filing.target,
             reasons=filing.findings,
         )
@@ -263,7 +265,7 @@ class Ingest:
 
     def _tell(self, item: _Judged, cleared: str | None) -> None:
         filing = item.filing
-        outcome = "failed" if item.failure else filing.outcome if filing else "already"
+        outcome = "failed" if item.failure else item.outcome
         why = item.failure or (filing.known_as if filing else "")
         if item.known is not None:
             why = f"known since {item.known.received_at[:10]} ({item.known.outcome})"
@@ -329,6 +331,7 @@ class _Judged:
     letter: Letter
     filing: Filing | None  # None: known already, or it failed
     repository: str
+    outcome: str = "already"
     known: Record | None = None
     failure: str = ""
     target: str = ""

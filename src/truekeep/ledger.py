@@ -335,6 +335,11 @@ class Ledger:
             return _record(row)
         return None
 
+    def begun_as(self, digest: bytes) -> str:
+        """The verb of what stands of a handoff that was forgotten because a person was faster; empty if nothing does."""
+        verb = self._db.execute("SELECT verb FROM entry WHERE handoff = ? ORDER BY id DESC LIMIT 1", (digest,)).get
+        return str(verb or "")
+
     def received(self, since: str) -> list[Received]:
         """What came from each machine, writer and repository: when last, and how much since a moment."""
         rows: Any = self._db.execute(
