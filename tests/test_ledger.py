@@ -207,6 +207,7 @@ def test_a_ledger_from_before_gets_its_indices(place: Place, tmp_path: Path) -> 
     db = apsw.Connection(path)
     for name in INDICES:
         db.execute(f"DROP INDEX {name}")
+    db.execute("PRAGMA user_version = 1")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     old = tmp_path / "old.sqlite"
@@ -229,6 +230,7 @@ def test_indices_wait_for_whoever_writes(place: Place, monkeypatch: pytest.Monke
     writer = apsw.Connection(path)
     for name in INDICES:
         writer.execute(f"DROP INDEX {name}")
+    writer.execute("PRAGMA user_version = 1")
     writer.execute("BEGIN IMMEDIATE")
     ledger = Ledger(path)
     assert len(ledger.find_entries(Sought(), most=5)) == 1

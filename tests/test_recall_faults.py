@@ -37,7 +37,7 @@ from tests.memories import (
     times,
 )
 from truekeep.embed import remote
-from truekeep.errors import Busy, StorageFailed
+from truekeep.errors import Busy, NewerState, StorageFailed
 from truekeep.index import schema
 from truekeep.recall import Answer
 from truekeep.workspace import Workspace
@@ -482,10 +482,10 @@ def make_newer(place: Place) -> bytes:
 
 def test_a_newer_index_is_left_alone(memory: Place) -> None:
     data = make_newer(memory)
-    with pytest.raises(StorageFailed, match="newer"):
+    with pytest.raises(NewerState, match="newer"):
         reindex(memory)
     done = run_cli("index", "--json", "-w", str(memory.workspace))
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (7, "storage-failed")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (6, "newer-state")
     with memory.open() as workspace:
         assert workspace.recall_status().problem
     assert index_file(memory).read_bytes() == data

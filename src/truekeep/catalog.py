@@ -20,10 +20,11 @@ import apsw
 
 from truekeep.card import Card, parse_card, words_of
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
+from truekeep.formats import CATALOG, read_format
 from truekeep.model import CARDS
 from truekeep.vault import Vault
 
-VERSION = 2
+VERSION = CATALOG.number
 NEAR = 0.75  # shared word pairs from which two cards say nearly the same
 _BINS = 24  # taken two by two
 _MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
@@ -263,7 +264,7 @@ class Catalog:
         return self._db
 
     def _connect(self, path: str) -> apsw.Connection:
-        db = apsw.Connection(path)
+        db = apsw.Connection(path if read_format(path) <= VERSION else ":memory:")  # a newer truekeep's is left alone
         db.set_busy_timeout(5000)
         db.execute("PRAGMA synchronous = OFF")  # derived: after a power loss it is compared with the folder anyway
         version = db.execute("PRAGMA user_version").get

@@ -9,6 +9,7 @@
     │   └── SplitHost           it cannot be told which machine may; none does
     ├── Busy                5   another truekeep is writing right now
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
+    │   ├── NewerState          a newer truekeep wrote it; nothing is touched
     │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in disk.py)
     ├── StorageFailed       7   the disk said no: full, read-only, no permission
     │   └── LedgerDamaged       kept as evidence; whoever writes next, or doctor, begins a new one
@@ -75,6 +76,10 @@ class Busy(TruekeepError):
 
 class BadSetup(TruekeepError):
     code, exit_code = "bad-setup", 6
+
+
+class NewerState(BadSetup):
+    code = "newer-state"
 
 
 class StorageFailed(TruekeepError):

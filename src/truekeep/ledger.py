@@ -18,13 +18,13 @@ from urllib.parse import quote
 
 import apsw
 
-from truekeep.errors import BadSetup
+from truekeep.formats import LEDGER, newer_state
 from truekeep.model import Finding, Origin, Splice
 
 if TYPE_CHECKING:
     from truekeep.vault import Change
 
-VERSION = 1
+VERSION = LEDGER.number
 PATIENCE_MS = 5000  # that it waits for another process
 _APPLICATION = 0x746B6C67  # "tklg"
 
@@ -68,7 +68,7 @@ CREATE TABLE splice (
 ) WITHOUT ROWID;
 CREATE INDEX splice_entry ON splice(entry);
 """
-# For questions across entries. A ledger that was begun without them gets them when it is next opened.
+# For questions across entries.
 _QUESTIONS = """
 CREATE INDEX IF NOT EXISTS entry_at ON entry(at);
 CREATE INDEX IF NOT EXISTS entry_verb ON entry(verb);
@@ -77,7 +77,12 @@ CREATE INDEX IF NOT EXISTS handoff_machine ON handoff(machine);
 CREATE INDEX IF NOT EXISTS handoff_writer ON handoff(writer);
 CREATE INDEX IF NOT EXISTS handoff_received ON handoff(received_at, writer);
 """
-_LAST = "handoff_received"
+# What ledgers of format 1 lack: the first ones all of it, others only what is for questions.
+_SINCE_1 = """
+DROP INDEX IF EXISTS batch_pending;
+CREATE INDEX IF NOT EXISTS batch_open ON batch(state) WHERE state != 'done';
+CREATE TABLE IF NOT EXISTS outcome (batch INTEGER NOT NULL, digest BLOB NOT NULL, outcome TEXT NOT NULL, target TEXT);
+"""
 _FEW = 200  # paths that fit what is asked for: up to here their entries are looked up, beyond, the newest are tried
 _NOT_SENT = "outcome = 'seen' OR (outcome = 'already' AND title = '' AND target = '')"
 
@@ -171,10 +176,7 @@ class Ledger:
             self._db.set_busy_timeout(PATIENCE_MS)
             version = self._pragma("user_version")
             if version > VERSION:
-                raise BadSetup(
-                    f"{path} was written by a newer truekeep (format {version}, this one knows {VERSION})",
-                    hint="upgrade truekeep on this machine",
-                )
+                raise newer_state(path, version, LEDGER)
             if read_only:
                 return
             if self._pragma("journal_mode") != "wal":
@@ -187,14 +189,27 @@ class Ledger:
                     self._remember(known())
                     self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self._db.execute(f"PRAGMA user_version = {VERSION}")
-            elif not self._db.execute("SELECT count(*) FROM sqlite_schema WHERE name = ?", (_LAST,)).get:
-                failures = (apsw.BusyError, apsw.ReadOnlyError, apsw.FullError)  # then the next one makes them
-                with suppress(*failures), self._transaction():
-                    self._db.execute(_QUESTIONS)
+            elif version < VERSION:
+                self._upgrade()
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise Damaged(path) from error
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
             raise Unwritable(path) from error
+
+    def _upgrade(self) -> None:
+        """Bring a ledger of an earlier format to today's, all of it or nothing."""
+        can_wait = self._has_wholes()  # all that a reader or a writer needs is there; the next one does the rest
+        failures = (apsw.BusyError, apsw.ReadOnlyError, apsw.FullError) if can_wait else ()
+        with suppress(*failures), self._transaction():
+            if self._pragma("user_version") == 1:  # nobody was faster
+                if not can_wait:
+                    self._db.execute("ALTER TABLE batch ADD COLUMN whole INTEGER NOT NULL DEFAULT 0")
+                self._db.execute(_SINCE_1)
+                self._db.execute(_QUESTIONS)
+                self._db.execute("PRAGMA user_version = 2")
+
+    def _has_wholes(self) -> bool:
+        return bool(self._db.execute("SELECT count(*) FROM pragma_table_info('batch') WHERE name = 'whole'").get)
 
     def _pragma(self, text: str) -> Any:
         for row in self._db.execute(f"PRAGMA {text}"):

@@ -22,6 +22,7 @@ from truekeep.config import Recall as Settings
 from truekeep.embed import Embedder, EmbedderFailed, Versioned
 from truekeep.embed.choice import choose, make_embedder
 from truekeep.errors import BadInput, Busy, StorageFailed, TruekeepError
+from truekeep.formats import INDEX, newer_state, read_format
 from truekeep.index import schema
 from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
@@ -365,9 +366,7 @@ class Recall:
             searcher = self._open(for_writing=True)
         except Unusable as error:
             if error.is_newer:
-                raise StorageFailed(
-                    f"{self._path} was made by a newer truekeep", hint="upgrade truekeep, or delete the index"
-                ) from error
+                raise newer_state(self._path, read_format(self._path), INDEX) from error
             self._set_aside(error.what)
             searcher = self._open(for_writing=True)
         except DAMAGE:

@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep import __version__, disk
+from truekeep import disk
 from truekeep.config import Config, parse_config, render_config
-from truekeep.errors import BadSetup, Busy
+from truekeep.errors import BadSetup, Busy, NewerState
+from truekeep.formats import FORMATS, LEDGER, WORKSPACE, check_newer
 from truekeep.host import FIRST, HOSTS, Machine
 from truekeep.toml import parse_toml
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from truekeep.tenure import Standing, Tenure
 
 STATE = ".truekeep"
-FORMAT = 1
 LOG_BYTES = 1_000_000
 _HOST_BYTES = 65_536
 _IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
@@ -62,13 +62,14 @@ class State:
         return found
 
     def check_host(self, machine: Machine, what: str) -> Tenure:
-        """Raise unless this machine is the canonical host."""
+        """Raise unless this machine is the canonical host, and knows the format of everything that is kept here."""
         from truekeep.tenure import refusal
 
         standing = self.standing()
         found = standing.canonical
         if found is None or found.id != machine.id:
             raise refusal(standing, machine, what)
+        check_newer(str(self.path), FORMATS.values())
         return found
 
     def write_tenure(self, tenure: Tenure) -> None:
@@ -87,11 +88,14 @@ class State:
         return has_tenures(str(self.path))
 
     def check_format(self) -> None:
-        version = self._host_values().get("format", FORMAT)
-        if not isinstance(version, int) or version > FORMAT:
-            raise BadSetup(
-                f"{self.root} has format {version}; truekeep {__version__} knows {FORMAT}", hint="upgrade truekeep"
+        """Raise unless this truekeep knows the format of the workspace, and of its history."""
+        version = self._host_values().get("format", WORKSPACE)
+        if not isinstance(version, int) or version > WORKSPACE:
+            raise NewerState(
+                f"{self.path / FIRST} was written by a newer truekeep (format {version}, this one knows {WORKSPACE})",
+                hint="upgrade truekeep on this machine",
             )
+        check_newer(str(self.path), (LEDGER,))
 
     def _host_values(self) -> dict[str, object]:
         path = self.path / FIRST
@@ -128,7 +132,7 @@ class State:
         """Write what is missing, each file whole, and say what was written. What is there stays as it is."""
         from truekeep.tenure import Tenure, quoted
 
-        host = f'format = {FORMAT}\nid = "{machine.id}"\nname = {quoted(machine.name)}\nsince = "{at}"\n'
+        host = f'format = {WORKSPACE}\nid = "{machine.id}"\nname = {quoted(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
             f"{STATE}/.gitignore": _IGNORED,

@@ -39,6 +39,7 @@ import apsw
 from truekeep.card import Card, parse_card, parse_day, words_of
 from truekeep.catalog import topic_key
 from truekeep.disk import decode_text
+from truekeep.formats import SURVEY, read_format
 from truekeep.importance import parse_entries
 from truekeep.index.refresh import read_source
 from truekeep.index.sources import Changes, Source, compare, day_in, fingerprint, sweep
@@ -48,7 +49,7 @@ from truekeep.tables import iter_prose
 from truekeep.values import Value, find_values
 
 NAME = "survey.sqlite"
-VERSION = 4  # raise it when files are read differently: the survey is begun anew
+VERSION = SURVEY.number
 _FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
 _BATCH = 400
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
@@ -798,6 +799,8 @@ class _Foreign(Exception):
 
 
 def _connect(path: str) -> apsw.Connection:
+    if read_format(path) > VERSION:
+        path = ":memory:"  # a newer truekeep's is left alone
     if path != ":memory:":
         with suppress(OSError):  # before SQLite makes it with everybody's permissions
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from truekeep import disk
-from truekeep.errors import BadSetup, Busy
+from truekeep.errors import BadSetup, Busy, NewerState
 
 FORMAT = 1
 UNKNOWN = "?"
@@ -89,7 +89,10 @@ class Keep:
             raise self._damaged() from error
         try:
             if data["format"] > FORMAT:
-                raise BadSetup(f"{self._record} was written by a newer truekeep", hint="upgrade truekeep")
+                told = f"format {data['format']}, this one knows {FORMAT}"
+                raise NewerState(
+                    f"{self._record} was written by a newer truekeep ({told})", hint="upgrade truekeep on this machine"
+                )
             return _parse(data)
         except (KeyError, TypeError, AttributeError) as error:
             raise self._damaged() from error

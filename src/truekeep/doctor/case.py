@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.config import Config
-from truekeep.errors import BadSetup
+from truekeep.errors import BadSetup, NewerState
 from truekeep.host import Machine, known_machine, own_state
 from truekeep.state import STATE, State
 
@@ -69,13 +69,15 @@ class Case:
         return self.path is not None and os.path.isdir(self.state) and not os.path.islink(self.state)
 
     @cached_property
-    def is_newer(self) -> bool:
-        """Whether a newer truekeep made the workspace: then it is left alone."""
+    def newer(self) -> NewerState | None:
+        """What a newer truekeep wrote here: then the workspace is left alone."""
         try:
             State(Path(self.root)).check_format()
-        except BadSetup as error:
-            return error.__cause__ is None
-        return False
+        except NewerState as error:
+            return error
+        except BadSetup:
+            return None
+        return None
 
     @cached_property
     def machine(self) -> Machine | None:

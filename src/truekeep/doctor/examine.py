@@ -54,7 +54,7 @@ def examine(case: Case, *, fix: bool = False) -> Iterator[Check]:
 
 def _plan(case: Case) -> Iterator[tuple[str, Look]]:
     yield from _MACHINE
-    if case.has_state and not case.is_newer:
+    if case.has_state and not case.newer:
         yield from _WORKSPACE
     yield from _REST
 

@@ -132,7 +132,7 @@ def check_locks(case: Case) -> Found:
             pid = held.get(os.stat(path).st_ino)
             if pid is not None and _has_open(pid, path):
                 yield f"process {pid} ({_process(pid)}) {does}"
-    if case.has_state and not case.is_newer:
+    if case.has_state and not case.newer:
         for name in _DATABASES:
             yield from _journals(case, os.path.join(case.state, name), held)
     for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):

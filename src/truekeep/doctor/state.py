@@ -41,8 +41,8 @@ def check_workspace(case: Case) -> Found:
         yield Trouble("is a symlink", case.state, "truekeep keeps its state in a real folder: put one there")
     elif not os.path.isdir(case.state):
         yield Trouble("is no truekeep workspace", case.root, f"`truekeep init {case.root}` on the canonical host")
-    elif case.is_newer:
-        yield Trouble("was made by a newer truekeep, and is left alone", case.root, "upgrade truekeep on this machine")
+    elif case.newer is not None:
+        yield Trouble(f"is left alone: {case.newer.message}", case.root, case.newer.hint)
     else:
         yield case.root
 
@@ -158,7 +158,9 @@ def check_ledger(case: Case) -> Found:
             yield Trouble(found.why, where, mend=lambda: _begin_ledger(case), cure="begin a new one")
         else:
             yield "none here; the canonical host has it"
-    elif found.state in (database.DAMAGED, database.FOREIGN, database.OLDER):
+    elif found.state == database.OLDER:
+        yield f"{found.why}; whoever opens it next brings it to format {ledger.VERSION}, with all of its history"
+    elif found.state in (database.DAMAGED, database.FOREIGN):
         hint = "" if case.is_host else "on the canonical host, `truekeep doctor --fix`"
         mend = (lambda: _mend_ledger(case, path)) if case.is_host else None
         yield Trouble(found.why, where, hint, mend, "save what can be read, keep the damaged file as evidence")
@@ -225,7 +227,7 @@ def _put_ledger(case: Case, path: str) -> str:
 
 
 def _is_ledger(path: str) -> bool:
-    return look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES).state == database.SOUND
+    return look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES).state in (database.SOUND, database.OLDER)
 
 
 def _sync_folder(path: str) -> None:
@@ -419,7 +421,7 @@ def _mend_transcripts(case: Case) -> str:
 
 def check_leftovers(case: Case) -> Found:
     """Temporary files of killed writes: beside memory files, in the state folders, in inboxes."""
-    if case.has_state and not case.is_newer:
+    if case.has_state and not case.newer:
         if os.path.lexists(os.path.join(case.state, "importing")) and case.is_host:
             yield Trouble(
                 "a stopped import left files beside their places",
@@ -470,7 +472,7 @@ def _in_inboxes(case: Case) -> Iterator[str]:
     from truekeep.checkouts import expand_repositories
     from truekeep.inbox import find_inboxes
 
-    if not case.has_state or case.is_newer:
+    if not case.has_state or case.newer:
         return
     roots = [*expand_repositories(case.config.repositories), Path(case.root)]
     for inbox in find_inboxes(roots, case.config.writers):

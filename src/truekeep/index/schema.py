@@ -10,7 +10,7 @@ has a rollback journal, not a write-ahead log, so that a rebuilt index can take 
     vectors           the vector of each chunk, half precision, for exact comparison
     vector_blocks     the same vectors in 8 bits, 256 to a row, for scanning all of them
     embedding_cache   vectors by provider, model and content, for embedders that cost something
-    meta              version, fingerprint, generation
+    meta              version, fingerprint, generation; the mark of the files when all were in, for whoever looks next
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from typing import Any
 
 import apsw
 
-VERSION = 1
+from truekeep.formats import INDEX
+
+VERSION = INDEX.number
 BLOCK = 256  # vectors in a block
 TRANSCRIPTS_FROM = 1 << 40  # chunk ids from here belong to transcripts, so that ordinary search can leave them out
 ARCHIVE_FROM = 1 << 50  # and from here, to what was put away

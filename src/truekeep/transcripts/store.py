@@ -27,10 +27,10 @@ from urllib.parse import quote
 
 import apsw
 
-from truekeep.errors import BadSetup
+from truekeep.formats import TRANSCRIPTS, newer_state
 from truekeep.transcript import Progress, Turn
 
-VERSION = 1
+VERSION = TRANSCRIPTS.number
 BLOCK = 32_768  # characters of a block: large enough to compress well, small enough to be written again for one turn
 TITLE = 160
 _APPLICATION = 0x746B7472  # "tktr"
@@ -182,7 +182,7 @@ class Store:
     def _prepare(self, read_only: bool) -> None:
         version: Any = self.db.execute("PRAGMA user_version").get
         if version > VERSION:
-            raise BadSetup(f"{self.path} was written by a newer truekeep", hint="upgrade truekeep on this machine")
+            raise newer_state(self.path, version, TRANSCRIPTS)
         if version and self.db.execute("PRAGMA application_id").get != _APPLICATION:
             raise Damaged("it is some other database")
         if read_only:

@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-VERSION = 3  # raise it when facts are read differently: the file is begun anew
+from truekeep.formats import FACTS, read_format
+
+VERSION = FACTS.number
 
 _SCHEMA = """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
@@ -271,6 +273,8 @@ def _remove(path: str) -> None:
 def _connect(path: str) -> apsw.Connection:
     if path != ":memory:" and os.path.islink(path):
         raise _NotOurs  # what it leads to may be anything
+    if read_format(path) > VERSION:
+        path = ":memory:"  # a newer truekeep's is left alone
     db = apsw.Connection(path)
     db.set_busy_timeout(2_000)
     if path != ":memory:":
