@@ -313,8 +313,10 @@ def test_a_ledger_that_was_damaged_is_told_by_whoever_sets_it_aside(place: Place
     (place.workspace / "MEMORY.md").write_text("# Memory\n\n- [Gone](memory/cards/gone.md)\n")
     (place.base / "note.md").write_text("The gateway rejects uploads over 64 MB, because the proxy buffers them.\n")
     arguments = [str(place.base / "note.md") if item == "NOTE" else item for item in command]
-    ledger = place.workspace / ".truekeep" / "ledger.sqlite"
+    ledger, card = place.workspace / ".truekeep" / "ledger.sqlite", place.workspace / "memory/cards/staging-proxy.md"
+    said = card.read_bytes()
     for more in ([], ["--json"]):
+        card.write_bytes(said)
         ledger.write_bytes(b"junk\n")
         for old in ledger.parent.glob("ledger.sqlite?*"):
             old.unlink()
