@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench.alf_load import ALWAYS, Load, build
 from bench.measure import Spent, scratch, table, watch
+from bench.promises import keep
 
 TRUEKEEP = (
     sys.executable,
@@ -150,6 +151,8 @@ def show_copies(took: Mapping[str, Spent], load: Load, sizes: tuple[int, int, in
         f"  the zip file has {sizes[0] / 1e6:.0f} MB, the archive, with every memory as a record, {sizes[1] / 1e6:.0f}"
     )
     print("  promised: at most 3 x, in CPU\n")
+    keep("alf.export", took[EXPORT].cpu / took[ZIP].cpu, f"{ZIP} {took[ZIP].cpu:.2f} s")
+    keep("alf.import", took[IMPORT].cpu / took[UNZIP].cpu, f"{UNZIP} {took[UNZIP].cpu:.2f} s")
 
 
 def show_delta(took: Mapping[str, Spent], size: int) -> None:
@@ -165,6 +168,7 @@ def show_delta(took: Mapping[str, Spent], size: int) -> None:
     export = took[EXPORT].cpu
     print(f"  it has {size / 1000:.0f} kB and costs {took[DELTA].cpu / export:.1%} of an export")
     print("  promised: what a scan costs\n")
+    keep("alf.delta", work / scan, f"scan {milliseconds(scan)}")
 
 
 def show_growth(took: Mapping[str, Spent], small: Mapping[str, Spent], load: Load) -> None:
@@ -176,6 +180,8 @@ def show_growth(took: Mapping[str, Spent], small: Mapping[str, Spent], load: Loa
     headers = [f"a tenth, {load.files:,} files, and the whole", "CPU", "whole", "ratio", "peak", "whole", "ratio"]
     table(headers, rows)
     print("  promised: time in step with the work, memory flat but for a line about each file")
+    before, after = (max(each[name].peak for name in (EXPORT, IMPORT)) for each in (small, took))
+    keep("alf.memory", after / before, f"{megabytes(before)} with a tenth")
 
 
 def ratio(one: float, other: float) -> str:

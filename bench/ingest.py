@@ -7,9 +7,11 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.measure import child, cpu_of, median, scratch, table
+from bench.promises import keep
 from truekeep.workspace import Workspace
 
 ROUNDS = 7
@@ -134,10 +136,15 @@ def peak(count: int) -> int:
         return child([sys.executable, "-m", "truekeep", "-w", str(workspace), "ingest", "-q", "--repo", str(repo)])[1]
 
 
-def main() -> None:
+def main(_options: Sequence[str] = ()) -> None:
     rows = []
+    each: list[float] = []
     for count, rounds in ((1_000, ROUNDS), (10_000, 2)):
         base, full = compare(count, rounds)
+        each.append(full / count)
+        if len(each) == 1:
+            keep("ingest.ratio", full / base, f"naive loop {base:.2f} s")
+            keep("ingest.seconds", full)
         rows.append(
             [
                 f"{count:,} handoffs",
@@ -149,13 +156,16 @@ def main() -> None:
         )
     table(["full safety beside a naive loop, CPU", "naive", "truekeep", "ratio", "each"], rows)
     print("  promised: at most 4 x, and linear to 10,000\n")
+    keep("ingest.linear", each[1] / each[0], f"{each[0] * 1e6:.0f} us each of 1,000")
     empty, large = ten_more(0), ten_more(10_000)
+    keep("ingest.store", large / empty, f"empty store {empty * 1000:.0f} ms")
     table(
         ["ten handoffs in a new process, CPU", "empty store", "10,000 cards", "ratio"],
         [["", f"{empty * 1000:.0f} ms", f"{large * 1000:.0f} ms", f"{large / empty:.1f} x"]],
     )
     print("  promised: at most 2 x\n")
     small, big = peak(1_000), peak(10_000)
+    keep("ingest.memory", big / small, f"{small / 1024:.0f} MB at 1,000")
     table(
         ["peak memory", "1,000 handoffs", "10,000 handoffs", "ratio"],
         [["", f"{small / 1024:.0f} MB", f"{big / 1024:.0f} MB", f"{big / small:.2f} x"]],

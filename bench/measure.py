@@ -110,14 +110,16 @@ def table(
     rows: Sequence[Sequence[str]],
     *,
     left: int = 1,
+    last_left: int = 0,
     bold: Collection[tuple[int, int]] = (),
 ) -> None:
-    """Aligned columns, the first ones to the left; cells (row, column) stand out on a terminal."""
+    """Aligned columns, the first and the last ones to the left; cells (row, column) stand out on a terminal."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     shown = bold if sys.stdout.isatty() else ()
     for at, row in enumerate((headers, *rows), start=-1):
         cells = [
-            cell.ljust(width) if n < left else cell.rjust(width)
+            cell.ljust(width) if n < left or n >= len(widths) - last_left else cell.rjust(width)
             for n, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        print("  ".join(f"\x1b[1m{cell}\x1b[0m" if (at, n) in shown else cell for n, cell in enumerate(cells)))
+        line = "  ".join(f"\x1b[1m{cell}\x1b[0m" if (at, n) in shown else cell for n, cell in enumerate(cells))
+        print(line.rstrip())

@@ -26,6 +26,7 @@ from unittest.mock import patch
 import apsw
 
 from bench.measure import apart, child, least, median, peak_memory, scratch, table
+from bench.promises import keep
 from bench.prose import Prose
 from truekeep.embed import Embedder, Vector, load_numpy
 from truekeep.embed.static import DIMENSIONS, Static
@@ -130,6 +131,9 @@ def bench_index(folder: Path) -> None:
     headers = [f"1,000 notes, {len(texts):,} chunks, CPU", "time"]
     table([*headers, *(f"/ bare, {name}" for name in TOKENIZERS), "/ embedding"], rows)
     print("  promised: words at most 2 x a bare loop, words and meaning at most 3 x the embedding")
+    bare, embedding = took["bare FTS5 loop, porter unicode61"], took["the embedding itself"]
+    keep("recall.words", took["words"] / bare, f"bare loop {milliseconds(bare)}")
+    keep("recall.meaning", took["words and meaning"] / embedding, f"embedding {milliseconds(embedding)}")
 
 
 def insert_all(root: Path, path: str, tokenizer: str) -> None:
@@ -195,6 +199,10 @@ def bench_sweep(folder: Path) -> None:
     few, many = found
     growth = ratio(many.changed - many.compared, few.changed - few.compared)
     print(f"  one file changed, beyond looking, ten times the files: {growth}")
+    keep("recall.idle", few.compared / few.stats, f"sweep {milliseconds(few.stats)}")
+    keep("recall.idle-large", many.compared / many.stats, f"sweep {milliseconds(many.stats)}")
+    beyond = few.changed - few.compared
+    keep("recall.one", (many.changed - many.compared) / beyond, f"{milliseconds(beyond)} beyond looking at 1,000")
     print("  promised: nothing changed at most 2 x a stat sweep, one file changed constant")
 
 
@@ -284,6 +292,7 @@ def bench_cold(folder: Path) -> None:
     ]
     table([f"a new process, {chunks:,} chunks, CPU", "least", "median", "/ bare", "/ bare, median", "memory"], rows)
     print("  promised: a search at most 4 x the bare script")
+    keep("recall.cold", min(times["truekeep search"]) / min(bare), f"bare script {milliseconds(min(bare))}")
 
 
 def either(question: str) -> str:
@@ -350,6 +359,8 @@ def bench_warm(folder: Path, sizes: Sequence[int]) -> None:
             ]
         )
         before = p50
+        if key := {100_000: "recall.warm", LARGEST: "recall.warm-large"}.get(size):
+            keep(key, p50 * 1000, f"FTS5 asked with all words {milliseconds(median(warm.bare))}")
         print(f"  {built.chunks:,} chunks: built and asked", file=sys.stderr, flush=True)
         for path in (index, exact):
             os.unlink(path)

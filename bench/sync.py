@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from tests.sshd import SshHost, ssh_host
 
 from bench.measure import Spent, scratch, table, watch
+from bench.promises import CannotRun, keep
 from truekeep.sync.route import Route, write_routes
 from truekeep.workspace import Workspace
 
@@ -32,6 +34,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--machines", type=int, default=20)
     parser.add_argument("--handoffs", type=int, default=1_000)
     asked = parser.parse_args(arguments)
+    if missing := [name for name in ("ssh", "sshd", "ssh-keygen", "rsync") if not shutil.which(name)]:
+        raise CannotRun(f"not installed: {', '.join(missing)}")
     with scratch() as folder, ssh_host(folder, "laptop") as laptop:
         _run(folder, laptop, asked.machines, asked.handoffs)
 
@@ -82,6 +86,8 @@ def _run(folder: Path, laptop: SshHost, machines: int, handoffs: int) -> None:
     ]
     table(["", "CPU s", "wall s", "MB", "x baseline", "logins"], rows)
     print(f"waiting at the machines afterwards: {left}")
+    keep("sync.trips", idle_logins / machines, f"CPU {idle.cpu:.1f} s, ssh HOST true {trips.cpu:.1f} s")
+    keep("sync.left", left, f"first sync CPU {first.cpu / plain.cpu:.1f} x rsync -a; {machines} x {handoffs:,}")
 
 
 def _ssh(laptop: SshHost) -> str:

@@ -11,11 +11,12 @@ import os
 import random
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from bench.measure import cpu_of, least, scratch, table
+from bench.promises import keep
 from bench.prose import Prose
 from truekeep.transcript import find_transcripts
 from truekeep.transcripts.store import Store
@@ -25,7 +26,7 @@ SESSIONS, TURNS = 400, 30
 ROUNDS = 5
 
 
-def main() -> None:
+def main(_options: Sequence[str] = ()) -> None:
     with scratch() as home:
         size = _write_sessions(home)
         first = _syncing(home, "first")
@@ -41,7 +42,7 @@ def main() -> None:
         grown: list[float] = []
         for number in range(ROUNDS * 4):
             with last.open("a") as file:
-                file.write(_row("user", f"and now {number}?"))
+                new = file.write(_row("user", f"and now {number}?"))
             grown.append(cpu_of(lambda: done.append(first())))
         whole, bare = min(times["first sync"]), min(times["read and zlib"])
         rows = [
@@ -54,6 +55,9 @@ def main() -> None:
         table([f"{SESSIONS} sessions, {size / 1e6:.0f} MB, CPU, least", "time", "beside", "rate"], rows)
         told = f"{said.turns} turns in {said.size / 1e6:.1f} MB, {said.size / size:.1%} of the originals"
         print(f"  the archive keeps {told}; one more turn read {done[-1].bytes} bytes")
+        keep("transcripts.turn", done[-1].bytes / new, f"{new} bytes were added")
+        walk = f"stat walk {idle['stat walk'] * 1000:.1f} ms"
+        keep("transcripts.idle", idle["idle sync"] / idle["stat walk"], walk)
 
 
 def _syncing(home: Path, name: str) -> Callable[[], Synced]:

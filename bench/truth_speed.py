@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from bench.measure import child, scratch, table
+from bench.promises import CannotRun, keep
 from bench.recall_speed import milliseconds, ratio
 from bench.truth_load import Load, Repository, clone, find_clone, git, grow, make_load
 from truekeep.state import STATE
@@ -183,6 +184,11 @@ def bench_all(subject: Subject, rounds: int, folder: Path) -> None:
         f" {FACTS}: {subject.disk / 1e6:.1f} MB"
     )
     print("  promised: cold at most 2 x rg, warm at most 0.5 x, memory under 150 MB")
+    said = f"rg {milliseconds(grep)}; {load.root.name}, {load.files:,} files, {claims:,} claims"
+    if has_rg:
+        keep("verify.cold", took["verify, cold"].seconds / grep, said)
+        keep("verify.warm", took["verify, warm"].seconds / grep, said)
+    keep("verify.memory", cold.memory / 1024, f"its largest git {megabytes(cold.programs_memory)}")
 
 
 def some_file(load: Load) -> str:
@@ -235,6 +241,9 @@ def bench_one(subject: Subject, rounds: int) -> None:
     table(["one card, CPU", "in all", "beyond", "largest process"], rows)
     print("  beyond: --version; for search with verdicts, the search without")
     print("  promised: one card warm under 50 ms beyond start-up")
+    keep("verify.card", (slowest.seconds - start.seconds) * 1000, f"start-up {milliseconds(start.seconds)}")
+    beyond = took["search, with verdicts"].seconds - plain.seconds
+    keep("verify.search", beyond * 1000, f"search without {milliseconds(plain.seconds)}")
 
 
 # Ten times
@@ -261,6 +270,10 @@ def bench_growth(subjects: Sequence[Subject], rounds: int, folder: Path) -> None
         cells += [megabytes(memory), ratio(memory, first)]
         cells += [f"{subject.disk / 1e6:,.0f} MB", ratio(subject.disk, subjects[0].disk)]
         rows.append(cells)
+    for at, key in enumerate(("verify.claims", "verify.files"), start=1):
+        grew = f", rg grew {ratio(took[f'{at} rg'].seconds, took['0 rg'].seconds)}" if has_rg else ""
+        once = took["0 cold"].seconds
+        keep(key, took[f"{at} cold"].seconds / once, f"once {milliseconds(once)}{grew}")
     beside = ["/ rg"] if has_rg else []
     headers = ["growth, CPU", *(["rg", "grew"] if has_rg else []), "cold", "grew", *beside, "warm", "grew", *beside]
     table([*headers, "own memory, cold", "grew", "on disk", "grew"], rows)
@@ -316,8 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     source = find_clone()
     if source is None:
-        print("TRUEKEEP_BENCH_REPOS names no folder with clones of public repositories; nothing was measured")
-        return
+        raise CannotRun("TRUEKEEP_BENCH_REPOS names no folder with clones of public repositories")
     # With a home of its own, for this process and its children: nobody's configuration of git or truekeep counts.
     with scratch() as folder, patch.dict(os.environ, HOME=str(folder), TRUEKEEP_NO_BACKGROUND="1"):
         repository = Repository(clone(source, folder / source.name))

@@ -21,6 +21,7 @@ from tests.lore import AREAS, FACTS, PEOPLE, PLACES, ROLES, THING_LIST, WORDS, a
 
 from bench.doubles import SETS, Text, pairs
 from bench.measure import apart, cpu_of, least, scratch, table
+from bench.promises import keep
 from bench.prose import Prose
 from truekeep.schedule.run import plan_upkeep
 from truekeep.survey import NAME, Survey, discard
@@ -247,6 +248,7 @@ def show_unchanged() -> None:
         [f"{LARGE:,} cards, {files:,} files", f"{base * 1000:.0f} ms", f"{full * 1000:.0f} ms", f"{full / base:.2f} x"]
     ]
     table(["a night in which nothing changed, CPU", "one look", "upkeep", "ratio"], rows)
+    keep("upkeep.night", full / base, f"one look {base * 1000:.0f} ms, {files:,} files")
     print("  promised: at most 2 x\n")
 
 
@@ -267,6 +269,8 @@ def show_doubles() -> None:
             spent, found = apart(doubles_cost, cards, is_prose=is_prose)
             first = first or spent / cards
             growth = f"{spent / cards / first:.2f} x"
+            if is_prose and cards == LARGE:
+                keep("upkeep.doubles", spent / cards / first, f"{first * 1e6:.0f} us a card of 1,000")
             rows.append([f"{cards:,} cards", f"{spent:.2f} s", f"{spent / cards * 1e6:.0f} us", growth, str(found)])
         table([f"doubles, all cards anew, CPU: {what}", "all", "each", "each, to 1,000", "found"], rows)
         print("  promised: near-linear\n" if is_prose else "  the hardest case: no word is rare\n")

@@ -15,6 +15,7 @@ from tests.nights import Nights
 from tests.year import Scale, Year
 
 from bench.measure import cpu_of, scratch, table
+from bench.promises import keep
 
 
 def main(options: Sequence[str] = ()) -> None:
@@ -37,6 +38,9 @@ def main(options: Sequence[str] = ()) -> None:
     print(f"  {lines:,} lines that cards ever said were followed; a person decided {dict(nights.decided)}")
     print(f"  found and not there: {dict(nights.false_kinds) or 'nothing'}")
     print(f"  {spent:.0f} s of CPU, {spent / given.nights:.2f} s a night with all that checks it")
+    planted = f"{sum(nights.planted.values()):,} planted, {given.cards:,} cards, {given.nights} nights"
+    keep("year.missed", len(nights.missed), planted)
+    keep("year.false", len(nights.falsely), planted)
     for what in (*nights.missed[:20], *nights.falsely[:20]):
         print(f"  ! {what[:300]}")
     if nights.missed:

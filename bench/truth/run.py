@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import scratch, table
+from bench.promises import CannotRun, keep
 from bench.truth import baselines
 from bench.truth.build import Label, Set, clones, load, part_of
 from bench.truth.cards import SKIP, number_of
@@ -39,6 +40,16 @@ BOUNDS: list[tuple[str, float, Callable[[Tally], float | None]]] = [  # name, at
     ("mentioned only, caught", 0.90, lambda one: share(one.mentioned_caught, one.mentioned)),
     ("look-alikes without claim", 1.0, lambda one: share(one.look_alikes - one.look_alike_claims, one.look_alikes)),
 ]
+
+MEASURES: dict[str, Callable[[Tally], float | None]] = {  # of the promises
+    "precision": lambda one: share(one.caught, one.caught + one.false_alarms),
+    "recall": lambda one: share(one.caught, one.rot),
+    "alarms": lambda one: share(one.alarms, one.true),
+    "moved": lambda one: share(one.moved_right, one.moved),
+    "lines": lambda one: share(one.lines_right, one.lines),
+    "mentioned": lambda one: share(one.mentioned_caught, one.mentioned),
+    "prose": lambda one: float(one.look_alike_claims),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -71,6 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Path(options.errors).write_text("".join(lines), encoding="utf-8")
     if rows:
         show(rows, wholes)
+        tell(wholes, is_whole=not (options.limit or options.undated))
+    elif not options.sizes:
+        raise CannotRun("TRUEKEEP_BENCH_REPOS names no folder of clones with their whole history")
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -93,6 +107,18 @@ def limit(one: Set, most: int | None) -> Set:
         return one
     names = sorted({label.card for label in one.labels}, key=number_of)[:most]
     return one._replace(labels=[label for label in one.labels if label.card in names])
+
+
+def tell(wholes: Mapping[str, Mapping[str, Tally]], *, is_whole: bool) -> None:
+    """The promises, by the repositories that no rule was chosen with if there are any."""
+    part = "held-out" if "held-out" in wholes else "tuning"
+    one, grep, paths = (wholes[part][way] for way in WAYS)
+    ways = {"grep": grep, "path exists": paths}
+    size = f"{one.labels:,} claims, {part}" + ("" if is_whole else ", a sample")
+    for key, value in MEASURES.items():
+        if (got := value(one)) is not None:
+            beside = ", ".join(f"{way} {show_share(value(other))}" for way, other in ways.items())
+            keep(f"truth.{key}", got, f"{beside}; {size}" if key != "prose" else f"{one.look_alikes} lines; {size}")
 
 
 # The product, through its command line
