@@ -570,7 +570,7 @@ def test_a_page_elsewhere_can_neither_read_nor_change(server: Server, browser: B
     page.goto("http://127.0.0.1:9/")
     read = """async (url) => {
       const seen = [];
-      for (const [path, options] of [["/review", {credentials: "include"}], ["/events", {credentials: "include"}],
+      for (const [path, options] of [["/review", {credentials: "include"}], ["/news", {credentials: "include"}],
           ["/review/x", {credentials: "include", method: "POST", body: new URLSearchParams({do: "approve"})}],
           ["/review", {credentials: "include", mode: "no-cors"}]]) {
         try {

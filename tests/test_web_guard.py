@@ -25,9 +25,9 @@ from tests.helpers import OPENED, Place, run_cli, tree
 from tests.site_memory import put, surroundings
 from tests.website import Server, served
 from truekeep.web.app import make_app
-from truekeep.web.guard import HEADERS, MOST_BYTES, POLICY, Guard, Keys
+from truekeep.web.guard import HEADERS, MOST_BYTES, MOST_FIELDS, POLICY, Guard, Keys
 from truekeep.web.server import serve_site
-from truekeep.web.site import MOST_FIELDS, Site
+from truekeep.web.site import Site
 
 PORT = 8378
 HOST = f"127.0.0.1:{PORT}"
@@ -110,8 +110,7 @@ class Door:
         return [_filled(route.path) for route in self._routes() if "POST" in (route.methods or ())]
 
     def pages(self) -> list[str]:
-        found = [_filled(route.path) for route in self._routes() if "GET" in (route.methods or ())]
-        return [path for path in found if path != "/events"]
+        return [_filled(route.path) for route in self._routes() if "GET" in (route.methods or ())]
 
     def _routes(self) -> list[Route]:
         return [route for route in self.starlette.routes if isinstance(route, Route)]
@@ -197,7 +196,7 @@ def test_a_token_does_not_let_a_form_in(door: Door) -> None:
     assert door.ask("/review/x/approve", method="POST", query=token).status == 401
 
 
-@pytest.mark.parametrize("path", ["/", "/review", "/memory", "/search", "/history", "/transcripts", "/events", "/no"])
+@pytest.mark.parametrize("path", ["/", "/review", "/memory", "/search", "/history", "/transcripts", "/news", "/no"])
 def test_without_the_cookie_there_is_no_page(server: Server, path: str) -> None:
     answer = httpx.get(f"{server.url}{path}")
     assert answer.status_code == 401
@@ -259,7 +258,7 @@ def test_keys_are_new_each_time_and_do_not_tell_each_other() -> None:
     ],
 )  # fmt: skip
 def test_a_host_that_is_not_served_is_refused(door: Door, host: str) -> None:
-    for path in ("/", "/static/style.css", "/events"):
+    for path in ("/", "/static/style.css", "/news"):
         answer = door.ask(path, door.cookie, host=host.format(port=PORT))
         assert answer.status == 421
         assert "set-cookie" not in dict(answer.headers)
@@ -570,12 +569,6 @@ def test_every_kind_of_answer_is_guarded(server: Server, looker: Server) -> None
         assert "access-control-allow-origin" not in answer.headers
         assert "server" not in answer.headers
     assert all(a.headers["cache-control"] == "no-store" for a in answers if "/static" not in str(a.request.url))
-
-
-def test_the_stream_of_news_is_guarded_too(server: Server) -> None:
-    with server.visitor() as client, client.stream("GET", "/events") as stream:
-        assert stream.headers["content-type"].startswith("text/event-stream")
-        assert is_guarded(stream.headers)
 
 
 def test_the_policy_names_no_place_but_this_one() -> None:

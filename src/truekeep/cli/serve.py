@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from truekeep.cli import EXIT_INTERRUPTED
 from truekeep.cli.show import open_workspace, workspace_option
 from truekeep.errors import BadInput
 
@@ -36,8 +38,8 @@ def serve(
 ) -> None:
     """Serve pages for review, memory, search, history and health.
 
-    Prints a link with a token, which lets one browser in; stop it with Ctrl-C. It listens on this machine only. For a
-    look from a phone: --read-only --host with this machine's address.
+    Prints a link with a token, which lets a browser in until it ends; stop it with Ctrl-C. It listens on this machine
+    only. For a look from a phone: --read-only --host with this machine's address.
 
     Example: truekeep serve --open
     """
@@ -57,9 +59,7 @@ def serve(
     try:
         listener = socket.create_server((address, port), family=family)
     except OSError as error:
-        raise BadInput(
-            f"port {port} of {address} cannot be had: {error.strerror}", hint="--port 0 takes a free one"
-        ) from error
+        raise _no_listener(address, port, error) from error
     from truekeep.web.guard import Keys
     from truekeep.web.server import serve_site
 
@@ -67,22 +67,40 @@ def serve(
     shown = f"[{address}]" if parsed.version == 6 else address
     names = {"localhost", "127.0.0.1", "[::1]"} if parsed.is_loopback else {shown}
     if parsed.is_unspecified:
-        names = {"localhost", "127.0.0.1", "[::1]", *_own_addresses()}
-        shown = next((one for one in sorted(names) if one not in ("localhost", "127.0.0.1", "[::1]")), "127.0.0.1")
+        names = {"localhost", os.uname().nodename}  # the guard knows the address that a request came to
+        shown = _way_out(family) or os.uname().nodename
     link = f"http://{shown}:{listener.getsockname()[1]}/?token={keys.token}"
     click.echo(f"serving {path}{' for looking only' if read_only else ''}; open\n  {link}\nCtrl-C ends it", err=False)
     if is_opened:
         import webbrowser
 
         webbrowser.open(link)
-    with listener:
-        serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only)
+    try:
+        with listener:
+            serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only)
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
 
 
-def _own_addresses() -> set[str]:
-    """The addresses of this machine, as far as it knows them."""
-    found = set()
-    for family, _, _, _, where in socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM):
-        if family in (socket.AF_INET, socket.AF_INET6):
-            found.add(f"[{where[0]}]" if family == socket.AF_INET6 else str(where[0]))
-    return {*found, os.uname().nodename}
+def _no_listener(address: str, port: int, error: OSError) -> BadInput:
+    """Why it cannot listen there, and what helps."""
+    why = os.strerror(error.errno) if error.errno else str(error)
+    hint = "--port 0 takes a free one"
+    if error.errno == errno.EADDRNOTAVAIL:
+        hint = "--host takes an address of this machine; 0.0.0.0 stands for all of them"
+    return BadInput(f"port {port} of {address} cannot be had: {why}", hint=hint)
+
+
+def _way_out(family: int) -> str:
+    """The address of this machine that others reach it by, as far as it knows: the one on its way out."""
+    far = ("2001:db8::1", 9) if family == socket.AF_INET6 else ("192.0.2.1", 9)
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(far)  # sends nothing
+            found = str(probe.getsockname()[0])
+    except OSError:
+        return ""
+    if ipaddress.ip_address(found.partition("%")[0]).is_loopback:
+        return ""
+    return f"[{found}]" if family == socket.AF_INET6 else found

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 COOKIE = "truekeep"
 MOST_BYTES = 2_000_000  # of a form
+MOST_FIELDS = 1_000
+TYPED = ("text", "title", "summary", "facts", "reason")  # the fields of forms that people write into
+FORM = "application/x-www-form-urlencoded"
 SAFE = ("GET", "HEAD")
 POLICY = "; ".join(
     (
@@ -86,12 +89,16 @@ def _is_same(given: str, wanted: str) -> bool:
 
 
 class Refusal(NamedTuple):
-    """The guard's own answer: a status, a sentence, and headers; `onward` is an address that may be gone to."""
+    """The guard's own answer: a status, a sentence, and headers.
+
+    `onward` is an address that may be gone to; `typed` is what somebody wrote into a form that is not taken any more.
+    """
 
     status: int
     sentence: str = ""
     headers: tuple[tuple[bytes, bytes], ...] = ()
     onward: str = ""
+    typed: tuple[str, ...] = ()
 
 
 class Guard:
@@ -111,6 +118,8 @@ class Guard:
         port = f"{scope['server'][1]}" if scope.get("server") else ""
         refusal = self._judge(scope, port)
         if refusal is not None:
+            if refusal.status == 401 and scope["method"] == "POST":
+                refusal = refusal._replace(typed=await _typed(scope, receive))
             if scope["method"] not in SAFE:
                 refusal = refusal._replace(headers=(*refusal.headers, (b"connection", b"close")))  # unread is its body
             await _answer(send, refusal)
@@ -135,7 +144,7 @@ class Guard:
             return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
         method, hosts = scope["method"], all_of(b"host")
-        if len(hosts) != 1 or hosts[0].lower().removesuffix(f":{port}") not in self._hosts:
+        if len(hosts) != 1 or hosts[0].lower().removesuffix(f":{port}") not in {*self._hosts, _reached(scope)}:
             return Refusal(421, "This is not a host that is served here.")
         own = {f"http://{hosts[0].lower()}", f"https://{hosts[0].lower()}"}
         if any(origin.lower() not in own for origin in all_of(b"origin")):
@@ -170,6 +179,40 @@ class Guard:
         return Refusal(303, "", ((b"location", where.encode()), (b"set-cookie", cookie.encode())))
 
 
+def _reached(scope: Scope) -> str:
+    """The address of this machine that a request came to. Asked for by it, a site is not taken for another one's."""
+    address = str(scope["server"][0]).lower() if scope.get("server") else ""
+    return f"[{address}]" if ":" in address else address
+
+
+def parse_fields(body: bytes) -> list[tuple[str, str]]:
+    """The fields of a form; ValueError where they are too many."""
+    return parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
+def typed_in(fields: Iterable[tuple[str, str]]) -> list[str]:
+    """What somebody wrote into a form, so that it can be given back."""
+    return [value for name, value in fields if name in TYPED and value.strip()]
+
+
+async def _typed(scope: Scope, receive: Receive) -> tuple[str, ...]:
+    """What was typed into a page of a site that has ended since. Only its own pages get as far as this."""
+    if not any(
+        name == b"content-type" and value.decode("latin-1").startswith(FORM) for name, value in scope["headers"]
+    ):
+        return ()
+    body = bytearray()
+    while len(body) <= MOST_BYTES:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or not message.get("more_body"):
+            break
+    try:
+        return tuple(typed_in(parse_fields(bytes(body[:MOST_BYTES]))))
+    except ValueError:
+        return ()
+
+
 def _cookie_name(port: str) -> str:
     """Cookies belong to a host, whatever the port: two sites on one machine must not take each other's."""
     return f"{COOKIE}-{port}" if port else COOKIE
@@ -198,7 +241,19 @@ async def _answer(send: Send, refusal: Refusal) -> None:
             f'<p>A link elsewhere leads here: <a href="{escape(refusal.onward)}">go on</a>.</p>'
             f"<p>{escape(refusal.sentence)}</p></main>\n"
         )
-    data = body.encode()
+    if refusal.typed:
+        kind = "html"
+        kept = "".join(
+            f'<textarea aria-label="Yours" rows="16" readonly>\n{escape(one)}</textarea>' for one in refusal.typed
+        )
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>truekeep</title>'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<link rel="stylesheet" href="/static/style.css"><main><h1>The site was started anew</h1>'
+            f"<p>{escape(refusal.sentence)} Nothing was done. What you typed is below, so that it is not lost.</p>"
+            f"{kept}</main>\n"
+        )
+    data = body.encode("utf-8", "replace")
     start = [(b"content-type", f"text/{kind}; charset=utf-8".encode()), (b"content-length", b"%d" % len(data))]
     start += [*refusal.headers, *HEADERS, (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": refusal.status, "headers": start})

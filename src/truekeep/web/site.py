@@ -6,13 +6,16 @@ may read files; a workspace is lent to one page at a time, because its databases
 
 from __future__ import annotations
 
+import os
 import queue
-from collections.abc import Callable, Iterator, Mapping
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
 
 from anyio import CapacityLimiter, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -24,13 +27,16 @@ from starlette.routing import Route
 from truekeep import __version__
 from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound, StorageFailed, TruekeepError, hint_for
 from truekeep.hidden import printable
-from truekeep.state import State
-from truekeep.web.guard import MOST_BYTES, Keys
+from truekeep.state import STATE, State
+from truekeep.web.guard import FORM, MOST_BYTES, Keys, parse_fields, typed_in
 from truekeep.workspace import Workspace
+
+if TYPE_CHECKING:
+    from truekeep.index.search import Hit
 
 LENT = 4  # workspaces that are open at a time
 LOG = "web.log"
-MOST_FIELDS = 1_000  # of a form
+MOST_NOTICES = 20  # that wait for a page to be told on
 
 
 class TooLarge(BadInput):
@@ -59,9 +65,12 @@ class Site:
         self.keys = keys
         self.read_only = read_only
         self._room = CapacityLimiter(LENT)  # who waits for a workspace keeps no thread from styles and news
-        self._free: queue.LifoQueue[Workspace | None] = queue.LifoQueue()
+        self._free: queue.LifoQueue[tuple[Workspace, object] | None] = queue.LifoQueue()
         for _ in range(LENT):
             self._free.put(None)
+        self._lent = threading.local()  # the workspace that this thread has borrowed
+        self._noticed: list[str] = []  # what was noticed where no page could tell it
+        self._noticing = threading.Lock()
         self._templates = Environment(
             loader=PackageLoader("truekeep.web"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -75,30 +84,71 @@ class Site:
             "in_path": lambda text: quote(str(text), safe="/"),
             "in_query": lambda given: urlencode(given),
         }
+        self._templates.tests |= {"worded": _is_worded, "far": _is_far}
         self._templates.globals |= {"version": __version__, "read_only": read_only}
 
     @contextmanager
     def borrow(self) -> Iterator[Workspace]:
-        """A workspace for one request. One that failed is closed, and the next is opened anew."""
-        workspace = self._free.get()
+        """A workspace for one request. One that failed is closed, and the next is opened anew.
+
+        The same where its settings were edited or its ledger is another file: a restored one, one that was moved away.
+        """
+        kept, now = self._free.get(), self._mark()
+        workspace: Workspace | None = None
         is_well = False
         try:
-            workspace = workspace or Workspace.open(self.path)
+            if kept is not None and kept[1] != now:
+                kept[0].close()
+                kept = None
+            workspace = self._lent.workspace = kept[0] if kept is not None else Workspace.open(self.path)
             yield workspace
             is_well = True
         finally:
-            if workspace is not None and not is_well:
-                workspace.close()
-                workspace = None
+            self._lent.workspace = None
             if workspace is not None:
-                workspace.notices.clear()
-            self._free.put(workspace)
+                self._note(workspace)
+                if not is_well:
+                    workspace.close()
+            self._free.put((workspace, now) if workspace is not None and is_well else None)
+
+    def _mark(self) -> object:
+        """What is another one when a workspace that is open does not do any more."""
+        found: list[object] = []
+        for name in ("config.toml", "ledger.sqlite"):
+            try:
+                info = os.stat(self.path / STATE / name)
+            except OSError:
+                found.append(None)
+                continue
+            is_edited = name == "config.toml"  # the ledger changes with every act, and stays the same file
+            found.append((info.st_dev, info.st_ino, *((info.st_mtime_ns, info.st_size) if is_edited else ())))
+        return found
 
     def close(self) -> None:
         while not self._free.empty():
-            workspace = self._free.get()
-            if workspace is not None:
-                workspace.close()
+            kept = self._free.get()
+            if kept is not None:
+                kept[0].close()
+
+    # Notices: what whoever uses memory should hear of, whatever they came for.
+
+    def _note(self, workspace: Workspace) -> None:
+        """Keep what a workspace noticed for the next page: an act has none of its own, nor has a look beside pages."""
+        with self._noticing:
+            self._noticed += [notice for notice in workspace.notices if notice not in self._noticed]
+            del self._noticed[MOST_NOTICES:]
+        workspace.notices.clear()
+
+    def _notices(self, request: Request) -> list[str]:
+        """What is to be told on this page; it is told once."""
+        if request.query_params.get("fragment") or request.method == "HEAD":
+            return []
+        if (workspace := getattr(self._lent, "workspace", None)) is not None:
+            self._note(workspace)
+        with self._noticing:
+            found = self._noticed[:]
+            self._noticed.clear()
+        return found
 
     # Answers.
 
@@ -107,7 +157,13 @@ class Site:
         told = request.query_params.get("told", "")
         if not self.keys.is_seal(request.query_params.get("seal", ""), told):
             told = ""  # a link in a memory must not put words into our mouth
-        context: Mapping[str, Any] = {"csrf": self.keys.form, "path": request.scope["path"], "told": told, **given}
+        context: Mapping[str, Any] = {
+            "csrf": self.keys.form,
+            "path": request.scope["path"],
+            "told": told,
+            "notices": self._notices(request),
+            **given,
+        }
         return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
 
     def go(self, path: str, **query: str) -> RedirectResponse:
@@ -118,8 +174,8 @@ class Site:
         where = "/" + path.lstrip("/\\")  # of this site, whatever a page made of a name
         return RedirectResponse(where + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
 
-    def failed(self, request: Request, error: TruekeepError) -> Response:
-        """An error as a page: what is wrong, where, and the next step."""
+    def failed(self, request: Request, error: TruekeepError, *, typed: Sequence[str] = ()) -> Response:
+        """An error as a page: what is wrong, where, the next step, and what somebody had typed."""
         status = status_of(error)
         findings = getattr(error, "findings", ())
         return self.render(
@@ -130,6 +186,7 @@ class Site:
             error=error,
             findings=findings,
             difference=error.details.get("difference", ()),
+            typed=typed,
             back=_back(request),
         )
 
@@ -176,7 +233,7 @@ class Site:
                 with self.borrow() as workspace:
                     return do(self, workspace, request, form)
             except Exception as error:  # noqa: BLE001 - a bug is a page, too; its story goes to the log
-                return self.failed(request, self.known(error))
+                return self.failed(request, self.known(error), typed=_typed(form))
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -186,8 +243,11 @@ class Site:
                 refused.headers["connection"] = "close"  # what still comes is not read
                 return refused
             if not self.keys.is_form(text_of(form, "csrf")):
-                strange = BadInput("this form does not come from a page of this site", hint="load the page again")
-                return self.failed(request, strange)
+                strange = BadInput(
+                    "this form does not come from a page of this site as it runs now; nothing was done",
+                    hint="the site was started anew since, perhaps: load the page again",
+                )
+                return self.failed(request, strange, typed=_typed(form))
             return await to_thread.run_sync(run, request, form, limiter=self._room)
 
         return Route(path, endpoint, methods=["POST"])
@@ -195,7 +255,7 @@ class Site:
 
 async def _read_form(request: Request) -> FormData:
     """What a form of ours sends: fields of text, and not too much of it."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise BadInput("this is not what a form of this site sends", hint="load the page again")
     body = bytearray()
     async for piece in request.stream():
@@ -203,10 +263,25 @@ async def _read_form(request: Request) -> FormData:
         if len(body) > MOST_BYTES:
             raise TooLarge("this is too large for a form", hint="use the command line")
     try:
-        fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        fields = parse_fields(bytes(body))
     except ValueError:
         raise BadInput("this form has too many fields", hint="use the command line") from None
     return FormData([*fields])
+
+
+def _is_worded(hit: Hit) -> bool:
+    """Whether a word of the question stands in a hit, and not only one that is near to it."""
+    return any("~" not in word for word in hit.matched)
+
+
+def _is_far(hit: Hit, asked: str) -> bool:
+    """Whether a hit has none of the question's words, nor one near to them: neither its lines nor its names."""
+    named = f"{hit.path} {hit.title} {hit.heading} {hit.repository}".lower()
+    return not hit.matched and not any(word in named for word in re.findall(r"\w{3,}", asked.lower()))
+
+
+def _typed(form: FormData) -> list[str]:
+    return typed_in([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
 
 def _back(request: Request) -> str:

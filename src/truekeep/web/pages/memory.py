@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
+from markupsafe import Markup
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -28,7 +30,7 @@ from truekeep.errors import BadInput, Busy, EditedSince, NotFound
 from truekeep.frontmatter import Frontmatter
 from truekeep.host import person
 from truekeep.index.sources import STORES
-from truekeep.model import CARDS
+from truekeep.model import CARDS, INDEX
 from truekeep.state import State
 from truekeep.survey import ORDERS, VERDICT_FILTERS, Browse, Listed
 from truekeep.verify.kept import Checked, digest_text
@@ -74,15 +76,24 @@ VERDICTS = {
 _NO_REPOSITORY = "none"
 
 
+class AnyName(PathConvertor):
+    """A path as files may be called: even with a line's end in it."""
+
+    regex = r"(?s:.*)"
+
+
+register_url_convertor("name", AnyName())
+
+
 def routes(site: Site) -> list[BaseRoute]:
     pages = Pages()
     return [
         site.page("/memory", browse),
-        site.page("/memory/file/{path:path}", pages.show),
-        site.page("/memory/drop/{path:path}", pages.ask_drop),
-        site.act("/memory/drop/{path:path}", pages.drop),
-        site.act("/memory/confirm/{path:path}", pages.confirm),
-        site.act("/memory/repair/{path:path}", pages.repair),
+        site.page("/memory/file/{path:name}", pages.show),
+        site.page("/memory/drop/{path:name}", pages.ask_drop),
+        site.act("/memory/drop/{path:name}", pages.drop),
+        site.act("/memory/confirm/{path:name}", pages.confirm),
+        site.act("/memory/repair/{path:name}", pages.repair),
     ]
 
 
@@ -269,6 +280,8 @@ class Pages:
         for name in (f"{path}.md", f"memory/{path}", f"{CARDS}/{path}", f"{CARDS}/{path}.md"):
             if survey.find_file(name) is not None:
                 return _to_file(name)
+        if (gone := self._gone(site, workspace, request, path)) is not None:
+            return gone
         if not workspace.config.recall.extra_paths:
             raise NotFound("there is no such file in memory", hint="Search finds where something is said")
         wanted = _lines_of(request.query_params.get("line", ""))
@@ -283,6 +296,19 @@ class Pages:
         named = range(wanted[0], wanted[1] + 1) if wanted else range(0)
         rows = [Row(at, (Piece(line[:_LONGEST]),), at in named, None) for at, line in enumerate(lines, first)]
         return site.render(request, "memory_extra.html", title=excerpt.path, excerpt=excerpt, source=rows)
+
+    def _gone(self, site: Site, workspace: Workspace, request: Request, path: str) -> Response | None:
+        """What became of a file that truekeep once wrote; None where it never did."""
+        ledger = workspace.books().ledger
+        entry = next(ledger.entries(path=path, limit=1), None)
+        if entry is None:
+            return None
+        around = ledger.around(entry.id, path)
+        is_taken = around is not None and around[1] is not None  # truekeep left it there
+        title = "It is not here any more"
+        return site.render(
+            request, "memory_gone.html", status=404, title=title, gone=path, entry=entry, is_taken=is_taken
+        )
 
     def _checked(self, workspace: Workspace, file: File, *, is_asked: bool) -> Checked | str:
         if file.listed.store not in ("cards", "documents"):
@@ -300,7 +326,7 @@ class Pages:
 
     def confirm(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
         """A person says that a card still holds."""
-        file = get_file(workspace, request)
+        file = get_card(workspace, request)
         if (conflict := self._conflict(site, request, file, form)) is not None:
             return conflict
         path, day, entry = confirm_card(workspace, file.name, actor=person(), seen=file.data)
@@ -308,16 +334,15 @@ class Pages:
         return site.go(f"/memory/file/{quote(path)}", told=told)
 
     def ask_drop(self, site: Site, workspace: Workspace, request: Request) -> Response:
-        file = get_file(workspace, request)
+        file = get_card(workspace, request)
         self._remember(file)
-        around = survey_of(workspace).neighbours(file.path)
-        body = render_markdown((file.text or "")[:_RENDERED_CHARS], path=file.path)
+        pointing = [item for item in survey_of(workspace).neighbours(file.path).linked_from if item[0] != INDEX]
         title = f"Drop {file.name}?"
-        return site.render(request, "memory_drop.html", title=title, file=file, around=around, body=body, reason="")
+        return site.render(request, "memory_drop.html", title=title, file=file, pointing=pointing, body=_body(file))
 
     def drop(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
         """Remove a card and the lines that only point at it."""
-        file = get_file(workspace, request)
+        file = get_card(workspace, request)
         reason = text_of(form, "reason")
         if (conflict := self._conflict(site, request, file, form, typed=reason)) is not None:
             return conflict
@@ -371,7 +396,6 @@ class Pages:
         with self._lock:
             before = self._shown.get(seen)
         changes = difference(before, file.data, file.path) if before is not None else ()
-        body = render_markdown((file.text or "")[:_RENDERED_CHARS], path=file.path)
         return site.render(
             request,
             "memory_conflict.html",
@@ -380,7 +404,7 @@ class Pages:
             file=file,
             changes=changes,
             is_known=before is not None,
-            body=body,
+            body=_body(file),
             typed=typed,
         )
 
@@ -438,6 +462,20 @@ def get_file(workspace: Workspace, request: Request) -> File:
     if file is None:
         raise NotFound("there is no such file in memory any more", hint="History says what became of it")
     return file
+
+
+def get_card(workspace: Workspace, request: Request) -> File:
+    """The card that an address names. Cards are acted on by their names, so a file elsewhere must not pass for one."""
+    file = get_file(workspace, request)
+    if not file.is_card:
+        raise BadInput(f"{file.path} is no card", hint="only cards are confirmed and dropped; edit it in an editor")
+    return file
+
+
+def _body(file: File) -> Markup:
+    """What a file says, without its frontmatter; of a long one the beginning."""
+    text = "\n".join((file.text or "").split("\n")[file.first - 1 :])
+    return render_markdown(text[:_RENDERED_CHARS], path=file.path)
 
 
 def _to_file(path: str) -> RedirectResponse:

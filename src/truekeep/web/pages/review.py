@@ -46,6 +46,7 @@ _DONE = {
     "expired": "Expired",
     "undone": "Taken back",
 }
+_LEAVING = ("review", "proposed", "edited")  # acts that leave a draft in its folder
 
 
 def routes(site: Site) -> list[BaseRoute]:
@@ -248,6 +249,7 @@ class _Pages:
             title="This draft is not here any more",
             wanted=wanted,
             entry=entry,
+            is_taken=entry.verb in _LEAVING,
             verb=_DONE.get(entry.verb, entry.verb).lower(),
             age=age_of(entry.at, workspace.moment()),
             next=choice.link(f"/review/{following}") if following else "",
@@ -308,6 +310,7 @@ class _Pages:
         draft = proposal.draft if proposal else None
         there = decode_text(draft.body) if draft else ""
         text = there if typed is None else typed
+        entry = _last_entry(workspace, wanted) if draft is None else None
         mine = compare(draft.body, typed.encode()) if draft and typed is not None and typed != there else None
         runs = find_hidden(text or "")
         return site.render(
@@ -318,7 +321,8 @@ class _Pages:
             choice=choice,
             wanted=wanted,
             draft=draft,
-            entry=_last_entry(workspace, wanted) if draft is None else None,
+            entry=entry,
+            is_taken=entry is not None and entry.verb in _LEAVING,
             text=text,
             mine=mine if isinstance(problem.error if problem else None, EditedSince) else None,
             blocking=proposal.filing.blocking if proposal else (),

@@ -154,7 +154,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         "today.html",
         title="Today",
         health=health,
-        needed=sum(reading.verdict != OK for reading in health.readings) + len(health.unseen),
+        needed=_needed(health),
         questions=[answer for answer in answers if answer.name in QUESTIONS],
         besides=[answer for answer in answers if answer.name not in QUESTIONS],
         looked_at=time.strftime("%H:%M:%S", time.localtime(look.at)),
@@ -173,6 +173,13 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         since=since[:10],
         plots=_plots(picture, workspace.config.limits.index_bytes, now.date()),
     )
+
+
+def _needed(health: Health) -> list[tuple[int, str]]:
+    """How much is to act on, and how much to look at."""
+    act = sum(reading.verdict == ACT for reading in health.readings)
+    look = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
+    return [(count, what) for count, what in ((act, "act on"), (look, "look at")) if count]
 
 
 def _answer(reading: Reading) -> Answer:

@@ -40,11 +40,31 @@
     else if (!event.repeat && !(changes(wanted) && performance.now() < early)) wanted.click();
   });
 
+  // A form is sent once, however often its button is clicked; and nobody leaves what they typed without being asked.
+  let sent = 0;
+  document.addEventListener("submit", (event) => {
+    if (event.target.method !== "post") return;
+    if (sent && performance.now() - sent < 3000) event.preventDefault();
+    else sent = performance.now();
+  });
+  addEventListener("pageshow", () => { sent = 0; });
+  const isTyped = (node) => node.value !== node.defaultValue || "typed" in node.dataset;
+  addEventListener("beforeunload", (event) => {
+    if (!sent && [...document.querySelectorAll("form[method=post] textarea")].some(isTyped)) event.preventDefault();
+  });
+
   // Search as you type: the same page, only its results.
   const form = document.querySelector("form[data-live]");
   const place = form && document.getElementById(form.dataset.live);
   if (form && place) {
     let timer = 0, number = 0;
+    const lost = () => {
+      const told = document.createElement("p");
+      told.className = "problem";
+      told.setAttribute("role", "status");
+      told.textContent = "This was not answered. The button asks again, and tells why.";
+      place.replaceChildren(told);
+    };
     const ask = async () => {
       const mine = ++number;
       const query = new URLSearchParams(new FormData(form));
@@ -53,9 +73,10 @@
       try {
         const answer = await fetch(`${form.action.split("?")[0]}?${query}`, { headers: { "X-Fragment": "1" } });
         const text = await answer.text();
-        if (mine !== number || !answer.ok) return;
-        place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
-      } catch { /* the button still works */ }
+        if (mine !== number) return;
+        if (answer.ok) place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
+        else lost();
+      } catch { if (mine === number) lost(); }
     };
     form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(ask, 150); });
   }
@@ -64,16 +85,25 @@
     back.addEventListener("click", (event) => { if (history.length > 1) { event.preventDefault(); history.back(); } });
   }
 
-  // News of changes: never while somebody writes; the page only says so.
-  const news = document.getElementById("changed");
-  if (news && window.EventSource) {
-    const start = () => {
-      const stream = new EventSource(`/events?at=${encodeURIComponent(decodeURIComponent(location.pathname))}`);
-      stream.addEventListener("changed", () => { news.hidden = false; });
-      stream.addEventListener("full", () => stream.close());
-      addEventListener("pagehide", () => stream.close(), { once: true });
+  // News of changes: the page only says so. Asked for while somebody looks; a stream would hold a connection of six.
+  const changed = document.getElementById("changed"), away = document.getElementById("away");
+  if (changed && away) {
+    const every = 2000; // milliseconds
+    let timer = 0, first = "", failed = 0;
+    const ask = async () => {
+      clearTimeout(timer);
+      if (document.visibilityState !== "visible") return;
+      try {
+        const answer = await fetch(`/news?at=${encodeURIComponent(location.pathname)}`);
+        const word = answer.ok ? await answer.text() : "";
+        failed = answer.ok ? 0 : 2;
+        if (word && first && word !== first) changed.hidden = false;
+        first = first || word;
+      } catch { failed += 1; } // once may be a page that is being left
+      away.hidden = failed < 2;
+      timer = setTimeout(ask, every);
     };
-    if (document.visibilityState === "visible") start();
-    else document.addEventListener("visibilitychange", start, { once: true });
+    document.addEventListener("visibilitychange", ask);
+    ask();
   }
 })();
