@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: all demo test harnesses lint bench docs shots clean
+.PHONY: all demo test harnesses lint bench docs shown shots clean
 all: lint test
 
 $(BIN)/python:
@@ -39,6 +39,9 @@ bench: $(VENV)/.ready-dev
 
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m truekeep.cli.reference docs
+
+shown: docs  # what README.md and docs/ show, run anew: outputs, and the shapes of --json
+	@$(BIN)/python -m tests.shown
 
 shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
 	@$(BIN)/python -m tests.shots

@@ -896,7 +896,7 @@ class TestShow:
         laptop = fleet.join("laptop")
         laptop.take(now=LATER)
         shown = laptop.run("host", "show")
-        assert shown["schema"] == "truekeep.host/1"
+        assert shown["schema"] == "truekeep.host-show/1"
         assert shown["machine"] == {"id": laptop.id, "name": "laptop", "is_canonical": True}
         assert (shown["state"], shown["generation"]) == ("held", 2)
         assert shown["canonical"] == shown["tenures"][0] == {

@@ -40,7 +40,7 @@ def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     opened = open_workspace(ctx, workspace)
     standing = opened.standing()
     if as_json:
-        print_json("host", _standing_json(standing, opened.machine))
+        print_json("host-show", _standing_json(standing, opened.machine))
         return
     found, here = standing.canonical, opened.machine
     is_here = found is not None and found.id == here.id

@@ -218,7 +218,7 @@ def _for_each(drafts: tuple[str, ...], act: Callable[[str], dict[str, Any]], wor
             if not as_json:
                 show_error(error, as_json=False)
     if as_json:
-        print_json(f"review-{word}", {word: done, "failed": failed})
+        print_json("review-approve" if word == "approved" else "review-reject", {word: done, "failed": failed})
     return code
 
 
