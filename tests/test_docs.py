@@ -14,6 +14,7 @@ import click
 import pytest
 
 from tests.shown import JSON_PAGE, PAGES, ROOT, Stage, blocks_of, play, render_shapes
+from truekeep import model
 from truekeep.cli import COMMANDS, cli
 from truekeep.config import Config, parse_config
 from truekeep.model import RULES
@@ -88,6 +89,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_is_in_the_index() -> None:
     named = set(_LINK.findall((ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= named
+
+
+def test_the_words_are_those_of_the_program() -> None:
+    assert model.__doc__ is not None
+    assert model.__doc__.split("\n\n", 1)[1] in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 # Commands

@@ -59,6 +59,12 @@ def shown_resolution(resolution: Resolution) -> dict[str, Any]:
     }
 
 
+def _telling(text: str) -> list[str]:
+    """The first lines of a memory that say something; headings only where there is nothing else."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return ([line for line in lines if not line.startswith("#")] or lines)[:3]
+
+
 def _show(resolution: Resolution) -> None:
     for verdict in resolution.code:
         said = f"{printable(verdict.claim.shown)}: {verdict.verdict}, {printable(verdict.why)}"
@@ -73,7 +79,7 @@ def _show(resolution: Resolution) -> None:
         place = click.style(printable(item.citation), bold=is_winner)
         trust = click.style(item.trust, fg=colour)
         click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}")
-        for line in item.text.strip().split("\n")[:3]:
+        for line in _telling(item.text):
             click.echo(f"      {clip(printable(line), 140)}")
         for verdict in item.verdicts:
             if verdict.verdict in ("gone", "moved", "changed"):
