@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from truekeep.checkpoint import Checkpoint, Write
     from truekeep.rooms import Rooms
 
+Plan = Callable[[Callable[[str], "str | None"]], "Sequence[Write]"]
+"""What is to be written, from the texts of files as they are."""
+
 _RETRIES = 3
 
 
@@ -52,9 +55,8 @@ def leave_checkpoint(rooms: Rooms, given: Checkpoint, *, root: Path | None, writ
 
     try:
         with rooms.writing("checkpoint", patient=True):
-            session = Session(rooms.books, actor=person(), now=now)
             note = f"{kinds_of(safe)} ({by})" if by else kinds_of(safe)
-            paths = session.write(plan, verb="checkpoint", note=note)
+            paths = _write(rooms.books, plan, note=note, now=now)
         note_checkpoint(str(root or ""), writer)
         return Left(tuple(paths), (), tuple(notes))
     except NotCanonical as error:
@@ -134,56 +136,46 @@ def leave_handoffs(
     return [str(deliver(inbox, name, raw)) for name, raw in letters]
 
 
-class Session:
-    """Writes what a session leaves, through the books."""
+def _write(books: Books, plan: Plan, *, note: str, now: datetime) -> list[str]:
+    """Plan with the files as they are, and write all of it or nothing. Gives the paths, in order."""
+    for attempt in range(_RETRIES):
+        try:
+            return _write_once(books, plan, note=note, now=now)
+        except EditedSince:
+            if attempt == _RETRIES - 1:
+                raise
+    raise AssertionError("unreachable")
 
-    def __init__(self, books: Books, *, actor: str, now: datetime) -> None:
-        self._books = books
-        self._actor = actor
-        self._now = now
 
-    def write(
-        self, plan: Callable[[Callable[[str], str | None]], Sequence[Write]], *, verb: str, note: str
-    ) -> list[str]:
-        """Plan with the files as they are, and write all of it or nothing. Gives the paths, in order."""
-        for attempt in range(_RETRIES):
-            try:
-                return self._write(plan, verb, note)
-            except EditedSince:
-                if attempt == _RETRIES - 1:
-                    raise
-        raise AssertionError("unreachable")
+def _write_once(books: Books, plan: Plan, *, note: str, now: datetime) -> list[str]:
+    from truekeep.journal import appended
+    from truekeep.ledger import Entry
+    from truekeep.sections import with_sections
+    from truekeep.vault import Staging
 
-    def _write(self, plan: Callable[[Callable[[str], str | None]], Sequence[Write]], verb: str, note: str) -> list[str]:
-        from truekeep.journal import appended
-        from truekeep.ledger import Entry
-        from truekeep.sections import with_sections
-        from truekeep.vault import Staging
+    staging = Staging(books.vault)
 
-        staging = Staging(self._books.vault)
+    def read(path: str) -> str | None:
+        data = staging.read(path)
+        return None if data is None else decode_text(data)
 
-        def read(path: str) -> str | None:
-            data = staging.read(path)
-            return None if data is None else decode_text(data)
-
-        writes = plan(read)
-        for write in writes:
-            try:
-                data = staging.read(write.path)
-            except UnsafePath as error:
-                raise BadInput(str(error), hint="put a plain file there and run it again") from error
-            try:
-                text = data.decode() if data is not None else ""  # with its own line ends
-            except UnicodeDecodeError as error:
-                hint = "open it in an editor and save it as UTF-8"
-                raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
-            if write.mode == "overwrite":
-                staging.put(write.path, write.text.encode(), 0)
-            elif write.mode == "sections":
-                new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
-                staging.put(write.path, new.encode(), 0)
-            else:
-                staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)
-        at = as_stamp(self._now)
-        self._books.act(staging, Entry(at=at, verb=verb, actor=self._actor, note=note[:200]))
-        return list(dict.fromkeys(write.path for write in writes))
+    writes = plan(read)
+    for write in writes:
+        try:
+            data = staging.read(write.path)
+        except UnsafePath as error:
+            raise BadInput(str(error), hint="put a plain file there and run it again") from error
+        try:
+            text = data.decode() if data is not None else ""  # with its own line ends
+        except UnicodeDecodeError as error:
+            hint = "open it in an editor and save it as UTF-8"
+            raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
+        if write.mode == "overwrite":
+            staging.put(write.path, write.text.encode(), 0)
+        elif write.mode == "sections":
+            new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
+            staging.put(write.path, new.encode(), 0)
+        else:
+            staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)
+    books.act(staging, Entry(at=as_stamp(now), verb="checkpoint", actor=person(), note=note[:200]))
+    return list(dict.fromkeys(write.path for write in writes))

@@ -184,8 +184,7 @@ class Memory:
             return self._root
         from truekeep.checkouts import choose_checkout
 
-        known = [item for item, _ in self._workspace.checkouts()]
-        chosen = choose_checkout(name, known)
+        chosen = choose_checkout(name, self._workspace.found_checkouts())
         if chosen is None:
             raise NotFound(f"no checkout of {one_line(name, 200)!r} is known here", hint="`truekeep repos` lists them")
         return Path(chosen.root)

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from truekeep.config import Config
-from truekeep.disk import ChangedSince, UnsafePath, decode_text
-from truekeep.errors import BadInput, BadSetup, Busy, EditedSince, StorageFailed
+from truekeep.disk import UnsafePath
+from truekeep.errors import BadInput, BadSetup, Busy, EditedSince
 from truekeep.host import person
 from truekeep.model import WORKSPACE, Filed, Report
 from truekeep.rooms import Rooms
-from truekeep.state import STATE, Host, State
+from truekeep.state import STATE, State
 
 if TYPE_CHECKING:
     from truekeep.adopt.leave import Adopted
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
     from truekeep.filing import Filing
+    from truekeep.founding import Founded
     from truekeep.history import Line, Undoing
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
@@ -72,16 +73,6 @@ def _expanded(path: Path) -> Path:
         raise BadSetup(f"{path}: {error}", hint="name the folder in full") from error
 
 
-class Made(NamedTuple):
-    """What init did."""
-
-    path: Path
-    created: tuple[str, ...]
-    is_adopted: bool
-    is_repeated: bool
-    host: Host
-
-
 class Workspace:
     """One canonical memory."""
 
@@ -114,38 +105,16 @@ class Workspace:
         repositories: Sequence[str] = (),
         is_bare: bool = False,
         now: Callable[[], datetime] | None = None,
-    ) -> Made:
+    ) -> Founded:
         """Make a workspace, or adopt an existing folder of Markdown memory without touching a file in it.
 
         A bare one has no memory of its own yet: somebody brings it.
         """
-        chosen = Path(os.path.abspath(_expanded(path or default_path())))
-        if chosen.exists() and not chosen.is_dir():
-            raise BadSetup(f"{chosen} is not a folder", hint="name a folder")
-        try:
-            return cls(chosen, now=now)._init(tuple(repositories), is_bare=is_bare)
-        except OSError as error:
-            raise StorageFailed(
-                f"{error.filename or chosen}: {error.strerror}", hint="check the permissions"
-            ) from error
+        from truekeep.founding import found
 
-    def _init(self, repositories: tuple[str, ...], *, is_bare: bool = False) -> Made:
-        had = {item.name for item in self.path.iterdir()} if self.path.exists() else set()
-        is_adopted = bool(had - {STATE})
-        state = self.state
-        if state.path.is_symlink():
-            raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
-        is_repeated = state.is_begun
-        state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger has bytes that were taken out of memory
-        with self._rooms.lock():
-            if is_repeated:
-                state.check_format()
-                state.check_host(self.machine, "adopt it")
-            is_new = not is_adopted and not is_repeated and not is_bare
-            created = state.make(self.machine, repositories, at=self.stamp(), is_new=is_new)
-            self._rooms.begin_ledger()
-        self.close()
-        return Made(path=self.path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
+        chosen = Path(os.path.abspath(_expanded(path or default_path())))
+        with cls(chosen, now=now) as workspace:
+            return found(workspace._rooms, tuple(repositories), is_bare=is_bare)
 
     def close(self) -> None:
         self._rooms.close()
@@ -369,19 +338,19 @@ class Workspace:
 
     def cards(self) -> Iterator[Card]:
         """Every card, by name."""
-        from truekeep.card_files import iter_cards
+        from truekeep.memory_files import iter_cards
 
         return iter_cards(self._rooms.vault)
 
     def card_file(self, wanted: str) -> tuple[str, Stored]:
         """A card's name and its file, by any way to call it."""
-        from truekeep.card_files import get_card_file
+        from truekeep.memory_files import get_card_file
 
         return get_card_file(self._rooms.vault, wanted)
 
     def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
         """One card, its text, and the entry and handoff that last wrote it."""
-        from truekeep.card_files import get_card
+        from truekeep.memory_files import get_card
 
         card, text = get_card(self._rooms.vault, wanted)
         entry, record = next(self.history(f"memory/cards/{card.name}", limit=1), (None, None))
@@ -389,7 +358,7 @@ class Workspace:
 
     def card_names(self) -> list[str]:
         """The names of all cards, in no order; no card is read."""
-        from truekeep.card_files import card_names
+        from truekeep.memory_files import card_names
 
         return card_names(self._rooms.vault)
 
@@ -398,28 +367,15 @@ class Workspace:
 
     def read(self, path: str) -> str:
         """A memory file as it is; empty where there is none. What is no plain text file is an error."""
-        try:
-            stored = self._rooms.vault.read(path)
-        except ChangedSince as error:
-            raise EditedSince(f"{path} changed while it was read", hint="run it again") from error
-        text = decode_text(stored.data) if stored else ""
-        if text is None:
-            raise BadInput(f"{path} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
-        return text
+        from truekeep.memory_files import get_text
+
+        return get_text(self._rooms.vault, path)
 
     def relative(self, path: str) -> str:
         """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""
-        root = os.path.realpath(self.path)
-        for start in (os.getcwd(), str(self.path)):
-            full = os.path.join(start, path)
-            inside = os.path.relpath(
-                os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), root
-            )
-            if not inside.startswith("..") and (start == str(self.path) or os.path.lexists(full)):
-                card = f"memory/cards/{inside}"
-                is_card = "/" not in inside and (self.path / card).is_file() and not (self.path / inside).exists()
-                return card if is_card else inside
-        raise BadInput(f"{path} is not in {self.path}", hint="name a file of the workspace")
+        from truekeep.memory_files import path_inside
+
+        return path_inside(self.path, path)
 
     # History.
 

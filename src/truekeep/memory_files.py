@@ -1,8 +1,10 @@
-"""The cards as files: which there are, and one of them by any way to call it. Reads only."""
+"""Memory files by the ways that people call them: a card by its name, any file by a path from here. Reads only."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.card import Card, parse_card
@@ -53,10 +55,37 @@ def get_card_file(vault: Vault, wanted: str) -> tuple[str, Stored]:
 def get_card(vault: Vault, wanted: str) -> tuple[Card, str]:
     """One card and its text."""
     name, stored = get_card_file(vault, wanted)
+    text = _decoded(f"{CARDS}/{name}", stored)
+    return parse_card(name, text), text
+
+
+def get_text(vault: Vault, path: str) -> str:
+    """A memory file as it is; empty where there is none."""
+    try:
+        stored = vault.read(path)
+    except ChangedSince as error:
+        raise EditedSince(f"{path} changed while it was read", hint="run it again") from error
+    return _decoded(path, stored) if stored else ""
+
+
+def _decoded(path: str, stored: Stored) -> str:
     text = decode_text(stored.data)
     if text is None:
-        raise BadInput(f"{CARDS}/{name} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
-    return parse_card(name, text), text
+        raise BadInput(f"{path} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
+    return text
+
+
+def path_inside(root: Path, path: str) -> str:
+    """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""
+    top = os.path.realpath(root)
+    for start in (os.getcwd(), str(root)):
+        full = os.path.join(start, path)
+        inside = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full)), top)
+        if not inside.startswith("..") and (start == str(root) or os.path.lexists(full)):
+            card = f"{CARDS}/{inside}"
+            is_card = "/" not in inside and (root / card).is_file() and not (root / inside).exists()
+            return card if is_card else inside
+    raise BadInput(f"{path} is not in {root}", hint="name a file of the workspace")
 
 
 def _nearest(vault: Vault, name: str) -> str:
