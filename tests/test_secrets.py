@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truekeep import secrets
-from truekeep.secrets import RULES, Secret, find_secrets, mask_secrets
+from truekeep.secrets import Secret, expressions, find_secrets, mask_secrets, readings
+from truekeep.secrets.rules import RULES
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -589,7 +590,7 @@ def test_full_width_letters_do_not_hide_a_token() -> None:
 
 
 def test_folding_moves_no_offset() -> None:
-    for first, last in secrets._COMPATIBLE:
+    for first, last in readings.COMPATIBLE:
         for code in range(first, last + 1):
             assert len(unicodedata.normalize("NFKC", chr(code))) == 1
 
@@ -696,7 +697,7 @@ def test_the_gates_stop_wherever_a_rule_would(text: str) -> None:
     found = find_secrets(text)
     with pytest.MonkeyPatch.context() as patch:
         everything = [range(len(RULES)), [order for order, rule in enumerate(RULES) if rule.joins]]
-        patch.setattr(secrets, "_gate", lambda: secrets._compiled(""))
+        patch.setattr(secrets, "_gate", lambda: expressions.compiled(""))
         patch.setattr(secrets, "_find_live", lambda data, joined: everything[joined])
         assert find_secrets(text) == found
 
@@ -712,7 +713,7 @@ def test_without_re2_the_error_reaches_the_caller(monkeypatch: pytest.MonkeyPatc
             raise ImportError(name)
         return real(name, *args)
 
-    caches = (secrets._gate, secrets._talk_gate, secrets._compiled)
+    caches = (secrets._gate, secrets._talk_gate, expressions.compiled)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)
