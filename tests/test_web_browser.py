@@ -483,6 +483,63 @@ def test_news_do_not_take_away_what_somebody_types(opened: Window, shop: Place) 
     assert page.locator("#text").input_value().startswith("MINE ")
 
 
+def test_many_tabs_are_open_at_once(opened: Window) -> None:
+    """A browser gives a host six connections: a page that holds one for itself keeps the seventh tab waiting."""
+    tabs = [opened.context.new_page() for _ in range(9)]
+    for tab in tabs:
+        tab.goto(f"{opened.server.url}/history")
+        tab.wait_for_timeout(100)
+    expect(tabs[-1].locator("h1")).to_have_text("History")
+    opened.strangers.clear()  # they are ours
+
+
+def test_news_come_to_a_page_of_an_odd_name(opened: Window) -> None:
+    page = opened.go("/memory/file/%ff")
+    expect(page.locator("h1")).to_have_text("That did not work")
+    opened.check(refused=(404,))
+    opened.said.clear()
+
+
+def test_a_site_that_has_ended_is_told(browser: Browser, shop: Place, env: Mapping[str, str]) -> None:
+    with served(shop.workspace, env) as server, window(browser, server) as opened:
+        page = opened.go("/search")
+        expect(page.locator("#away")).to_be_hidden()
+        server.stop()
+        expect(page.locator("#away")).to_be_visible()
+        page.locator("#q").fill("releases")
+        expect(page.locator("#results")).to_contain_text("This was not answered")
+
+
+def test_a_button_that_is_clicked_twice_acts_once(opened: Window, shop: Place) -> None:
+    add_card(shop, "nn-twice", "Once is enough.")
+    page = opened.go(f"{CARD}nn-twice.md")
+    page.route("**/memory/confirm/**", lambda route: (page.wait_for_timeout(300), route.continue_())[1])
+    page.get_by_role("button", name="It still holds").dblclick()
+    expect(page.locator(".told")).to_contain_text("confirmed")
+    assert len([url for url in opened.asked if "/memory/confirm/" in url]) == 1
+
+
+def test_who_leaves_what_they_typed_is_asked(opened: Window, shop: Place) -> None:
+    wanted = add_draft(shop, "oo-leaving")
+    page = opened.go(f"/review/{wanted}/edit")
+    awake(page)
+    page.keyboard.press("Escape")
+    leap(page, "u")  # nothing was typed: nobody is asked
+    assert opened.path == f"/review/{wanted}"
+    leap(page, "e")
+    page.locator("#text").press_sequentially("MINE ")
+    awake(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    page.wait_for_timeout(500)
+    assert opened.dialogs == [""]  # a browser says it in its own words; the window said no
+    opened.dialogs.clear()
+    assert page.locator("#text").input_value().startswith("MINE ")
+    leap(page, "s")  # who saves is not asked
+    expect(page.locator(".told")).to_contain_text("Saved")
+    assert not opened.dialogs
+
+
 # Two at once.
 
 
