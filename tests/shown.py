@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ esac
 cat "$HOME/crontab" 2>/dev/null || { echo "no crontab for ada" >&2; exit 1; }
 """
 _WIDTH = 110
-_DAY = date.today()  # noqa: DTZ011 - the program asks the same clock
+_DAY = datetime.now(UTC).date()
 _CARTS = '''\
 """Carts live in Redis and are gone after 48 hours."""
 
@@ -338,12 +338,13 @@ def _planted(stage: Stage) -> None:
 
 
 def _upkeep(stage: Stage) -> None:
-    for name, topic, day, text in (
-        ("gateway", "The gateway", "2026-05-01", "The gateway listens on port 5204."),
-        ("deploy", "How we deploy", "2026-06-12", "The gateway listens on port 5300; a deploy waits for it."),
-        ("sqlite-network", "SQLite on network drives", "2026-10-01", "SQLite on a network drive loses writes."),
-        ("sqlite-network-drives", "SQLite on network drives", "2026-10-20", "SQLite on a network drive loses writes."),
+    for name, topic, age, text in (
+        ("gateway", "The gateway", 199, "The gateway listens on port 5204."),
+        ("deploy", "How we deploy", 157, "The gateway listens on port 5300; a deploy waits for it."),
+        ("sqlite-network", "SQLite on network drives", 46, "SQLite on a network drive loses writes."),
+        ("sqlite-network-drives", "SQLite on network drives", 27, "SQLite on a network drive loses writes."),
     ):
+        day = _DAY - timedelta(days=age)
         head = f"topic: {topic}\ncategory: setup\ncreated: {day}\nupdated: {day}"
         stage.write(f".openclaw/workspace/memory/cards/{name}.md", f"---\n{head}\n---\n\n{text}\n")
     old = _DAY - timedelta(days=20)

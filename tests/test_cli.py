@@ -38,7 +38,7 @@ def test_the_main_flow(place: Place) -> None:
         place, "handoff", "new", "--title", "Staging sits behind a proxy", "--fact", "Staging answers on port 8443 only"
     )
     assert "ingest will promote it to memory/cards/staging-sits-behind-a-proxy.md" in out
-    assert "1 waiting in 1 inbox(es)" in cli(place, "handoff", "list")
+    assert "1 waiting in 1 inbox" in cli(place, "handoff", "list")
     assert ": ok, ingest will promote it" in cli(place, "handoff", "lint")
     place.leave("# doubt\n")
     out = cli(place, "ingest")
@@ -49,7 +49,7 @@ def test_the_main_flow(place: Place) -> None:
     assert "promoted" in cli(place, "history")
     assert "take it back with: truekeep undo" in cli(place, "why", "memory/cards/staging-sits-behind-a-proxy.md:3")
     assert "undone entry 2" in cli(place, "undo", "2")
-    assert cli(place, "card", "list").splitlines() == ["0 card(s)"]
+    assert cli(place, "card", "list").splitlines() == ["0 cards"]
 
 
 def test_the_founding_wrapper_works(place: Place) -> None:

@@ -664,4 +664,4 @@ def test_the_commands(place: Place) -> None:
     assert refused.returncode == 3
     assert SECRET not in refused.stdout + refused.stderr
     os.unlink(path)
-    assert "0 row(s)" in run_cli(*here, "gating", "list").stdout
+    assert "0 rows" in run_cli(*here, "gating", "list").stdout

@@ -88,7 +88,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_in_the_index() -> None:
     named = set(_LINK.findall((ROOT / "docs" / "README.md").read_text(encoding="utf-8")))
-    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= named
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= named, "it wants a line there"
 
 
 def test_the_words_are_those_of_the_program() -> None:
@@ -298,11 +298,17 @@ def test_what_security_rests_on_is_there() -> None:
 
 
 def test_numbers_of_formats_are_those_that_are_written() -> None:
-    from truekeep.formats import LEDGER, TRANSCRIPTS
+    from truekeep.formats import FORMATS, LEDGER, TRANSCRIPTS, WORKSPACE
 
-    text = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
+    page = ROOT / "docs" / "format.md"
+    rows = table(page, "| file | version | an earlier one is |")
+    numbers = {"host": WORKSPACE, **{known.file: known.number for known in FORMATS.values()}}
+    assert {row[0].strip("`"): int(row[1]) for row in rows} == numbers
+    assert {row[0].strip("`") for row in rows if "derived" in row[2]} == {
+        known.file for known in FORMATS.values() if known.is_derived
+    }
     for heading, known in (("## Ledger", LEDGER), ("## Transcript archive", TRANSCRIPTS)):
-        said = re.search(r"`user_version` (\d+)", text.split(f"{heading}\n", 1)[1])
+        said = re.search(r"`user_version` (\d+)", page.read_text(encoding="utf-8").split(f"{heading}\n", 1)[1])
         assert said is not None
         assert int(said[1]) == known.number
 

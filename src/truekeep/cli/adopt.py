@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, print_json, workspace_option
+from truekeep.cli.show import json_option, many, print_json, workspace_option
 from truekeep.hidden import printable
 
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
@@ -76,7 +76,7 @@ def adopt(
     counts = Counter(item.outcome for item in done)
     told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
     if done or skipped:
-        click.echo(f"{len(done)} notes: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+        click.echo(f"{many(len(done), 'note')}: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
     else:
         looked = (
             given

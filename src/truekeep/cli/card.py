@@ -13,6 +13,7 @@ import click
 from truekeep.cli.show import (
     age_in_days,
     json_option,
+    many,
     open_workspace,
     print_difference,
     print_findings,
@@ -92,7 +93,7 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
     ]
     if rows:
         print_table(["card", "age", "category", "writer", "repository", "topic"], rows)
-    click.echo(f"{len(cards)} card(s)")
+    click.echo(many(len(cards), "card"))
 
 
 @card.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truekeep.cli.session import TextCommand
-from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.cli.show import json_option, many, open_workspace, print_json, print_table, workspace_option
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:
@@ -150,6 +150,6 @@ def _list(opened: Workspace, kind: Kind, word: str, *, as_json: bool) -> None:
     elif found.lessons:
         shown = [[item.number, item.trigger, item.action, item.wrong] for item in found.lessons]
         print_table(["#", "when", "do", "what went wrong"], shown)
-    click.echo(f"{len(found.lessons)} row(s) in {kind.path}")
+    click.echo(f"{many(len(found.lessons), 'row')} in {kind.path}")
     for item in found.unread:
         click.echo(click.style("warning: ", fg="yellow") + f"{kind.path}:{item.line}: {item.what}", err=True)

@@ -14,6 +14,7 @@ import click
 
 from truekeep.cli.show import (
     json_option,
+    many,
     open_workspace,
     print_json,
     print_table,
@@ -363,7 +364,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
     rows = [[_shown_hours(hours), inbox.writer, inbox.root.name, withhold(name)] for name, inbox, hours in waiting]
     if rows:
         print_table(["waits", "writer", "repository", "handoff"], rows)
-    click.echo(f"{len(waiting)} waiting in {len(inboxes)} inbox(es)")
+    click.echo(f"{len(waiting)} waiting in {many(len(inboxes), 'inbox')}")
     for problem in looked.problems:
         click.echo(click.style("warning: ", fg="yellow") + f"{problem.inbox.path}: {problem.why}", err=True)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.cli.show import coloured, json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.cli.show import coloured, json_option, many, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import printable
 
@@ -127,7 +127,7 @@ def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) ->
     lines = opened.why(file)
     if number is not None:
         if not 1 <= number <= len(lines):
-            raise BadInput(f"{file} has {len(lines)} line(s)", hint="name a line that is there")
+            raise BadInput(f"{file} has {many(len(lines), 'line')}", hint="name a line that is there")
         lines = lines[number - 1 : number]
     if as_json:
         print_json("why", {"file": file, "lines": [_line_json(line) for line in lines]})

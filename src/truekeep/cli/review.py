@@ -15,6 +15,7 @@ from truekeep.cli.show import (
     age_in_days,
     coloured,
     json_option,
+    many,
     open_workspace,
     print_difference,
     print_findings,
@@ -121,7 +122,7 @@ def list_(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
             click.echo(
                 f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again"
             )
-        click.echo(f"{len(rows)} draft(s). next: truekeep review show {drafts[0].id}")
+        click.echo(f"{many(len(rows), 'draft')}. next: truekeep review show {drafts[0].id}")
     else:
         click.echo("nothing waits for review")
 
@@ -344,7 +345,7 @@ def prune(
         click.echo(f"draft {draft.id} ({shown_age(_age_of(draft))}) {verb}")
     for file in files:
         click.echo(f"{withhold(printable(file))} {verb}")
-    click.echo(f"{len(drafts)} draft(s) and {len(files)} processed file(s) {verb}")
+    click.echo(f"{many(len(drafts), 'draft')} and {many(len(files), 'processed file')} {verb}")
 
 
 def _parse_age(text: str) -> timedelta:

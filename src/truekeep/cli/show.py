@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -91,6 +92,11 @@ def shown_age(days: int | None) -> str:
     return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
 
 
+def many(count: int, what: str) -> str:
+    """A number of things: 1 draft, 2 drafts, 3 inboxes."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}{'es' if what.endswith('x') else 's'}"
+
+
 def print_table(
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -134,3 +140,9 @@ def print_findings(findings: Sequence[Finding], *, indent: str = "") -> None:
     for finding in findings:
         place = f"line {finding.line}: " if finding.line else ""
         click.echo(f"{indent}{place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}")
+
+
+def short_path(path: object) -> str:
+    """A path as people write it, and safe to print."""
+    home, text = os.path.expanduser("~"), str(path)
+    return printable(f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text)

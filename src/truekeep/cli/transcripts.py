@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.ages import parse_since
-from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+from truekeep.cli.show import json_option, many, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
-    from truekeep.transcript import Turn
     from truekeep.transcripts.archive import Archive, Conversation
+    from truekeep.transcripts.dialogue import Turn
     from truekeep.transcripts.store import Kept
     from truekeep.transcripts.sync import Synced
 
@@ -73,18 +73,14 @@ def _archive(ctx: click.Context, workspace: str | None) -> Archive:
 
 
 def _show_synced(done: Synced) -> None:
-    new = f"{_many(done.turns, 'new turn')} from {_many(done.read, 'session')}" if done.turns else "nothing new"
+    new = f"{many(done.turns, 'new turn')} from {many(done.read, 'session')}" if done.turns else "nothing new"
     expired = f", {done.expired} past their age" if done.expired else ""
     click.echo(
-        f"{click.style('kept', fg='green')} {_many(done.sessions, 'session')} in {done.size / 1e6:.1f} MB: "
-        f"{new}{expired} ({done.originals} originals, {done.seconds:.1f} s)"
+        f"{click.style('kept', fg='green')} {many(done.sessions, 'session')} in {done.size / 1e6:.1f} MB: "
+        f"{new}{expired} ({many(done.originals, 'original')}, {done.seconds:.1f} s)"
     )
     for line in (*done.notes, *done.problems):
         click.echo(click.style(f"  {printable(line)}", fg="yellow"), err=True)
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _progress(as_json: bool) -> Callable[[int, int], None]:
@@ -231,7 +227,7 @@ def _show_head(told: Conversation) -> None:
     place = ", ".join(part for part in (kept.repository or kept.cwd, kept.branch) if part)
     last = f"{kept.moment.astimezone():%Y-%m-%d %H:%M}"
     click.echo(click.style(printable(f"{kept.harness}  {place}"), bold=True))
-    click.echo(click.style(printable(f"session {kept.name}, {_many(kept.total, 'turn')}, last {last}"), dim=True))
+    click.echo(click.style(printable(f"session {kept.name}, {many(kept.total, 'turn')}, last {last}"), dim=True))
     click.echo(click.style(printable(f"original {kept.pointer}"), dim=True))
 
 
