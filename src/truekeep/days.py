@@ -14,6 +14,7 @@ from datetime import date
 from typing import Any, NamedTuple
 
 from truekeep import disk
+from truekeep.formats import FORMATS, find_newer
 
 NAME = "days.jsonl"
 KEPT = 800  # days
@@ -60,8 +61,8 @@ def note_day(logs: str, day: Day, earlier: Iterable[Day] = ()) -> bool:
 
     Gives whether something was written.
     """
-    if os.path.islink(logs):
-        return False
+    if os.path.islink(logs) or any(find_newer(os.path.dirname(logs), FORMATS.values())):
+        return False  # what is counted without a newer truekeep's files would be wrong
     known = {one.day: one for one in (*earlier, *read_days(logs))}
     if known.get(day.day) == day:
         return False

@@ -184,4 +184,4 @@ def _parse(data: dict[str, Any]) -> Record:
         for path, item in data["files"].items()
     }
     folders = {str(path): set(owners) for path, owners in data["folders"].items()}
-    return Record(files=files, folders=folders, owners=set(data["owners"]), cards=data["cards"])
+    return Record(files=files, folders=folders, owners=set(data["owners"]), cards=data.get("cards", ""))
