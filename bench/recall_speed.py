@@ -3,15 +3,14 @@
 CPU time, the least of several rounds, each beside its baseline in the same minute. Notes are made up (bench/prose.py).
 The larger indexes are written by the product's own refresh, from texts that never were files.
 
-python -m bench recall-speed [--large] [--only index|sweep|cold|warm|peers …]
+python -m bench recall-speed [--large] [--only index|sweep|watch|cold|warm …]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -54,6 +53,7 @@ SIZES = (1_000, 10_000, 100_000)
 LARGEST = 1_000_000
 QUERIES = 200
 LIMIT = 6
+EDITS = 7  # that a watch is to see
 SETTLED = 2.1  # seconds after which a file's times prove that it did not change
 TODAY = date(2026, 11, 15)
 TOKENIZERS = {"porter unicode61": "porter unicode61", "FTS5's own": "unicode61"}
@@ -494,82 +494,44 @@ def exact_nearest(exact: str, vectors: Sequence[Vector], number: int) -> list[se
     return [{chunk_id for _, chunk_id in row} for row in best]
 
 
-# Peers
+# An edit, and when the index has it
 
 
-class Peer(NamedTuple):
-    """Another program on the same notes."""
-
-    environment: dict[str, str]
-    prepare: list[list[str]]
-    search: Callable[[str], list[str]]
-
-
-def bench_peers(folder: Path) -> None:
-    installed = [name for name in ("qmd", "openclaw") if shutil.which(name)]
-    if not installed:
-        print(
-            "neither qmd nor openclaw is installed; npm install -g @tobilu/qmd openclaw@2026.9.6 (Node 24.16 or newer)"
-        )
-        return
-    notes = folder / "peers" / "notes"
-    questions = write_notes(notes, 1_000)[:5]
+def bench_watch(folder: Path) -> None:
+    """What `index --watch` takes to have an edit, by the clock: from the write until a reader of the index sees it."""
+    root = folder / "watched"
+    Workspace.init(root)
+    write_notes(root, 1_000)
     time.sleep(SETTLED)
-    peers = {"truekeep": our_peer(notes)}
-    if "qmd" in installed:
-        peers["qmd, BM25"] = qmd_peer(folder / "peers" / "qmd", notes)
-    if "openclaw" in installed:
-        peers["openclaw, FTS only"] = openclaw_peer(folder / "peers" / "openclaw", notes)
-    rows = []
-    for name, peer in peers.items():
-        try:
-            indexed = sum(child(arguments, **peer.environment)[0] for arguments in peer.prepare)
-            asked = [child(peer.search(question), **peer.environment) for question in questions]
-        except SystemExit as error:
-            print(f"{name}: {error}")
-            continue
-        seconds = [one for one, _ in asked]
-        peak = max(kilobytes for _, kilobytes in asked)
-        cells = [milliseconds(value) for value in (indexed, min(seconds), median(seconds))]
-        rows.append([name, *cells, f"{peak / 1024:.0f} MB"])
-    table(["1,000 notes, CPU", "index", "cold query, least", "median", "memory"], rows)
-
-
-def our_peer(notes: Path) -> Peer:
-    Workspace.init(notes)
-    program = [sys.executable, "-m", "truekeep"]
-    return Peer(
-        {},
-        [[*program, "index", "-w", str(notes)]],
-        lambda question: [*program, "search", "-w", str(notes), "-n", "5", question],
+    command = [sys.executable, "-m", "truekeep", "index", "--watch", "--json", "-w", str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # the first index is done; the watch begins now
+        time.sleep(1)
+        db = open_index(str(root / STATE / INDEX_FILE))
+        took = []
+        for at in range(EDITS):
+            word = f"wallaby{at}x"
+            with (root / note_path(at)).open("a") as file:
+                file.write(f"\n{word}\n")
+            begun = time.monotonic()
+            while not db.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH ?", (word,)).get:
+                if time.monotonic() - begun > 30:
+                    raise SystemExit("an edit was not in the index after half a minute")
+                time.sleep(0.005)
+            took.append(time.monotonic() - begun)
+            time.sleep(1)
+        db.close()
+        process.terminate()
+    table(
+        ["index --watch, 1,000 notes, by the clock", "least", "median", "most"],
+        [["an edit is in the index", *(milliseconds(value) for value in (min(took), median(took), max(took)))]],
     )
+    print("  promised: within a second")
+    keep("recall.watch", median(took) * 1000, f"median of {EDITS}, most {milliseconds(max(took))}")
 
 
-def qmd_peer(folder: Path, notes: Path) -> Peer:
-    environment = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
-    for path in environment.values():
-        Path(path).mkdir(parents=True)
-    add = ["qmd", "collection", "add", str(notes / "memory"), "--name", "bench"]
-    return Peer(environment, [add, ["qmd", "update"]], lambda question: ["qmd", "search", question, "-n", "5"])
-
-
-def openclaw_peer(folder: Path, notes: Path) -> Peer:
-    """Words only, with nothing switched on that works in the background."""
-    state = folder / ".openclaw"
-    shutil.copytree(notes / "memory", state / "workspace" / "memory")
-    settings = {
-        "memory": {"search": {"provider": "none", "rememberAcrossConversations": False}},
-        "plugins": {"entries": {"memory-core": {"config": {"dreaming": {"enabled": False}}}}},
-    }
-    (state / "openclaw.json").write_text(json.dumps(settings))
-    return Peer(
-        {"HOME": str(folder), "OPENCLAW_STATE_DIR": str(state)},
-        [["openclaw", "memory", "index", "--force"]],
-        lambda question: ["openclaw", "memory", "search", question, "--max-results", "5"],
-    )
-
-
-PARTS = ("index", "sweep", "cold", "warm", "peers")
+PARTS = ("index", "sweep", "watch", "cold", "warm")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -581,9 +543,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     benches: dict[str, Callable[[Path], None]] = {
         "index": bench_index,
         "sweep": bench_sweep,
+        "watch": bench_watch,
         "cold": bench_cold,
         "warm": lambda folder: bench_warm(folder, sizes),
-        "peers": bench_peers,
     }
     for number, name in enumerate(options.only or PARTS):
         if number:
