@@ -10,6 +10,7 @@ import pytest
 
 from tests.helpers import CLAUDE, CODEX, Place, git_repo, run_cli
 from truekeep.connect.machine import last_test, make_inboxes, send_test
+from truekeep.host import person
 from truekeep.model import WRITERS
 
 
@@ -105,9 +106,20 @@ def test_with_rsync_the_host_is_told_what_to_run(own_home: Path, tmp_path: Path)
     git_repo(home / "repos" / "shop")
     done = producer(home, "connect", "machine", "--repo", "~/repos/*", "--via", "rsync", "--yes", cwd=home)
     assert done.returncode == 0, done
-    assert "--via rsync --host USER@" in done.stdout
+    assert f"--via rsync --host {person()}@" in done.stdout
     assert "--repos '~/repos/*'" in done.stdout
     assert "on its way" in done.stdout
+    assert "then here: `truekeep connect machine --check`" in done.stdout
+
+
+def test_what_many_repositories_get_alike_is_shown_once(own_home: Path, tmp_path: Path) -> None:
+    home = tmp_path / "laptop"
+    for name in ("shop", "billing", "infra"):
+        git_repo(home / "repos" / name)
+    done = producer(home, "connect", "machine", "--repo", "~/repos/*", "--via", "rsync", "--yes", cwd=home)
+    assert done.stdout.count("truekeep:begin rule") == done.stdout.count("what changes is kept in") == 1, done.stdout
+    assert done.stdout.count("the same lines") == 3 * 3 - 2, "of rule, rule and ignore lines, two are shown"
+    assert all((home / "repos" / name / "CLAUDE.md").exists() for name in ("shop", "billing", "infra"))
 
 
 def test_one_letter_at_a_time(own_home: Path, tmp_path: Path) -> None:

@@ -338,6 +338,17 @@ def test_half_written_files_wait_by_the_other_machines_clock(setting: Setting, d
     assert (later.brought, later.waiting) == (1, 0)
 
 
+def test_a_handoff_of_this_second_comes_with_this_run(setting: Setting) -> None:
+    leave(setting.inbox, "2026-11-14-0900-one.md", a_numbered(1), at=time.time())
+    found = rsync.contact(setting.route(), setting.here(settle=1.0))
+    assert (found.brought, found.waiting) == (1, 0)
+    setting.place.ingest()
+    leave(setting.inbox, "2026-11-14-0901-two.md", a_numbered(2), at=time.time())
+    found = rsync.contact(setting.route(), setting.here(settle=1.0))
+    assert (found.brought, found.receipts, found.waiting) == (1, 1, 0), "the receipt went with the first question"
+    assert setting.waiting() == ["2026-11-14-0901-two.md"]
+
+
 # --- What goes wrong ------------------------------------------------------------------------------------------------
 
 

@@ -91,7 +91,7 @@ def see_health(
     look.unseen += surveyed.unread if surveyed is not None else ()
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        look.only(lambda: _untouched(cards, today, config.decay.card_days), "untouched", given=surveyed),
+        look.only(lambda: _untouched(workspace, cards, today, config.decay.card_days), "untouched", given=surveyed),
         look.only(lambda: _index(workspace, config), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
         look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
@@ -233,8 +233,14 @@ def _count(workspace: Workspace) -> Reading:
     return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
 
 
-def _untouched(cards: Sequence[CardFacts], today: date, budget: int) -> Reading:
-    known = [(touched, card.path) for card in cards if (touched := _touched(card)) is not None]
+def _untouched(workspace: Workspace, cards: Sequence[CardFacts], today: date, budget: int) -> Reading:
+    """By the rule of `tidy decay`: to be written, confirmed by somebody or confirmed by code is a sign of life."""
+    held = _held_on(workspace) if cards else {}
+    known = [
+        (max(touched, held.get(card.path, touched)), card.path)
+        for card in cards
+        if (touched := _touched(card)) is not None
+    ]
     target = f"none past {budget} days" if budget else "no budget is set"
     if not known:
         told = "no card says when it was written" if cards else "no cards"
@@ -249,6 +255,15 @@ def _untouched(cards: Sequence[CardFacts], today: date, budget: int) -> Reading:
     verdict = ACT if days > 2 * budget else LOOK
     hint = "`truekeep tidy decay` lists them, to be checked first and then decided on"
     return Reading("untouched", verdict, f"{past} past that, {said}", target, hint, figures)
+
+
+def _held_on(workspace: Workspace) -> dict[str, date]:
+    """When code last confirmed something that a memory says."""
+    from truekeep.tidy.decay import checks_of
+    from truekeep.verify.kept import read_counts
+
+    checks = checks_of(read_counts(os.path.join(workspace.path, STATE, "facts.sqlite")))
+    return {path: check.day for path, check in checks.items() if check.counts.get("confirmed")}
 
 
 def _index(workspace: Workspace, config: Config) -> Reading:

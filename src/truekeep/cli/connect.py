@@ -17,6 +17,7 @@ from truekeep.cli.show import (
     print_difference,
     print_json,
     print_table,
+    short_path,
     workspace_option,
 )
 from truekeep.errors import BadInput
@@ -223,49 +224,53 @@ def _ask(question: str, *, yes: bool) -> None:
 
 
 def _show_plan(plan: Plan, notes: Sequence[str], homes: Homes) -> None:
-    where = "the user's own files" if plan.place == "user" else _short(plan.place)
+    where = "the user's own files" if plan.place == "user" else short_path(plan.place)
     click.echo(f"{click.style(', '.join(plan.harnesses) or 'no harness', bold=True)} in {where}")
     own = Counter((_folder_of(edit.path, homes), edit.what) for edit in plan.changes if edit.kind == "own")
     for (folder, what), count in own.items():
-        click.echo(f"  write {_short(folder)}/  {what}, {count} file(s)")
-    shown: set[bytes] = set()
+        click.echo(f"  write {short_path(folder)}/  {what}, {count} file(s)")
     for edit in plan.changes:
         if edit.kind == "block":
-            _show_edit(edit, shown)
+            _show_edit(edit, _shown())
     for inbox in plan.inboxes.missing if plan.inboxes else ():
-        click.echo(f"  make {_short(Path(plan.place) / inbox)}/  the inbox")
+        click.echo(f"  make {short_path(Path(plan.place) / inbox)}/  the inbox")
     for call in plan.calls:
         click.echo(f"  run {click.style(printable(call.shown), fg='cyan')}  {call.why}")
     for name, paths in plan.rewritten:
-        click.echo(f"  {name} writes {', '.join(map(_short, paths))}")
+        click.echo(f"  {name} writes {', '.join(map(short_path, paths))}")
     for name, why in plan.skipped:
-        click.echo(f"  {name}: {why}")
+        _echo_once(f"  {name}: {why}")
     for note in notes:
         click.echo(click.style("  note: ", fg="yellow") + printable(note))
     if plan.changes or plan.calls:
-        click.echo(f"  what changes is kept in {_short(homes.keep)}/backups")
+        _echo_once(f"  what changes is kept in {short_path(homes.keep)}/backups")
     _show_problems(plan.problems)
 
 
-def _show_edit(edit: Edit, shown: set[bytes]) -> None:
+def _shown() -> set[object]:
+    """What this run has said already: `connect machine` connects many repositories, and they get the same lines."""
+    found: set[object] = click.get_current_context().meta.setdefault(__name__, set())
+    return found
+
+
+def _echo_once(line: str) -> None:
+    if line not in _shown():
+        click.echo(line)
+    _shown().add(line)
+
+
+def _show_edit(edit: Edit, shown: set[object]) -> None:
     from truekeep.difference import difference
 
-    link = f" -> {_short(edit.now.real)}" if edit.path.is_symlink() else ""
+    link = f" -> {short_path(edit.now.real)}" if edit.path.is_symlink() else ""
     verb = "change" if edit.now.data is not None else "write"
     added = edit.after.removeprefix(edit.now.data or b"").strip().replace(b"\r\n", b"\n")
     same = "; the same lines" if added in shown else ""
-    click.echo(f"  {verb} {_short(edit.path)}{link}  {edit.what}{same}")
+    click.echo(f"  {verb} {short_path(edit.path)}{link}  {edit.what}{same}")
     if not same:
         lines = difference(edit.now.data, edit.after, edit.path.name)[2:]
         print_difference([f"{line[:1]}   {line[1:]}" for line in lines if not line.startswith("@@")])
     shown.add(added)
-
-
-def _short(path: Path | str) -> str:
-    """A path as people write it."""
-    home = str(Path.home())
-    text = str(path)
-    return printable(f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text)
 
 
 def _folder_of(path: Path, homes: Homes) -> Path:
@@ -288,15 +293,15 @@ def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
     for call in leave.calls:
         click.echo(f"  run {click.style(printable(call.shown), fg='cyan')}  {call.why}")
     for path in leave.configs:
-        click.echo(f"  put back {_short(path)}  (or only take truekeep out, if it was changed since)")
+        click.echo(f"  put back {short_path(path)}  (or only take truekeep out, if it was changed since)")
     own = [item for item in leave.returns if item.path.is_relative_to(homes.market) and item.way == "remove"]
     if own:
-        click.echo(f"  remove {_short(homes.market)}/  the plugin, {len(own)} file(s)")
+        click.echo(f"  remove {short_path(homes.market)}/  the plugin, {len(own)} file(s)")
     for item in leave.returns:
         if item not in own:
-            click.echo(f"  {item.way} {_short(item.path)}{f'  ({item.why})' if item.why else ''}")
+            click.echo(f"  {item.way} {short_path(item.path)}{f'  ({item.why})' if item.why else ''}")
     if leave.has_leftovers and not leave.folders:
-        click.echo(f"  remove {_short(homes.keep)}/  what a killed run left")
+        click.echo(f"  remove {short_path(homes.keep)}/  what a killed run left")
     if leave.folders:
         click.echo(f"  remove {len(leave.folders)} folder(s) that connect made, if they are empty")
     for note in leave.notes:
@@ -304,7 +309,7 @@ def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
     if leave.is_empty and not leave.problems:
         click.echo("nothing is connected here")
         for place in places:
-            where = "the user's own files" if place == "user" else _short(place)
+            where = "the user's own files" if place == "user" else short_path(place)
             click.echo(f"  connected: {where}; `{printable(_way_back(place))}` takes it back")
     _show_problems(leave.problems)
 
@@ -326,7 +331,7 @@ def _show_end(plan: Plan, report: Report, steps: Sequence[str], *, dry_run: bool
     elif not dry_run and len(report.problems) == 0:
         click.echo(f"{click.style('connected', fg='green')}; `{_way_back(plan.place)}` takes it back")
     for step in steps:
-        click.echo(click.style("next: ", fg="yellow") + step)
+        _echo_once(click.style("next: ", fg="yellow") + step)
 
 
 def _teller(*, as_json: bool) -> Callable[[str], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from truekeep.cli.connect import connect
 from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.errors import BadInput, BadSetup
 from truekeep.hidden import printable
+from truekeep.host import person
 
 if TYPE_CHECKING:
     from truekeep.connect.machine import Test
@@ -53,7 +55,8 @@ def machine(
 
     side = side_of(workspace_if_any(ctx, workspace))
     if is_check:
-        return _report(room.last_test(), None, as_json, is_sent=True, must_be_back=True)
+        has_route = given["via"] != "rsync" and bool(_routes(side))
+        return _report(room.last_test(), None, as_json, is_sent=True, must_be_back=True, has_route=has_route)
     if side.is_host:
         raise BadSetup(
             f"this machine ({side.machine}) is the canonical host",
@@ -85,7 +88,8 @@ def machine(
     while not test.has_returned and time.monotonic() < deadline:
         time.sleep(min(_PAUSE, max(0.1, deadline - time.monotonic())))
         contact = _sync(side, route) if route is not None else None
-    return _report(test, contact, as_json, is_sent=is_sent, must_be_back=bool(given["wait"]))
+    must_be_back = bool(given["wait"])
+    return _report(test, contact, as_json, is_sent=is_sent, must_be_back=must_be_back, has_route=route is not None)
 
 
 def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool, as_json: bool) -> None:
@@ -159,6 +163,12 @@ def _sync(side: Any, route: Route) -> Contact:
     return contact
 
 
+def _routes(side: Any) -> Mapping[str, Route]:
+    from truekeep.sync.route import read_routes
+
+    return read_routes(side.state)
+
+
 def _is_sent(side: Any, route: Route, test: Test) -> bool:
     """Whether the test letter is in what the route carries, or has come back already."""
     import hashlib
@@ -177,7 +187,8 @@ def _is_sent(side: Any, route: Route, test: Test) -> bool:
 def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...], *, is_sent: bool) -> None:
     if via == "rsync":
         shown = " ".join(f"--repos '{printable(repo)}'" for repo in repos)
-        click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host USER@{name} {shown}")
+        user = printable(person())
+        click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host {user}@{name} {shown}")
     elif contact is not None and not contact.ok:
         click.echo(f"{click.style('failed', fg='red')} {printable(contact.problem)}\n  {printable(contact.hint)}")
     elif is_sent:
@@ -186,7 +197,9 @@ def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, .
         click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
 
 
-def _report(test: Test | None, contact: Contact | None, as_json: bool, *, is_sent: bool, must_be_back: bool) -> int:
+def _report(
+    test: Test | None, contact: Contact | None, as_json: bool, *, is_sent: bool, must_be_back: bool, has_route: bool
+) -> int:
     state = "none" if test is None else "back" if test.has_returned else "lost" if test.is_lost else "on its way"
     if state == "on its way" and not is_sent:
         state = "not sent"
@@ -220,8 +233,9 @@ def _report(test: Test | None, contact: Contact | None, as_json: bool, *, is_sen
         click.echo("  mend it and run this again")
     else:
         click.echo(f"the test letter is on its way: {printable(test.path if test else '')}")
-        click.echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`; then here:")
-        click.echo("  `truekeep sync run` (not with rsync), and `truekeep connect machine --check`")
+        here = "`truekeep sync run`, and " if has_route else ""  # with rsync, the host's second run brings it back
+        click.echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`;")
+        click.echo(f"  then here: {here}`truekeep connect machine --check`")
     is_bad = state in ("not sent", "lost") or (must_be_back and state != "back")
     return EXIT_PROBLEMS if is_bad else 0
 

@@ -429,7 +429,7 @@ def _show_pipeline(seen: Pipeline) -> None:
 
 
 def _trouble(route: Reach) -> str:
-    parts = [route.problem, f"{route.waiting} not whole yet" if route.waiting else "", *route.notes[:1]]
+    parts = [route.problem, f"{route.waiting} still being written" if route.waiting else "", *route.notes[:1]]
     return "; ".join(part for part in parts if part)
 
 

@@ -144,7 +144,7 @@ def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: st
 def _say(contact: Contact, *, is_host: bool) -> None:
     if contact.ok:
         told = _moved(contact, is_host=is_host)
-        told += f", {contact.waiting} not whole yet" if contact.waiting else ""
+        told += f", {contact.waiting} still being written: next run" if contact.waiting else ""
         click.echo(f"{click.style('reached', fg='green')} {contact.route}: {told} ({contact.seconds:.1f} s)")
     else:
         click.echo(f"{click.style('failed', fg='red')}  {contact.route}: {printable(contact.problem)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.cli.reconcile import show_offers, shown_offer
-from truekeep.cli.show import json_option, open_workspace, print_json, print_table, shown_age, workspace_option
+from truekeep.cli.show import (
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    short_path,
+    shown_age,
+    workspace_option,
+)
 from truekeep.hidden import printable
 from truekeep.secrets import withhold
 
@@ -143,7 +152,7 @@ def show_decay(done: Decay, settings: Settings, *, dry_run: bool) -> None:
     for note in done.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)
     counts = {
-        "entries of logs out of search": len(done.leaving),
+        f"entr{'y' if len(done.leaving) == 1 else 'ies'} of logs out of search": len(done.leaving),
         "back in search": len(done.returning),
         "log(s) put away": len(done.moves),
         "draft(s) removed": len(done.drafts),
@@ -176,8 +185,8 @@ def _rows(done: Decay, settings: Settings, *, dry_run: bool) -> Iterator[Row]:
     gone = "would be removed" if dry_run else "removed"
     for draft in done.drafts:
         yield "draft", draft, gone, "nobody decided on it; undo brings it back"
-    for file in done.processed:
-        yield "processed", withhold(file), gone, "it was filed long ago"
+    for folder, count in Counter(os.path.dirname(file) for file in done.processed).items():
+        yield "processed", short_path(withhold(folder)), f"{count} {gone}", "filed long ago"
     if done.sessions:
         leave = "would leave search" if dry_run else "left search"
         because = f"nobody spoke in them for {settings.transcript_days} days; the archive keeps them"

@@ -53,6 +53,7 @@ _ROOM = 16 << 20  # bytes that stay free on the disk
 _STEPS = 5  # times the patience, for all of a run's transfers together
 _PARTIAL = (23, 24)  # rsync's exit codes for "all but some"
 _NOTES = 20
+_SHORT = 5.0  # seconds of settling that a run waits for
 _ODD = {
     "root": "a repository there has a name with control characters; it is passed over",
     "symlink": "{folder} is reached through a symlink, which is not followed",
@@ -98,7 +99,12 @@ def contact(route: Route, here: Here) -> Contact:
     seen = _still_kept(read_memory(mirror.base), mirror)
     receipts = {key: _receipt(key, item) for key, (item, is_done) in seen.items() if is_done}
     survey, said = _ask(route, here, host, receipts.values())
-    plan = plan_fetch({key: item for key, (item, _) in seen.items()}, survey, settle=here.settle)
+    known = {key: item for key, (item, _) in seen.items()}
+    plan = plan_fetch(known, survey, settle=here.settle)
+    if plan.settling and here.settle <= _SHORT:  # left just now: wait for it, as ingest does
+        time.sleep(here.settle + 1)  # stamps are told in whole seconds
+        survey, said = _ask(route, here, host, receipts.values())
+        plan = plan_fetch(known, survey, settle=here.settle)
     machine = printable(survey.machine).strip()[:80] or route.name
     told = [
         key
