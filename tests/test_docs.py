@@ -353,8 +353,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 
 def test_what_is_shown_is_what_the_program_says(stage: Stage) -> None:
     assert set(stage.said) == set(stage.blocks)
-    for name, said in stage.said.items():
-        assert levelled(stage.blocks[name].text) == levelled(said), f"{name}: `make shown` runs it anew"
+    aged = [name for name, said in stage.said.items() if levelled(stage.blocks[name].text) != levelled(said)]
+    for name in aged[:1]:  # with the difference, to begin with
+        assert levelled(stage.blocks[name].text) == levelled(stage.said[name]), f"{aged}: `make shown` runs them anew"
 
 
 def test_shapes_are_what_the_program_prints(stage: Stage) -> None:

@@ -3,20 +3,27 @@
 workspace       the canonical folder of Markdown memory, in OpenClaw's layout
 canonical host  the one machine that writes the workspace; all others only produce handoffs
 tenure          one machine's time as canonical host; the highest generation counts
+harness         a program that runs an agent: Claude Code, Codex, OpenClaw
 writer          a harness on a machine that leaves handoffs: claude, codex, others by configuration
+producer        a machine that leaves handoffs and is not the canonical host
+route           a way by which handoffs come from producers: rsync, rclone or git
 inbox           a writer's folder in a repository; done files go to its processed/
 handoff         one Markdown file of proposed durable knowledge
 letter          a handoff as it lies in an inbox: a name and bytes, nothing believed yet
 card            memory/cards/*.md: one topic, frontmatter, durable
 index line      the one line in MEMORY.md that points at a card
 document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
-review          memory/handoff-inbox/: drafts that wait for a person
+daily log       memory/YYYY-MM-DD.md: what happened, only ever appended to
+transcript      what was said in a harness's session: to be searched, never believed
+review          memory/handoff-inbox/: where drafts wait for a person
+draft           a handoff or a proposal of upkeep with the reasons why it was not filed
 archive         memory/archive/: logs of which everything has expired; searched on request only
 finding         one thing noticed about a handoff, with a code; the policy says what it leads to
 claim           something a memory names that can be checked now: a path, a line, a symbol, a flag, a port, a decision
 verdict         confirmed, moved, changed, gone or unverifiable, with evidence
 checkout        a folder on this machine that holds a repository
 filing          what one handoff becomes: card, document, already filed, review, refused
+ledger          what truekeep wrote, when, from which handoff, and the bytes before
 entry           one act in the ledger; it can be explained and undone
 splice          one change of bytes in one file: at an offset, these bytes became those
 """
