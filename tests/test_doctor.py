@@ -641,6 +641,7 @@ def test_temporary_files_of_our_own(kept: Place) -> None:
         aged(state(kept, "contacts", ".laptop.json.123.truekeep-tmp")),
         aged(state(kept, "index.sqlite.new")),
         aged(state(kept, "lexicon.bin.4711")),
+        aged(state(kept, "git/pool/71eb99cd33.git/objects/04/tmp_obj_O6ZB3n")),
     ]
     young = state(kept, ".host.99.truekeep-tmp")
     young.write_text("somebody writes this")

@@ -460,11 +460,12 @@ def _temporaries(folder: str, *, deep: Sequence[str] | None = None) -> Iterator[
 
 
 def _own_leftovers(case: Case) -> Iterator[str]:
-    """What lies in the state folders: of writes, of an index that was being rebuilt, of records of sessions."""
+    """What lies in the state folders: of writes, of an index that was being rebuilt, of git, of records of sessions."""
     for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):
         yield from _temporaries(base)
         yield from (path for path in _listed(base) if re.search(r"/lexicon\.bin\.\d+\Z", path))
         yield from (path for path in _listed(base) if re.search(r"/index\.sqlite\.new(?:-\w+)?\Z", path))
+        yield from (str(path) for path in sorted(Path(base, "git").glob("*/*.git/objects/*/tmp_*")))
     yield from (path for path in _listed(os.path.join(case.own, "sessions")) if re.search(r"\.json\.\d+\Z", path))
 
 
