@@ -37,6 +37,8 @@ def card() -> None:
     """Look at the cards, write them, confirm and drop them.
 
     A card is a claim about one topic at one moment; how old it is comes first.
+
+    Example: truekeep card list
     """
 
 

@@ -38,6 +38,8 @@ def handoff() -> None:
     """Write, check and list handoffs.
 
     A handoff is one Markdown file of proposed durable knowledge that an agent leaves in its repository's inbox.
+
+    Example: truekeep handoff list
     """
 
 

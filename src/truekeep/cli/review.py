@@ -41,6 +41,8 @@ def review() -> None:
 
     A draft keeps the original handoff, the reasons why it was not filed, and shows what would be written. Name a
     draft by its id or any unmistakable beginning or end of it.
+
+    Example: truekeep review list
     """
 
 
