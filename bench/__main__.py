@@ -37,8 +37,9 @@ BENCHES = {  # name → the module with its main(options)
     "site": "bench.website",
     "peers": "bench.peers",
     "year": "bench.year",
+    "soak": "bench.soak",
 }
-ALONE = ("truth", "year")  # a quarter of an hour and more: only when it is named
+ALONE = ("truth", "year", "soak")  # a quarter of an hour and more: only when it is named
 USAGE = f"usage: python -m bench [{'|'.join(BENCHES)} …] [--json FILE], or one of them with its options (--help)"
 
 

@@ -101,7 +101,10 @@ PROMISES: dict[str, Promise] = {
     "peers.search": Promise("peers", "a search in a new process, 1,000 notes, CPU", None, "ms"),
     "peers.recall": Promise("peers", "recall@5, memory set, beside the best peer", None, "share"),
     "peers.identifier": Promise("peers", "the same, exact identifiers", None, "share"),
-    "soak.lost": Promise("soak", "a day of traffic: lost, doubled or unexplained", 0, ""),
+    "soak.lost": Promise("soak", "a day of traffic: lost, doubled, unexplained or left lying about", 0, ""),
+    "soak.memory": Promise("soak", "the same: memory of those that stay, beside the morning's (flat)", 1.25),
+    "soak.held": Promise("soak", "the same: descriptors, threads and locks, more than at noon", 0, ""),
+    "soak.search": Promise("soak", "the same: a search by one that stayed, beside a fresh one, CPU (flat)", 1.25),
 }  # fmt: skip
 
 
