@@ -103,7 +103,8 @@ def run_here(name: str, options: Sequence[str]) -> bool:
         if isinstance(error, SystemExit) and not isinstance(error.code, str):
             raise  # --help, or an option that it does not have
         traceback.print_exc()
-        why, is_whole = f"failed: {str(error).strip().splitlines()[0][:60] if str(error).strip() else error!r}", False
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        why, is_whole = f"failed: {said[0][:60]}", False
     excuse(name, why)
     return is_whole
 
