@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.measure import cpu_of, least, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
-from truekeep.transcript import find_transcripts
+from truekeep.transcripts.places import find_transcripts
 from truekeep.transcripts.store import Store
 from truekeep.transcripts.sync import Sync, Synced, Where
 

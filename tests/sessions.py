@@ -14,8 +14,9 @@ import apsw
 
 from tests.helpers import NOW, Place
 from tests.test_transcript import lines_of, said
-from truekeep.transcript import Turn, load_zstd
 from truekeep.transcripts.archive import Archive
+from truekeep.transcripts.dialogue import Turn
+from truekeep.transcripts.files import load_zstd
 from truekeep.transcripts.store import Kept, Store
 from truekeep.transcripts.sync import Synced
 

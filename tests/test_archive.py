@@ -43,9 +43,10 @@ from tests.sessions import (
 from tests.test_transcript import a_token, claude, codex, lines_of, openclaw, said
 from truekeep.errors import BadInput, Busy, NotFound, StorageFailed
 from truekeep.model import BEGIN_MARK, END_MARK
-from truekeep.transcript import HARNESSES, Listener, Turn, read_lines
 from truekeep.transcripts import sync as syncing
 from truekeep.transcripts import tail
+from truekeep.transcripts.dialogue import Listener, Turn
+from truekeep.transcripts.files import HARNESSES, read_lines
 from truekeep.transcripts.store import Store
 from truekeep.transcripts.sync import Sync, Where
 
@@ -308,7 +309,7 @@ def test_a_last_line_that_never_gets_its_end_is_kept(place: Place, own_home: Pat
 
 
 def test_lines_too_long_keep_their_place(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("truekeep.transcript", "truekeep.transcripts.tail"):
+    for module in ("truekeep.transcripts.files", "truekeep.transcripts.dialogue", "truekeep.transcripts.tail"):
         monkeypatch.setattr(f"{module}.MAX_LINE", 400)
     first, last = dialogue("claude", "Why?", "Because.")
     long = b'{"type": "user", "x": "' + b"x" * 2000
@@ -678,7 +679,7 @@ def test_wrong_clocks_keep_rather_than_lose(place: Place, own_home: Path, year: 
 def test_files_that_vanish_or_may_not_be_read(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         write_session(place_of(own_home, "claude", f"s{number}"), dialogue("claude", f"text {number}"))
-    from truekeep.transcript import open_session as real
+    from truekeep.transcripts.files import open_session as real
 
     def opened(path: Path) -> Any:
         if path.stem == "s1":

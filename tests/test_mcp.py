@@ -33,7 +33,7 @@ from truekeep.errors import BadInput, BadSetup
 from truekeep.mcp_server import make_server
 from truekeep.mcp_tools import MOST_CARDS, NOTICE, RESOURCE_LIMIT, TEXT_LIMIT, TOOLS, Memory, Reply
 from truekeep.model import BEGIN_MARK, END_MARK
-from truekeep.transcript import iter_turns
+from truekeep.transcripts.dialogue import iter_turns
 from truekeep.workspace import Workspace
 
 GITHUB_TOKEN = "ghp_" + "a1B2c3D4" * 4 + "e5F6"

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers import Place, a_card, a_handoff
 from truekeep.checkpoint import Checkpoint
 from truekeep.errors import BadInput
-from truekeep.transcript import cut_injected
+from truekeep.transcripts.wrappers import cut_injected
 from truekeep.workspace import Workspace
 
 

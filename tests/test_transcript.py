@@ -21,22 +21,9 @@ from truekeep.errors import BadInput
 from truekeep.hidden import is_plain, strip_hidden
 from truekeep.model import BEGIN_MARK, END_MARK
 from truekeep.secrets import find_secrets
-from truekeep.transcript import (
-    HARNESSES,
-    HEAD,
-    MAX_LINE,
-    Session,
-    TranscriptFile,
-    Turn,
-    find_transcripts,
-    is_own_housekeeping,
-    iter_dialogue,
-    iter_turns,
-    read_lines,
-    read_session,
-    render_dialogue,
-    sniff_harness,
-)
+from truekeep.transcripts.dialogue import Turn, iter_dialogue, iter_turns, render_dialogue
+from truekeep.transcripts.files import HARNESSES, HEAD, MAX_LINE, Session, read_lines, read_session, sniff_harness
+from truekeep.transcripts.places import TranscriptFile, find_transcripts, is_own_housekeeping
 
 AT = "2026-11-15T10:20:30.456Z"
 SESSION_ID = "5e551011-aaaa-4bbb-8ccc-0123456789ab"

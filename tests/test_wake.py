@@ -13,7 +13,7 @@ from tests.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.brief import CAPS
 from truekeep.briefing import list_cards
 from truekeep.hidden import find_hidden
-from truekeep.transcript import iter_turns
+from truekeep.transcripts.dialogue import iter_turns
 from truekeep.wake import compose, log_paths, place_of
 
 

@@ -18,7 +18,7 @@ from tests.sessions import LONG, ONE, TWO, aged, all_kept, archive_file, dialogu
 from tests.test_transcript import a_token
 from tests.visitor import Visitor, shown
 from truekeep.handoff import parse_handoff
-from truekeep.transcript import Turn
+from truekeep.transcripts.dialogue import Turn
 from truekeep.transcripts.gist import find_gist
 from truekeep.transcripts.store import Store
 

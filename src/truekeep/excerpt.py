@@ -19,7 +19,7 @@ from truekeep.index.sources import Source, sweep
 from truekeep.model import ARCHIVE
 
 if TYPE_CHECKING:
-    from truekeep.transcript import Turn
+    from truekeep.transcripts.dialogue import Turn
     from truekeep.verify.verdict import Verdict
 
 LINES = 120
@@ -149,7 +149,7 @@ def cut_transcript(
     path: str, turns: Iterable[Turn], day: date, *, first: int, lines: int, today: date, repository: str = ""
 ) -> Excerpt:
     """The dialogue of a session from a line of its file on."""
-    from truekeep.transcript import iter_dialogue
+    from truekeep.transcripts.dialogue import iter_dialogue
 
     everything = list(iter_dialogue(turns))
     start = next((at for at, (_, origin) in enumerate(everything) if origin >= first), None)

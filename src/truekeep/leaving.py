@@ -75,7 +75,7 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
     from truekeep.hidden import strip_hidden
     from truekeep.instructions import find_instructions
     from truekeep.secrets import withhold
-    from truekeep.transcript import cut_injected
+    from truekeep.transcripts.wrappers import cut_injected
 
     notes: list[str] = []
     for name, text in checkpoint.parts():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from truekeep.decayed import Decayed
     from truekeep.excerpt import Excerpt
     from truekeep.index.refresh import Prepared, Refreshed
-    from truekeep.transcript import Turn
+    from truekeep.transcripts.dialogue import Turn
 
 INDEX_FILE = "index.sqlite"
 LEXICON_FILE = "lexicon.bin"
@@ -488,7 +488,7 @@ class Recall:
 
     def _transcript_sources(self) -> Iterator[Source]:
         """What the archive holds, and the session files that it does not hold as they are now."""
-        from truekeep.transcript import find_transcripts
+        from truekeep.transcripts.places import find_transcripts
 
         since = self._oldest_session()
         home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
@@ -811,7 +811,8 @@ class Recall:
         """The dialogue of an indexed session."""
         from truekeep.errors import NotFound
         from truekeep.excerpt import cut_transcript, local_day
-        from truekeep.transcript import iter_turns, read_lines
+        from truekeep.transcripts.dialogue import iter_turns
+        from truekeep.transcripts.files import read_lines
 
         row: Any = self._usable().db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
         if row is not None and not row[0].startswith(_ARCHIVE):
@@ -881,7 +882,9 @@ def _read_transcript(source: Source, environ: Mapping[str, str], archive: Archiv
     from truekeep.index.chunks import split_chunks
     from truekeep.index.passages import About
     from truekeep.index.refresh import FILE_LIMIT, Prepared
-    from truekeep.transcript import is_own_housekeeping, iter_dialogue, iter_turns, read_lines, read_session
+    from truekeep.transcripts.dialogue import iter_dialogue, iter_turns
+    from truekeep.transcripts.files import read_lines, read_session
+    from truekeep.transcripts.places import is_own_housekeeping
 
     turns: Iterable[Turn] = ()
     if source.location.startswith(_ARCHIVE):

@@ -32,7 +32,8 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import BadInput
 from truekeep.frontmatter import Frontmatter, InvalidFrontmatter, split_frontmatter
 from truekeep.repo import find_top
-from truekeep.transcript import find_root, read_session
+from truekeep.transcripts.files import read_session
+from truekeep.transcripts.places import find_root
 
 SCOPES = ("user", "feedback", "project", "reference")
 _SESSIONS = 5  # of a project that are asked where they were held

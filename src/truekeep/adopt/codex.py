@@ -29,7 +29,7 @@ from truekeep.errors import BadInput
 from truekeep.hidden import printable
 from truekeep.repo import find_top
 from truekeep.secrets import withhold
-from truekeep.transcript import find_root
+from truekeep.transcripts.places import find_root
 
 OURS = "truekeep"
 _HEADER = re.compile(r"([a-z_]+): (.*)")

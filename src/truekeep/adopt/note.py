@@ -14,7 +14,7 @@ from truekeep import disk
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.hidden import printable, strip_hidden
 from truekeep.secrets import withhold
-from truekeep.transcript import cut_injected
+from truekeep.transcripts.wrappers import cut_injected
 
 LARGEST = 200_000  # bytes of a note: a handoff of it must stay below the limit for handoffs
 _HEADING = re.compile(r" {0,3}#[ \t]+(.+?)[ \t]*#*[ \t]*")

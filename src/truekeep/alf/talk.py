@@ -16,8 +16,8 @@ from truekeep.alf.own import own_record, tags_of
 from truekeep.alf.records import Record
 
 if TYPE_CHECKING:
-    from truekeep.transcript import Turn
     from truekeep.transcripts.archive import Archive
+    from truekeep.transcripts.dialogue import Turn
     from truekeep.transcripts.store import Kept
 
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from truekeep.transcript import Turn
+    from truekeep.transcripts.dialogue import Turn
     from truekeep.transcripts.store import Kept, Store
     from truekeep.transcripts.sync import Synced, Where
 

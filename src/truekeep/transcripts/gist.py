@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from truekeep.handoff import slugify
-from truekeep.transcript import Turn
+from truekeep.transcripts.dialogue import Turn
 
 MOST_FACTS = 12
 _LEAST, _LONGEST = 15, 300  # characters of a fact

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import apsw
 
-from truekeep.transcript import HEAD, MAX_LINE, load_zstd
+from truekeep.transcripts.files import HEAD, MAX_LINE, load_zstd
 from truekeep.transcripts.store import Source
 
 _PAGE = 200  # events that are read at once

@@ -28,7 +28,7 @@ from urllib.parse import quote
 import apsw
 
 from truekeep.formats import TRANSCRIPTS, newer_state
-from truekeep.transcript import Progress, Turn
+from truekeep.transcripts.dialogue import Progress, Turn
 
 VERSION = TRANSCRIPTS.number
 BLOCK = 32_768  # characters of a block: large enough to compress well, small enough to be written again for one turn

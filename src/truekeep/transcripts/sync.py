@@ -22,22 +22,17 @@ from typing import Any, NamedTuple
 from truekeep.disk import UnsafePath
 from truekeep.hidden import printable
 from truekeep.secrets import withhold
-from truekeep.transcript import (
-    HEAD,
-    Listener,
-    Session,
+from truekeep.transcripts.dialogue import Listener, Turn
+from truekeep.transcripts.files import HEAD, Session, clean_name, open_session, parse_session
+from truekeep.transcripts.kin import settle_all
+from truekeep.transcripts.openclaw import Database, Told, Unknown, stamp_of
+from truekeep.transcripts.places import (
     TranscriptFile,
-    Turn,
-    clean_name,
     find_agent_databases,
     is_own_housekeeping,
     iter_seen,
-    open_session,
-    parse_session,
     render_shown,
 )
-from truekeep.transcripts.kin import settle_all
-from truekeep.transcripts.openclaw import Database, Told, Unknown, stamp_of
 from truekeep.transcripts.store import DAMAGE, TO_COMPARE, Kept, Source, Store, key_of
 from truekeep.transcripts.tail import PORTION, Portion, fingerprint, has_only_grown, iter_portions
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import BinaryIO, NamedTuple
 
-from truekeep.transcript import MAX_LINE, Listener, Turn
+from truekeep.transcripts.dialogue import Listener, Turn
+from truekeep.transcripts.files import MAX_LINE
 from truekeep.transcripts.store import Source
 
 PRINT = 4096  # bytes at either end of what was read by which a file is known again

@@ -17,8 +17,8 @@ from starlette.routing import BaseRoute
 from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound
 from truekeep.handoff import compose_handoff, handoff_name
 from truekeep.model import HANDOFF_TYPES
-from truekeep.transcript import Turn
 from truekeep.transcripts.archive import Archive
+from truekeep.transcripts.dialogue import Turn
 from truekeep.transcripts.gist import find_gist
 from truekeep.transcripts.store import Kept
 from truekeep.web.markup import render_markdown
