@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.shown import JSON_PAGE, PAGES, ROOT, Stage, blocks_of, play, render_shapes
+from tests.shown import JSON_PAGE, PAGES, ROOT, Stage, blocks_of, levelled, play, render_shapes
 from truekeep import model
 from truekeep.cli import COMMANDS, cli
 from truekeep.config import Config, parse_config
@@ -324,24 +324,6 @@ def test_every_kind_of_json_is_documented() -> None:
 
 
 # What is shown
-
-
-def levelled(text: str) -> str:
-    """Without what is another in every run: days, times, ids, sizes, speeds, ages, and the blanks of columns."""
-    for pattern, word in (
-        (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "ID"),
-        (r"\b[0-9a-f]{8,}\b", "ID"),
-        (r"\d{4}-\d\d-\d\d(?:-\d{4}|[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?", "DAY"),
-        (r"\b\d\d:\d\d\b", "TIME"),
-        (r"[\d.]+ (?:B|kB|MB|GB|bytes|tokens)\b", "SIZE"),
-        (r"[\d.]+ (?:s|ms|min|h|d|mo|y)\b", "SPAN"),
-        (r"\b\d+ (?:minute|hour|day|week|month|year)s?\b", "SPAN"),
-        (r"[+-]?\d\.\d\d\b", "SCORE"),
-        (r"(?m)(growth|last touched) .*$", "COUNTS"),
-        (r"[ ─-]{2,}|\t", " "),
-    ):
-        text = re.sub(pattern, word, text)
-    return text
 
 
 @pytest.fixture(scope="module")
