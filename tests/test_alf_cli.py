@@ -294,7 +294,40 @@ def test_new_files_are_told_of(shell: Shell, archive: str) -> None:
     code, found = shell.error("undo", str(entry["entry"]), "-w", "back")
     assert code == 3
     assert "it brought new ones" in found["message"]
+    assert "came with a.alf, imported 20" in shell("why", "MEMORY.md", "-w", "back")[1]
+    with (shell.folder / "back" / "MEMORY.md").open("a") as file:
+        file.write("by hand\n")
     assert "there before truekeep first changed the file" in shell("why", "MEMORY.md", "-w", "back")[1]
+
+
+def write_card(shell: Shell, workspace: str) -> None:
+    (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
+    named = ("port", "--topic", "Staging port", "--file", "note.md", "--anyway")
+    assert shell("card", "write", *named, "-w", workspace)[0] == 0
+
+
+def test_what_came_is_known_when_truekeep_has_changed_it(shell: Shell, archive: str) -> None:
+    assert shell("alf", "import", archive, "back")[0] == 0
+    (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
+    assert (
+        shell("card", "write", "port", "--topic", "Staging port", "--file", "note.md", "--anyway", "-w", "back")[0] == 0
+    )
+    lines = shell.json("why", "MEMORY.md", "-w", "back")["lines"]
+    assert {line["by"] for line in lines} == {"an archive", "truekeep"}
+    assert {line["archive"]["archive"] for line in lines if line["archive"]} == {"a.alf"}
+
+
+def test_the_index_that_init_made(shell: Shell) -> None:
+    assert shell("init", "fresh")[0] == 0
+    assert "made by truekeep init" in shell("why", "MEMORY.md", "-w", "fresh")[1]
+    (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
+    assert (
+        shell("card", "write", "port", "--topic", "Staging port", "--file", "note.md", "--anyway", "-w", "fresh")[0]
+        == 0
+    )
+    told = shell("why", "MEMORY.md", "-w", "fresh")[1].splitlines()
+    assert told[0].split("  ")[-1] == "made by truekeep init"
+    assert len(told) == 2
 
 
 def test_what_a_killed_import_left_goes_with_the_next_write(shell: Shell, archive: str) -> None:

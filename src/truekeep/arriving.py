@@ -1,17 +1,19 @@
-"""Files on their way in: which ones, so that what a killed import left beside their places is found again.
+"""Files that come with an archive: while they are on their way in, and that they came.
 
-The list lies in `.truekeep/importing` for as long as the import writes. Whoever next writes to the workspace, and holds
-its lock, finds it and clears the temporary files of these names; nothing else is looked for, and nothing else removed.
+The list of those on their way lies in `.truekeep/importing` for as long as the import writes. Whoever next writes to
+the workspace, and holds its lock, finds it and clears the temporary files of these names; nothing else is looked for,
+and nothing else removed. The ledger keeps no bytes of new files; `.truekeep/imported.jsonl` has their digests, a line
+for each import, so that it can be told which archive a file came with.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import disk
 from truekeep.state import STATE
@@ -19,7 +21,14 @@ from truekeep.state import STATE
 if TYPE_CHECKING:
     from truekeep.vault import Vault
 
-LIST = "importing"
+LIST, ARRIVED = "importing", "imported.jsonl"
+
+
+class Arrival(NamedTuple):
+    """The import that a file came with."""
+
+    archive: str
+    at: str
 
 
 @contextmanager
@@ -57,3 +66,28 @@ def clear_arriving(root: Path, vault: Vault) -> bool:
     with suppress(FileNotFoundError):
         path.unlink()
     return True
+
+
+def note_arrived(root: Path, archive: str, at: str, digests: Mapping[str, str]) -> None:
+    """Note with which archive these files came, each with the SHA-256 of its bytes. Only for the lock's holder."""
+    line = json.dumps({"at": at, "archive": archive, "files": digests}, ensure_ascii=False)
+    file = os.open(root / STATE / ARRIVED, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, f"{line}\n".encode())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def find_arrival(root: Path, path: str, digest: str) -> Arrival | None:
+    """The import that brought exactly these bytes to this path, the latest first."""
+    try:
+        lines = (root / STATE / ARRIVED).read_bytes().splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            told = json.loads(line)
+            if told["files"].get(path) == digest:
+                return Arrival(str(told["archive"]), str(told["at"]))
+    return None

@@ -12,8 +12,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple
 
+from truekeep.arriving import Arrival, find_arrival
 from truekeep.blame import BEFORE, line_owners
 from truekeep.books import Books
 from truekeep.card import is_journal_path
@@ -23,6 +25,7 @@ from truekeep.ledger import Entry, Record, Version, base_of, spliced
 from truekeep.lessons import KINDS
 from truekeep.model import INDEX, REVIEW, Splice
 from truekeep.pointers import find_whole_line, line_put_back
+from truekeep.state import FIRST_INDEX
 from truekeep.vault import Change, Staging
 
 _TITLE = re.compile(rb"(# [^\r\n]*\r?\n)(?:\r?\n)*")
@@ -38,7 +41,9 @@ class Line:
     number: int
     text: str
     entry: Entry | None  # None: by hand, or there before
-    is_older: bool = False  # there before truekeep first changed the file: by hand, or from an archive
+    is_older: bool = False  # there before truekeep first changed the file, but for what init or an import made
+    is_first: bool = False  # as init made the file
+    arrival: Arrival | None = None  # the import that the file came with
     record: Record | None = None
     source: Record | None = None  # the handoff that a repaired line goes back to; else the record
 
@@ -80,6 +85,11 @@ class History:
         repairs = {entry.id for entry in ledger.entries(path=path) if entry.verb in ("repaired", "undone")}
         owners = line_owners(ledger, path, stored.data)
         sources = line_owners(ledger, path, stored.data, but=repairs) if repairs else owners
+        first_bytes = self._first_bytes(path, stored.data) if BEFORE in owners else b""
+        is_first = path == INDEX and first_bytes == FIRST_INDEX.encode()
+        arrival = None
+        if BEFORE in owners and not is_first:
+            arrival = find_arrival(Path(self.books.vault.root), path, sha256(first_bytes).hexdigest())
         for number, (raw, owner, first) in enumerate(zip(raw_lines, owners, sources, strict=True), start=1):
             for one in (owner, first):
                 if one > 0 and one not in entries:
@@ -90,12 +100,19 @@ class History:
                     number=number,
                     text=raw.decode("utf-8", "replace").rstrip("\r\n"),
                     entry=entry,
-                    is_older=owner == BEFORE,
+                    is_older=owner == BEFORE and not is_first and arrival is None,
+                    is_first=owner == BEFORE and is_first,
+                    arrival=arrival if owner == BEFORE else None,
                     record=ledger.handoff_of(entry) if entry else None,
                     source=ledger.handoff_of(source) if source else None,
                 )
             )
         return lines
+
+    def _first_bytes(self, path: str, data: bytes) -> bytes:
+        """A file as it was when truekeep first changed it; as it is now, if it never did."""
+        first = next(iter(self.books.ledger.versions(path)), None)
+        return data if first is None else first.found or b""
 
     def differences(self, path: str, entries: Collection[int]) -> dict[int, tuple[str, ...]]:
         """What these entries changed in a file, line by line."""

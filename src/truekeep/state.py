@@ -18,6 +18,7 @@ from truekeep.config import Config, parse_config, render_config
 from truekeep.errors import BadSetup, Busy, NewerState
 from truekeep.formats import FORMATS, LEDGER, WORKSPACE, check_newer
 from truekeep.host import FIRST, HOSTS, Machine
+from truekeep.model import INDEX
 from truekeep.toml import parse_toml
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 STATE = ".truekeep"
 LOG_BYTES = 1_000_000
 _HOST_BYTES = 65_536
+FIRST_INDEX = "# Memory\n\n## Cards\n"  # as init makes it
 _IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
 
 
@@ -141,7 +143,7 @@ class State:
         if is_new:
             for folder in ("memory/cards", "memory/handoff-inbox"):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
-            files["MEMORY.md"] = "# Memory\n\n## Cards\n"
+            files[INDEX] = FIRST_INDEX
         written = [name for name, text in files.items() if self._write_missing(name, text.encode())]
         # Last: their presence says that the rest is there. The machine's own file comes first, so that two machines
         # that both begin one are seen, even if a sync tool lets one `host` win.

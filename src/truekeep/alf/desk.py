@@ -24,7 +24,7 @@ from truekeep.alf.ids import AGENT_FILE, agent_id_for, parse_agent_id
 from truekeep.alf.purge import Purged, purged
 from truekeep.alf.restore import BLOCKED, DIFFERENT, NEW, SAME, Plan, Planned, plan_import
 from truekeep.alf.snapshot import Snapshot
-from truekeep.arriving import arriving
+from truekeep.arriving import arriving, note_arrived
 from truekeep.disk import ChangedSince
 from truekeep.errors import BadInput, EditedSince, StorageFailed
 from truekeep.host import person
@@ -541,7 +541,7 @@ def import_archive(
             with arriving(workspace.path, [file.line.path for file in new]):
                 count = _take_in(books, new, tell)
             if new:
-                _note_new(books, len(new), source.name, workspace.stamp())
+                _note_new(books, new, source.name, workspace.stamp())
             if replace:
                 _replace(books, different, source.name, workspace.stamp(), tell)
                 _set_times(books, plan.of(SAME))
@@ -593,11 +593,13 @@ def _take_in(books: Books, files: Sequence[Planned], tell: Tell) -> int:
     return count
 
 
-def _note_new(books: Books, count: int, name: str, at: str) -> None:
+def _note_new(books: Books, files: Sequence[Planned], name: str, at: str) -> None:
     """New files are told of, not kept: the ledger would have each of them a second time."""
     from truekeep.hidden import printable
 
-    note = f"{printable(name)[:200]}: {count:,} new file{'' if count == 1 else 's'}"
+    shown, count = printable(name)[:200], len(files)
+    note_arrived(Path(books.vault.root), shown, at, {file.line.path: file.line.sha256 for file in files})
+    note = f"{shown}: {count:,} new file{'' if count == 1 else 's'}"
     books.act(Staging(books.vault), Entry(at=at, verb="imported", actor=person(), note=note))
 
 

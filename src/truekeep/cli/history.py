@@ -142,8 +142,10 @@ def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) ->
 
 def _line_json(line: Line) -> dict[str, Any]:
     by = "truekeep" if line.entry else "there before truekeep" if line.is_older else "by hand"
+    by = "truekeep init" if line.is_first else "an archive" if line.arrival else by
     entry = _entry_json(line.entry, line.record) if line.entry else None
-    return {"line": line.number, "text": printable(line.text), "by": by, "entry": entry}
+    archive = line.arrival._asdict() if line.arrival else None
+    return {"line": line.number, "text": printable(line.text), "by": by, "entry": entry, "archive": archive}
 
 
 def _runs(lines: list[Line]) -> list[tuple[Line, Line]]:
@@ -157,12 +159,16 @@ def _runs(lines: list[Line]) -> list[tuple[Line, Line]]:
     return runs
 
 
-def _key(line: Line) -> tuple[int, bool]:
-    return (line.entry.id if line.entry else 0, line.is_older)
+def _key(line: Line) -> tuple[object, ...]:
+    return (line.entry.id if line.entry else 0, line.is_older, line.is_first, line.arrival)
 
 
 def _who(line: Line) -> str:
     entry, record = line.entry, line.record
+    if line.is_first:
+        return "made by truekeep init"
+    if line.arrival is not None:
+        return f"came with {printable(line.arrival.archive)}, imported {line.arrival.at[:16].replace('T', ' ')}"
     if entry is None:
         return "there before truekeep first changed the file" if line.is_older else click.style("by hand", fg="cyan")
     origin = ""
