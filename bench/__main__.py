@@ -91,7 +91,7 @@ def take(options: list[str], name: str, values: int) -> str | None:
 
 def run_here(name: str, options: Sequence[str]) -> bool:
     """One bench in this process. Its figures stay, also when it fails on the way."""
-    why = "not measured with these options"
+    why = "not measured with these options" if options else "not measured"
     is_whole = True
     try:
         with patch.dict(os.environ):

@@ -151,7 +151,7 @@ def show_copies(took: Mapping[str, Spent], load: Load, sizes: tuple[int, int, in
         f"  the zip file has {sizes[0] / 1e6:.0f} MB, the archive, with every memory as a record, {sizes[1] / 1e6:.0f}"
     )
     print("  promised: at most 3 x, in CPU\n")
-    keep("alf.export", took[EXPORT].cpu / took[ZIP].cpu, f"{ZIP} {took[ZIP].cpu:.2f} s")
+    keep("alf.export", took[EXPORT].cpu / took[ZIP].cpu, f"{ZIP} {took[ZIP].cpu:.2f} s; {load.files:,} files")
     keep("alf.import", took[IMPORT].cpu / took[UNZIP].cpu, f"{UNZIP} {took[UNZIP].cpu:.2f} s")
 
 

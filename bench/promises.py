@@ -175,12 +175,17 @@ def keep(key: str, value: float, beside: str = "", *, goal: float | None = None)
     BOOK.kept[key] = Kept(value, goal, beside)
 
 
+def lack(key: str, why: str) -> None:
+    """Why a promise has no figure."""
+    _ = PROMISES[key]
+    BOOK.kept[key] = Kept(why=why)
+
+
 def excuse(bench: str, why: str) -> None:
-    """Why the promises of a bench that have no figure have none."""
+    """Why the promises of a bench have no figure that have neither one nor a reason."""
     for key, promise in PROMISES.items():
-        if promise.bench == bench and BOOK.kept.get(key, Kept()).value is None:
-            told = f"run alone: python -m bench {bench} {promise.alone}" if promise.alone else why
-            BOOK.kept[key] = Kept(why=told)
+        if promise.bench == bench and key not in BOOK.kept:
+            lack(key, f"run alone: python -m bench {bench} {promise.alone}" if promise.alone else why)
 
 
 def tell_peer(key: str, text: str) -> None:

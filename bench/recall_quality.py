@@ -21,7 +21,7 @@ import apsw
 
 from bench import sets
 from bench.measure import scratch, table
-from bench.promises import keep
+from bench.promises import keep, lack
 from bench.score import Hit, Scores, score_all
 from bench.sets import PARTS, Corpus, Question, number_of
 from truekeep.embed.static import Static
@@ -233,11 +233,13 @@ def tell(groups: Mapping[str, Mapping[str, Sequence[Trial]]]) -> None:
     """The promises: best on every set, and an exact identifier is found."""
     whole = (len(HEADERS) - 1) * len(groups)
     behind = find_better(groups)
-    keep("quality.best", whole - len(behind), f"of {whole}; not in {', '.join(behind) or 'none'}", goal=whole)
+    said = f"of {whole}" + (f"; another is better in {', '.join(behind)}" if behind else "")
+    keep("quality.best", whole - len(behind), said, goal=whole)
     for group, rankings in groups.items():
         others = {name: measured(trials)[0] for name, trials in rankings.items() if name not in OURS}
         best = max(others, key=lambda name: others[name])
         said = ", ".join(f"{name} {value:.3f}" for name, value in others.items())
+        said += f"; {len(rankings['ours'])} questions"
         keep(f"quality.{group}", measured(rankings["ours"])[0], said, goal=others[best])
     if found := by_kind(groups.get("memory", {})).get("identifier"):
         scores = {name: measured(trials)[1] for name, trials in found.items()}
@@ -270,6 +272,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     show(f"set, {options.part}", groups)
     if options.part == "report":
         tell(groups)
+        for name in sets.SETS if not options.names else ():
+            if name not in groups:
+                lack(f"quality.{name}", "its files are not at hand; what to run for them is above")
     if options.kinds and "memory" in groups:
         print()
         show("memory, by kind", by_kind(groups["memory"]))

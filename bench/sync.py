@@ -86,7 +86,11 @@ def _run(folder: Path, laptop: SshHost, machines: int, handoffs: int) -> None:
     ]
     table(["", "CPU s", "wall s", "MB", "x baseline", "logins"], rows)
     print(f"waiting at the machines afterwards: {left}")
-    keep("sync.trips", idle_logins / machines, f"CPU {idle.cpu:.1f} s, ssh HOST true {trips.cpu:.1f} s")
+    keep(
+        "sync.trips",
+        idle_logins / machines,
+        f"CPU {idle.cpu:.1f} s, ssh HOST true {trips.cpu:.1f} s; {machines} machines",
+    )
     keep("sync.left", left, f"first sync CPU {first.cpu / plain.cpu:.1f} x rsync -a; {machines} x {handoffs:,}")
 
 

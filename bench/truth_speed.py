@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from bench.measure import child, scratch, table
-from bench.promises import CannotRun, keep
+from bench.promises import CannotRun, keep, lack
 from bench.recall_speed import milliseconds, ratio
 from bench.truth_load import Load, Repository, clone, find_clone, git, grow, make_load
 from truekeep.state import STATE
@@ -150,6 +150,8 @@ def bench_all(subject: Subject, rounds: int, folder: Path) -> None:
         works["rg -F -w -f"] = subject.grep
     else:
         print("rg: not installed")
+        for key in ("verify.cold", "verify.warm"):
+            lack(key, "rg is not installed")
     works["verify, cold"] = subject.cold
     works["verify, warm"] = lambda: subject.run("verify", "--json")
     works["rg -F -w -f, again"] = subject.grep

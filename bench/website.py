@@ -214,7 +214,7 @@ async def _measure(
             for answer in await _load(target, word, choices, share, at_once):
                 loaded[answer.page].append(answer)
             spent[kind] += time.perf_counter() - begun
-    _report(alone, cpu, loaded, spent, at_once)
+    _report(alone, cpu, loaded, spent, at_once, f"{cards:,} cards")
 
 
 async def _ways(port: int, cookie: str, questions: Sequence[str], cards: int) -> dict[str, list[str]]:
@@ -294,6 +294,7 @@ def _report(
     loaded: Mapping[str, Sequence[Answer]],
     spent: Mapping[str, float],
     at_once: int,
+    size: str,
 ) -> None:
     problems = [answer.problem for found in (alone, loaded) for answers in found.values() for answer in answers]
     base = {kind: median([one.seconds for one in found["bare page"]]) for kind, found in (("a", alone), ("l", loaded))}
@@ -303,8 +304,8 @@ def _report(
         spent_here = [milliseconds(cpu[page]) if cpu.get(page) else ""]
         alone_here = [milliseconds(median(one)), milliseconds(late(one)), f"{median(one) / base['a']:.1f} x"]
         loaded_here = [milliseconds(median(many)), milliseconds(late(many)), f"{median(many) / base['l']:.1f} x"]
-        size = f"{median([answer.size for answer in alone[page]]) / 1000:.0f} kB"
-        rows.append([page, *spent_here, *alone_here, *loaded_here, f"{len(many):,}", size])
+        weight = f"{median([answer.size for answer in alone[page]]) / 1000:.0f} kB"
+        rows.append([page, *spent_here, *alone_here, *loaded_here, f"{len(many):,}", weight])
     headers = [
         "page",
         "CPU",
@@ -326,19 +327,21 @@ def _report(
         f" {plain / spent['bare page']:.0f}; {len(wrong)} went wrong"
     )
     print("  promised: no error; a page alone in under 100 ms at 10,000 cards")
-    _tell(alone, loaded, len(wrong))
+    _tell(alone, loaded, len(wrong), size)
     if wrong:
         raise SystemExit("\n".join(sorted(set(wrong))[:10]))
 
 
-def _tell(alone: Mapping[str, Sequence[Answer]], loaded: Mapping[str, Sequence[Answer]], errors: int) -> None:
+def _tell(
+    alone: Mapping[str, Sequence[Answer]], loaded: Mapping[str, Sequence[Answer]], errors: int, size: str
+) -> None:
     times = {page: late([one.seconds for one in answers]) for page, answers in alone.items()}
     bare = times.pop("bare page")
     slowest = sorted(times, key=lambda page: -times[page])
     said = ", ".join(f"{page} {milliseconds(times[page])}" for page in slowest[:3])
-    keep("site.page", times[slowest[0]] * 1000, f"{said}; bare page {milliseconds(bare)}")
+    keep("site.page", times[slowest[0]] * 1000, f"{said}; bare page {milliseconds(bare)}; {size}")
     many = [one.seconds for page, answers in loaded.items() if page != "bare page" for one in answers]
-    keep("site.errors", errors, f"{len(many):,} answers")
+    keep("site.errors", errors, f"{len(many):,} answers, {size}")
     plain = late([one.seconds for one in loaded["bare page"]])
     keep("site.late", late(many) * 1000, f"bare page {milliseconds(plain)}")
 

@@ -19,7 +19,7 @@ from bench import promises
 from bench.promises import BOOK, PROMISES, Book, CannotRun, Kept, Promise, is_met, keep, put_into, show, tell_peer
 
 HERE = Path(__file__).parent.parent
-FIGURE = re.compile(r'\b(?:keep|tell_peer)\(\s*(f?)"([^"{]+)')
+FIGURE = re.compile(r'\b(?:keep|lack|tell_peer)\(\s*(f?)"([^"{]+)')
 
 
 @pytest.fixture(autouse=True)
