@@ -240,6 +240,7 @@ def _begin(stage: Stage) -> None:
     stage.commit("shop", "Carts in Redis")
     stage.show("init")
     stage.tell("init /srv/another")
+    stage.tell("completion bash")
 
 
 def _handoffs(stage: Stage) -> None:
