@@ -11,9 +11,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Sequence
 from itertools import takewhile
@@ -115,7 +117,11 @@ def run_apart(name: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "told.json"
         command = [sys.executable, "-m", "bench", name, "--json", str(result), "--part-of-a-run"]
+        begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(command, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"  ({name}: {time.monotonic() - begun:.0f} s by the clock, {spent:.0f} s of CPU)", flush=True)
         if result.exists():
             BOOK.join(json.loads(result.read_text(encoding="utf-8")))
         else:

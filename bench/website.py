@@ -327,18 +327,22 @@ def _report(
         f" {plain / spent['bare page']:.0f}; {len(wrong)} went wrong"
     )
     print("  promised: no error; a page alone in under 100 ms at 10,000 cards")
-    _tell(alone, loaded, len(wrong), size)
+    _tell(alone, cpu, loaded, len(wrong), size)
     if wrong:
         raise SystemExit("\n".join(sorted(set(wrong))[:10]))
 
 
 def _tell(
-    alone: Mapping[str, Sequence[Answer]], loaded: Mapping[str, Sequence[Answer]], errors: int, size: str
+    alone: Mapping[str, Sequence[Answer]],
+    cpu: Mapping[str, float],
+    loaded: Mapping[str, Sequence[Answer]],
+    errors: int,
+    size: str,
 ) -> None:
     times = {page: late([one.seconds for one in answers]) for page, answers in alone.items()}
     bare = times.pop("bare page")
     slowest = sorted(times, key=lambda page: -times[page])
-    said = ", ".join(f"{page} {milliseconds(times[page])}" for page in slowest[:3])
+    said = ", ".join(f"{page} {milliseconds(times[page])} (CPU {milliseconds(cpu[page])})" for page in slowest[:3])
     keep("site.page", times[slowest[0]] * 1000, f"{said}; bare page {milliseconds(bare)}; {size}")
     many = [one.seconds for page, answers in loaded.items() if page != "bare page" for one in answers]
     keep("site.errors", errors, f"{len(many):,} answers, {size}")
