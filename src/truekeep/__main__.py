@@ -1,4 +1,5 @@
-"""truekeep, and python -m truekeep. Hooks come in here without loading the command line: harnesses wait for them."""
+"""truekeep, and python -m truekeep. Hooks and shells that complete a word come in here without loading
+the command line: somebody waits for them."""
 
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ def main() -> None:
 
         status = hook(sys.argv[2:])
         os._exit(status)  # all is written and closed; taking the interpreter apart would cost a tenth of the time
+    if sys.argv[1:3] == ["completion", "--values"]:  # somebody pressed Tab
+        from truekeep.completion import answer
+
+        sys.stdout.write(answer(sys.argv[3:]))
+        return
     from truekeep.cli import main as command
 
     command()

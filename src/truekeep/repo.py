@@ -102,6 +102,16 @@ def parse_remote(url: str) -> str:
     return f"{host.lower()}/{path}" if host and path else ""
 
 
+def git_version() -> str:
+    """The version of the git that is found; empty when there is none."""
+    return _git(Path("/"), "--version").removeprefix("git version ")
+
+
+def head_commit(root: Path) -> str:
+    """The commit that is checked out; empty where there is none."""
+    return _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
+
+
 def _git(root: Path, *arguments: str) -> str:
     """What git prints; empty when it fails, is missing or takes too long."""
     try:

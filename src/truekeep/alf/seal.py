@@ -28,7 +28,9 @@ def _age() -> Any:
     try:
         import pyrage
     except ImportError as error:
-        raise BadSetup("encryption needs pyrage", hint="pip install 'truekeep[age]'") from error
+        from truekeep.extras import install_command
+
+        raise BadSetup("encrypted archives need pyrage, which is not here", hint=install_command("age")) from error
     return pyrage
 
 

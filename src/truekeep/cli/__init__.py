@@ -61,6 +61,7 @@ COMMANDS = {
     "history": ("history", "What was written, when, from which handoff."),
     "why": ("history", "Who wrote this file or this line."),
     "undo": ("history", "Put back what an entry changed."),
+    "completion": ("completion", "Teach your shell to complete truekeep."),
 }
 
 
@@ -97,21 +98,44 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    invoke_without_command=True,
+    no_args_is_help=True,
+    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="The workspace is --workspace, else $TRUEKEEP_WORKSPACE, else ~/.openclaw/workspace.",
 )
-@click.version_option(__version__, "-V", "--version", prog_name="truekeep")
+@click.option("-V", "--version", is_flag=True, help="Show the version, and what truekeep works with here, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --version: print JSON.")
 @click.option("-w", "--workspace", metavar="DIR", help="The workspace to use.")
 @click.pass_context
-def cli(ctx: click.Context, workspace: str | None) -> None:
+def cli(ctx: click.Context, workspace: str | None, version: bool, as_json: bool) -> None:
     """Agent memory that stays true.
 
     One canonical Markdown memory beneath every coding agent: agents leave handoffs, ingest files them, review holds
     what is doubtful, and every change can be explained and undone.
     """
+    if version:
+        show_version(as_json=as_json)
+        ctx.exit()
+    if as_json:
+        raise click.UsageError("--json goes behind the command.", ctx=ctx)
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError("Missing command.", ctx=ctx)
     ctx.obj = {"workspace": workspace}
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+
+
+def show_version(*, as_json: bool) -> None:
+    from truekeep.about import read_about, render_about
+
+    about = read_about()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"schema": "truekeep.version/1", **about}, indent=2))
+    else:
+        click.echo(render_about(about))
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Writes what the docs take from the program: docs/commands.md, and the table of codes in docs/operations.md.
+"""Writes what is taken from the program: docs/commands.md, the table of codes in docs/operations.md, the man page, the
+completion scripts.
 
 python -m truekeep.cli.reference docs
 """
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import click
 
+from truekeep import completion
 from truekeep.cli import COMMANDS, cli
+from truekeep.cli.manual import render_manual
+from truekeep.completion.scripts import write_scripts
 from truekeep.model import RULES
 
 _CODES = re.compile(r"(<!-- codes:[^>]*-->\n).*?(<!-- /codes -->)", re.DOTALL)
@@ -56,6 +60,10 @@ def write_docs(folder: Path) -> None:
     (folder / "commands.md").write_text(render_reference(), encoding="utf-8")
     operations = folder / "operations.md"
     operations.write_text(with_codes(operations.read_text(encoding="utf-8")), encoding="utf-8")
+    manual = folder.parent / "man" / "truekeep.1"
+    manual.parent.mkdir(exist_ok=True)
+    manual.write_text(render_manual(), encoding="utf-8")
+    write_scripts(Path(completion.__file__).parent)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truekeep.embed import Embedder, EmbedderFailed, Vector, checked
+from truekeep.extras import install_command
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _MOST_TOKENS = 512  # when neither the tokenizer nor the model says
 _BATCH = 32
 _OFFSET_MODELS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their positions begin at 2, so two fewer are left
-_HINT = "pip install 'truekeep[transformer]'"
 
 
 def make_transformer(model: str) -> Embedder:
@@ -303,7 +303,8 @@ def _load(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise EmbedderFailed(f"the transformer needs {package}, which is not installed", hint=_HINT) from error
+        what = f"the transformer needs {package}, which is not installed"
+        raise EmbedderFailed(what, hint=install_command("transformer")) from error
 
 
 def _sound(text: str) -> str:
