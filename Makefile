@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: all demo test harnesses lint bench docs shown shots clean
+.PHONY: all demo test harnesses lint bench docs shown shots walk clean
 all: lint test
 
 $(BIN)/python:
@@ -45,6 +45,9 @@ shown: docs  # what README.md and docs/ show, run anew: outputs, and the shapes 
 
 shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
 	@$(BIN)/python -m tests.shots
+
+walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make harnesses` first
+	@$(BIN)/python -m tests.walk docs
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,19 @@
+"""The acceptance test: the whole product, walked through once on four machines (tests/walk), and its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.walk.document import DOCUMENT, commands_of, commands_typed
+from tests.walk.story import walk
+from tests.walk.world import Told, a_world
+
+
+def test_the_walk(tmp_path: Path) -> None:
+    """And its page in the docs tells this walk and no other."""
+    with a_world(tmp_path) as world:
+        walk(world)
+    page = DOCUMENT.read_text()
+    headings = [f"## {item.text}" for item in world.story if isinstance(item, Told) and item.is_heading]
+    assert [line for line in page.splitlines() if line.startswith("## ")] == headings, "`make walk` writes it anew"
+    assert commands_of(page) == commands_typed(world.story), "`make walk` writes it anew"
