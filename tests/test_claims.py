@@ -194,6 +194,8 @@ PROSE: dict[str, list[str]] = {
     "Use --dry-run here.": ["?flag --dry-run"],
     "See https://example.com/a/b.": ["url https://example.com/a/b"],
     "Fixed in 3f2b1c9, see commit 4a5b6c7d8e.": ["commit 3f2b1c9", "commit 4a5b6c7d8e"],
+    "It came in commit `deadbeef`.": ["commit deadbeef"],
+    "The commit defaced the page.": [],
     "It reverts 3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9.": ["commit 3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9"],
     "Django 4.2 runs on Python 3.11 and postgres version 15.2 here": [
         "?version 4.2 of Django",

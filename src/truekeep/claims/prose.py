@@ -90,7 +90,11 @@ DECISION = re.compile(
 
 def in_words(line: str, raws: list[Raw]) -> list[Raw]:
     """Claims that need the words around them: ports, containers, packages, versions, line numbers, commits."""
-    found: list[Raw] = []
+    found = [
+        Raw(*match.span(1), "commit", match[1].lower(), "called a commit")
+        for match in _COMMIT_WORD.finditer(line)
+        if not match[1].isalpha() or match[0].endswith("`")  # "defaced" is a word, unless it is marked as a name
+    ]
     lowered = line.lower()
     if any(character.isdigit() for character in line):
         for match in _PORT.finditer(line):
@@ -103,8 +107,6 @@ def in_words(line: str, raws: list[Raw]) -> list[Raw]:
             word = match[0]
             if not word.isdigit() and not word.isalpha() and (len(word) == 40 or speaks_of_commits):
                 found.append(Raw(*match.span(), "commit", word, "called a commit"))
-        for match in _COMMIT_WORD.finditer(line):
-            found.append(Raw(*match.span(1), "commit", match[1].lower(), "called a commit"))
         for match in _VERSIONED.finditer(line):
             is_current = not _UP_TO.match(line, match.end()) and not _SINCE.search(
                 line, max(0, match.start() - 20), match.start()
