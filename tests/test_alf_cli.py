@@ -300,6 +300,17 @@ def test_new_files_are_told_of(shell: Shell, archive: str) -> None:
     assert "there before truekeep first changed the file" in shell("why", "MEMORY.md", "-w", "back")[1]
 
 
+def test_repositories_are_named_after_an_import(shell: Shell, archive: str) -> None:
+    """An archive has no configuration: init puts them into the one that the import made, and into no other."""
+    assert shell("alf", "import", archive, "back")[0] == 0
+    config = shell.folder / "back" / ".truekeep" / "config.toml"
+    assert "wrote .truekeep/config.toml" in shell("init", "back", "--repo", "~/repos/*")[1]
+    assert 'repositories = ["~/repos/*"]' in config.read_text()
+    before = config.read_bytes()
+    assert "add yours there" in shell("init", "back", "--repo", "~/src/*")[1]
+    assert config.read_bytes() == before
+
+
 def write_card(shell: Shell, workspace: str) -> None:
     (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
     named = ("port", "--topic", "Staging port", "--file", "note.md", "--anyway")

@@ -145,6 +145,8 @@ class State:
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
             files[INDEX] = FIRST_INDEX
         written = [name for name, text in files.items() if self._write_missing(name, text.encode())]
+        if repositories and self._name_repositories(files[f"{STATE}/config.toml"]):
+            written.append(f"{STATE}/config.toml")
         # Last: their presence says that the rest is there. The machine's own file comes first, so that two machines
         # that both begin one are seen, even if a sync tool lets one `host` win.
         if not self.is_begun:
@@ -153,6 +155,14 @@ class State:
         if self._write_missing(f"{STATE}/{FIRST}", host.encode()):
             written.append(f"{STATE}/{FIRST}")
         return tuple(written)
+
+    def _name_repositories(self, text: str) -> bool:
+        """Write the configuration anew, if it is as truekeep made it and names none: an import makes such a one."""
+        path = self.path / "config.toml"
+        if path.is_symlink() or path.read_bytes() != render_config(()).encode():
+            return False
+        disk.write_whole(path, text.encode())
+        return True
 
     def _write_missing(self, name: str, data: bytes) -> bool:
         above, _, last = name.rpartition("/")

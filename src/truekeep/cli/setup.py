@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from truekeep.cli.show import json_option, print_json, workspace_option
+from truekeep.state import STATE
 from truekeep.workspace import Workspace
 
 
@@ -46,10 +47,10 @@ def init(
     click.echo(f"{made.path}: {click.style(word, fg='green')}")
     click.echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
     for name in made.created:
-        click.echo(f"  created {name}")
-    if made.is_repeated and repositories:
+        click.echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
+    if made.is_repeated and repositories and f"{STATE}/config.toml" not in made.created:
         click.echo(f"  the repositories are listed in {made.path}/.truekeep/config.toml; add yours there")
     elif not repositories and not made.is_repeated:
-        click.echo(f"next: name your repositories in {made.path}/.truekeep/config.toml, then `truekeep ingest`")
+        click.echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
     else:
         click.echo("next: `truekeep ingest` files what waits")
