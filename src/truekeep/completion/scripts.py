@@ -111,9 +111,9 @@ _truekeep_add() {  # each line of standard input that begins as the word does
 _truekeep_kind() {
     case $1 in
     '') ;;
-    @dir) type compopt >/dev/null 2>&1 && compopt -o filenames; _truekeep_add < <(compgen -d -- "$cur") ;;
-    @file) type compopt >/dev/null 2>&1 && compopt -o filenames; _truekeep_add < <(compgen -f -- "$cur") ;;
-    @memory) type compopt >/dev/null 2>&1 && compopt -o nospace; _truekeep_ask memory ;;
+    @dir) compopt -o filenames 2>/dev/null; _truekeep_add < <(compgen -d -- "$cur") ;;
+    @file) compopt -o filenames 2>/dev/null; _truekeep_add < <(compgen -f -- "$cur") ;;
+    @memory) compopt -o nospace 2>/dev/null; _truekeep_ask memory ;;
     @*) _truekeep_ask "${1#@}" ;;
     *) _truekeep_add < <(printf '%s\\n' ${1//,/ }) ;;
     esac
