@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
+import apsw
 import httpx
 import pytest
 from starlette.testclient import TestClient
@@ -168,6 +169,24 @@ def test_news_name_a_file_by_the_address_of_its_page(place: Place, visitor: Visi
         assert re.fullmatch("[0-9a-f]{16}", visitor.see("/news", at=odd))
     place.configure("[limits]\nindex_bytes = 900\n")
     assert visitor.see("/news", at="/history") != other
+
+
+def test_a_ledger_that_is_locked_is_busy_and_not_broken(place: Place, visitor: Visitor) -> None:
+    put(place, CARD, MINE)
+    page = visitor.see(f"/memory/file/{CARD}")
+    with place.open() as workspace:
+        workspace.books()
+    other = apsw.Connection(str(place.workspace / ".truekeep" / "ledger.sqlite"))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        answer = visitor.press(page, "/memory/confirm/")
+    finally:
+        other.close()
+    assert answer.status_code == 503
+    assert "locked" in answer.text
+    assert "disk" not in shown(answer.text)
+    assert (place.workspace / CARD).read_text() == MINE
+    assert visitor.press(page, "/memory/confirm/").status_code == 303
 
 
 # What is gone.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.config import Config
 from truekeep.disk import UnsafePath
-from truekeep.errors import LedgerDamaged, StorageFailed
+from truekeep.errors import Busy, LedgerDamaged, StorageFailed
 from truekeep.host import person, this_machine
 from truekeep.model import as_stamp
 from truekeep.state import STATE, State
@@ -105,6 +105,11 @@ class Rooms:
                 raise
             if type(error).__name__ in ("CorruptError", "NotADBError"):
                 raise self._damaged_in_use() from error
+            if type(error).__name__ in ("BusyError", "LockedError"):
+                raise Busy(
+                    f"{self.path / STATE}: another program keeps a database of it locked",
+                    hint="nothing is lost; run it again in a moment",
+                ) from error
             raise StorageFailed(
                 f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
             ) from error

@@ -198,6 +198,8 @@ class Site:
             return StorageFailed(
                 f"{error.filename or 'a file'}: {error.strerror}", hint="check the permissions and the disk"
             )
+        if type(error).__module__ == "apsw" and type(error).__name__ in ("BusyError", "LockedError"):
+            return Busy("another program keeps a database locked", hint="nothing is lost; try again in a moment")
         if type(error).__module__ == "apsw":
             return StorageFailed(f"a database cannot be read: {error}", hint=hint_for(error))
         import traceback
