@@ -22,14 +22,16 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
 
 class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or (Path(self.root) / NOTE).exists():
+        note = Path(self.root) / NOTE
+        if version == "editable":
             return
-        commit = self._commit()
-        if not commit:
-            return
-        self._folder = tempfile.TemporaryDirectory()
-        note = Path(self._folder.name) / "commit.txt"
-        note.write_text(f"{commit}\n", encoding="ascii")
+        if not note.exists():
+            commit = self._commit()
+            if not commit:
+                return
+            self._folder = tempfile.TemporaryDirectory()
+            note = Path(self._folder.name) / "commit.txt"
+            note.write_text(f"{commit}\n", encoding="ascii")
         place = NOTE if self.target_name == "sdist" else NOTE.removeprefix("src/")
         build_data["force_include"][str(note)] = place
 

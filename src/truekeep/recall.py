@@ -586,7 +586,7 @@ class Recall:
         try:
             return self._make(choose(self._settings, self._environ)), ""
         except EmbedderFailed as error:
-            return None, f"{error.message}" + (f" ({error.hint})" if error.hint else "")
+            return None, error.told
 
     def _make(self, provider: str) -> Embedder | None:
         if provider not in self._embedders:
@@ -603,7 +603,7 @@ class Recall:
         try:
             (probe,) = embedder.embed(["truekeep keeps memory true"])
         except EmbedderFailed as error:
-            return Versioned(embedder, epoch), error.message
+            return Versioned(embedder, epoch), error.told
         before = read_meta(db, "probe")
         name = _name(embedder)
         if before is not None and read_meta(db, "probe_of") == name:

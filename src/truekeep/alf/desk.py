@@ -78,6 +78,7 @@ def opened(path: Path, *, identities: Sequence[str] = (), large: bool = False) -
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror}", hint="name an .alf file") from error
         if _is_sealed(file):
+            seal.check_age()  # before somebody looks for a key
             if not identities:
                 raise BadInput(f"{path} is encrypted", hint="name the private key with --identity FILE")
             file = stack.enter_context(seal.unsealed(file, seal.parse_identities(identities), str(path)))

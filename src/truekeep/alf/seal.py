@@ -24,6 +24,11 @@ def is_sealed(head: bytes) -> bool:
     return head.startswith((MAGIC, ARMOUR))
 
 
+def check_age() -> None:
+    """Raise unless archives can be encrypted here."""
+    _age()
+
+
 def _age() -> Any:
     try:
         import pyrage

@@ -51,7 +51,7 @@ def render_manual() -> str:
         r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...",
         ".SH DESCRIPTION",
     ]
-    with click.Context(cli, info_name="truekeep") as ctx:
+    with click.Context(cli, info_name="truekeep", **cli.context_settings) as ctx:
         parts += _paragraphs(cli.help or "")
         parts += [".SH OPTIONS", *_options(cli, ctx), ".SH COMMANDS"]
         for name in COMMANDS:

@@ -42,6 +42,11 @@ class EmbedderFailed(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def told(self) -> str:
+        """The message, and what helps."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
 
 class Embedder(Protocol):
     """Turns texts into vectors of unit length, always the same ones for the same text."""

@@ -107,7 +107,7 @@ def refresh(
                     [_embedded_text(embedder, item, at) for item in fresh for at in range(len(item.chunks))],
                 )
             except EmbedderFailed as error:
-                failure = error.message
+                failure = error.told
         with transaction(db):
             ids = _write(db, fresh, changes.known)
             if vectors is not None and ids:
@@ -153,7 +153,7 @@ def embed_waiting(
                 db, embedder, [_text_for(embedder, title, heading, text) for _, heading, text, title in rows]
             )
         except EmbedderFailed as error:
-            return done, error.message
+            return done, error.told
         ids = [row[0] for row in rows]
         with transaction(db):
             alive = {row[0] for row in db.execute("SELECT chunk_id FROM unembedded")}

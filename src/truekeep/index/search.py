@@ -166,7 +166,7 @@ class Searcher:
         try:
             return self.embedder.embed([query.text], is_query=True)[0], ""
         except EmbedderFailed as error:
-            return None, error.message
+            return None, error.told
 
     def _size(self) -> int:
         """How many numbers the index's vectors have; 0 when it has none."""
