@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import apsw
 import pytest
@@ -18,13 +19,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import NOW, Place
-from tests.memories import claude_session, index_file, paths, reindex, remember, search, some_memories
+from tests.memories import WORDS_ONLY, claude_session, index_file, paths, reindex, remember, search, some_memories
 from truekeep.embed import EmbedderFailed, Vector, checked
 from truekeep.index import refresh as refreshing
 from truekeep.index.passages import describe, heading_at
 from truekeep.index.refresh import FILE_LIMIT, Refreshed, embed_waiting, prepare, read_source, refresh
-from truekeep.index.schema import BLOCK, SECTIONS, TRANSCRIPTS_FROM, open_index, section_of
-from truekeep.index.sources import Source, compare, store_of, sweep
+from truekeep.index.schema import BLOCK, SECTIONS, TRANSCRIPTS_FROM, open_index, read_meta, section_of
+from truekeep.index.sources import Source, compare, look, store_of, sweep
 from truekeep.index.vectors import Shelf
 
 SIZE = 8
@@ -310,6 +311,81 @@ def test_nothing_changed_means_nothing_written(place: Place, settled: None) -> N
             workspace.search(query)
     assert index_file(place).read_bytes() == data
     assert index_file(place).stat().st_mtime_ns == info.st_mtime_ns
+
+
+def mark_in(place: Place) -> str:
+    db = open_index(str(index_file(place)), read_only=True)
+    try:
+        return str(read_meta(db, "mark", ""))
+    finally:
+        db.close()
+
+
+def _rewrite(folder: Path) -> None:
+    """Other words of the same size under the same name and time."""
+    info = (folder / "one.md").stat()
+    (folder / "one.md").write_text("walrus in the harbour\n")
+    os.utime(folder / "one.md", ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def _swap(folder: Path) -> None:
+    (folder / "one.md").rename(folder / "between")
+    (folder / "two.md").rename(folder / "one.md")
+    (folder / "between").rename(folder / "two.md")
+
+
+def _deepen(folder: Path) -> None:
+    write(folder, "deep/er/three.md", "walrus of the deep\n")
+
+
+CHANGES: tuple[tuple[Callable[[Path], object], dict[str, list[str]]], ...] = (
+    (_rewrite, {"badger": [], "walrus": ["one.md"]}),
+    (_swap, {"badger": ["two.md"], "marmot": ["one.md"]}),
+    (_deepen, {"walrus": ["deep/er/three.md"], "badger": ["one.md"]}),
+    (lambda folder: (folder / "one.md").unlink(), {"badger": [], "marmot": ["two.md"]}),
+    (lambda folder: (folder / "one.md").rename(folder / ".one.md"), {"badger": []}),
+    (lambda folder: (folder / "low").rename(folder / "high"), {"otter": ["high/four.md"]}),
+)
+
+
+@pytest.mark.parametrize(("change", "found"), CHANGES)
+def test_an_index_that_had_all_files_sees_every_change(
+    place: Place, settled: None, change: Callable[[Path], object], found: dict[str, list[str]]
+) -> None:
+    """One mark says that nothing changed; whatever did makes it another one."""
+    folder = place.workspace / "memory" / "cards"
+    place.configure(WORDS_ONLY)
+    for name, text in (("one", "badger in the harbour"), ("two", "marmot in the garden"), ("low/four", "otter")):
+        write(folder, f"{name}.md", text + "\n")
+    reindex(place)
+    assert mark_in(place) == look(str(place.workspace)).mark != ""
+    change(folder)
+    with place.open() as workspace:
+        for word, names in found.items():
+            wanted = [f"memory/cards/{name}" for name in names]
+            assert [hit.path for hit in workspace.search(word).hits] == wanted, word
+    assert mark_in(place) == look(str(place.workspace)).mark
+
+
+def test_files_that_may_still_change_leave_no_mark(place: Place) -> None:
+    """What was written just now may be written again within the same tick of the clock."""
+    some_memories(place)
+    reindex(place)
+    assert mark_in(place) == ""
+
+
+def test_the_mark_goes_before_the_first_change_comes(place: Place, settled: None) -> None:
+    """Killed in between, an index must not pass for one that has the files of before."""
+    some_memories(place)
+    reindex(place)
+    assert mark_in(place)
+    remember(place, "memory/cards/new.md", "A wombat.\n")
+    with place.open() as workspace, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(refreshing, "_write", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            workspace.search("wombat")
+    assert mark_in(place) == ""
+    assert paths(search(place, "wombat"))[0] == "memory/cards/new.md"
 
 
 def test_an_edit_of_the_same_size_and_time_is_noticed(db: apsw.Connection, root: Path, settled: None) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.helpers import NOW, Place, tree
 from tests.upkeep_place import REPOSITORY, point_at_all, put, with_instructions, write_card
-from truekeep.index.sources import fingerprint, sweep
+from truekeep.index.sources import look, sweep
 from truekeep.schedule.run import plan_upkeep
 from truekeep.upkeep import Upkeep
 
@@ -182,14 +182,14 @@ def swap(folder: Path) -> None:
         pytest.param(lambda folder: ((folder / "deep").mkdir(), (folder / "deep/c.md").write_text("x")), id="deeper"),
     ],
 )
-def test_the_fingerprint_changes_with_what_a_sweep_sees(tmp_path: Path, change: Callable[[Path], object]) -> None:
+def test_the_mark_changes_with_what_a_sweep_sees(tmp_path: Path, change: Callable[[Path], object]) -> None:
     folder = tmp_path / "memory" / "cards"
     folder.mkdir(parents=True)
     for name in ("a.md", "b.md"):
         (folder / name).write_text("same\n")
         os.utime(folder / name, (1_700_000_000, 1_700_000_000))
-    before, seen = fingerprint(str(tmp_path)), list(sweep(str(tmp_path)))
-    assert fingerprint(str(tmp_path)) == before
+    before, seen = look(str(tmp_path)).mark, list(sweep(str(tmp_path)))
+    assert look(str(tmp_path)).mark == before
     change(folder)
     assert list(sweep(str(tmp_path))) != seen
-    assert fingerprint(str(tmp_path)) != before
+    assert look(str(tmp_path)).mark != before

@@ -204,3 +204,20 @@ def test_a_link_out_of_the_workspace_is_not_followed(place: Place, tmp_path: Pat
     survey.refresh()
     assert survey.count("cards") == 0
     assert survey.count("vals") == 0
+
+
+def test_what_can_be_chosen_follows_the_cards(place: Place) -> None:
+    """Also where somebody else surveyed them meanwhile."""
+    write_card(place, "one", "Apples are red.", repository="example.org/fruit")
+    mine, other = a_survey(place), a_survey(place)
+    mine.refresh()
+    assert mine.choices()["repository"] == ["example.org/fruit"]
+    assert mine.choices()["repository"] == ["example.org/fruit"]
+    write_card(place, "two", "Oaks are tall.", repository="example.org/trees")
+    other.refresh()
+    assert mine.choices()["repository"] == ["example.org/fruit", "example.org/trees"]
+    (place.workspace / "memory/cards/one.md").unlink()
+    mine.refresh()
+    assert mine.choices()["repository"] == ["example.org/trees"]
+    mine.close()
+    other.close()

@@ -92,6 +92,20 @@ def test_files_that_were_looked_at_lately_are_not_looked_at_again(place: Place) 
         assert workspace.search("quokka", within=60.0).hits[0].path == "memory/cards/fresh.md"
 
 
+def test_one_look_at_the_files_serves_all_who_search(place: Place) -> None:
+    some_memories(place)
+    fresh = "memory/cards/fresh.md"
+    with place.open() as one, place.open() as other:
+        one.search("backups", within=60.0)
+        remember(place, fresh, a_card("Quokkas", "A quokka sleeps in the server room."))
+        assert fresh not in [hit.path for hit in other.search("quokka", within=60.0).hits]
+        assert other.search("quokka").hits[0].path == fresh
+        assert one.search("quokka", within=60.0).hits[0].path == fresh
+        (place.workspace / ".truekeep" / "index.sqlite").unlink()
+        assert other.search("quokka", within=60.0).hits[0].path == fresh
+        assert one.search("quokka", within=60.0).hits[0].path == fresh
+
+
 def test_the_parts_of_the_score_on_request(visitor: Visitor) -> None:
     plain, explained = visitor.see("/search", q="backups"), visitor.see("/search", q="backups", explain="1")
     assert "<dt>words</dt>" not in plain

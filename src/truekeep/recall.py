@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import allocate_lock
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ from truekeep.formats import INDEX, newer_state, read_format
 from truekeep.index import schema
 from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta, transaction, write_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
-from truekeep.index.sources import STORES, Changes, Source, compare, sweep
+from truekeep.index.sources import STORES, Changes, Look, Source, compare, has_all, look, sweep
 from truekeep.transcripts.archive import Archive
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up t
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1"  # what a chunk is; a change rebuilds the index
 _LONGEST_QUERY = 100_000
+_TURN = 0.5  # seconds to wait for somebody else's look at the files
 _ARCHIVE = "archive:"  # how the location of a session in the archive begins
 _DECAY_FILE = "decay.toml"  # as decayed.NAME, which is loaded where there is one
 _MIXED = "?"  # as decayed.MIXED
@@ -90,6 +92,38 @@ class Status(NamedTuple):
     problem: str = ""
 
 
+class Lookout:
+    """When the files were last looked at and all were in the index: of all who search one workspace in this process."""
+
+    def __init__(self) -> None:
+        self._turn = allocate_lock()
+        self._looked: tuple[tuple[int, int] | None, dict[bool, float]] = (None, {})  # which index; transcripts or not
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One looks, and the others have its look. Whoever would wait for long goes on without."""
+        mine = self._turn.acquire(timeout=_TURN)
+        try:
+            yield
+        finally:
+            if mine:
+                self._turn.release()
+
+    def is_good(self, index: tuple[int, int] | None, transcripts: bool, within: float) -> bool:
+        known, looked = self._looked
+        return known == index and time.monotonic() - looked.get(transcripts, -within) < within
+
+    def note(self, index: tuple[int, int] | None, transcripts: bool, at: float) -> None:
+        known, looked = self._looked
+        self._looked = (index, {**(looked if known == index else {}), transcripts: at})
+
+    def forget(self) -> None:
+        self._looked = (None, {})
+
+
+_lookouts: dict[str, Lookout] = {}  # by state folder
+
+
 class Recall:
     """The index of one workspace."""
 
@@ -112,7 +146,7 @@ class Recall:
         self._opened: tuple[int, int] | None = None  # which file is open, should another take its place
         self._archive = Archive(state)
         self._embedders: dict[str, Embedder | None] = {}
-        self._looked: dict[bool, float] = {}  # when the files were looked at and all was in; with transcripts, without
+        self._lookout = _lookouts.setdefault(os.path.join(root, state), Lookout())
         self._is_held = False  # whether this process holds the indexer's lock
         self._decayed: Decayed | None = None  # what was forgotten on purpose, when the files were last looked at
         self._noted = ""  # the stamp of what the index had then
@@ -188,14 +222,19 @@ class Recall:
 
     def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[Source]]:
         """The index, as fresh as there is time for, and the files that are not in it."""
-        if time.monotonic() - self._looked.get(transcripts, -within) < within and self._searcher is not None:
-            before = self._searcher
+        if not within:
+            return self._fresh(transcripts)
+        with self._lookout.turn():
             with suppress(Unusable, apsw.Error, OSError):
-                if self._open() is before:  # nobody put another index in its place
-                    return before, []
-        self._looked.clear()
-        unseen: list[str] = []
-        sources = list(self._sweep(unseen))
+                searcher = self._open()
+                if self._lookout.is_good(self._opened, transcripts, within):
+                    return searcher, []
+            return self._fresh(transcripts)
+
+    def _fresh(self, transcripts: bool) -> tuple[Searcher, list[Source]]:
+        """The index after a look at all files, and those that are not in it yet."""
+        begun = time.monotonic()
+        looked = self._look()
         self._decayed = self._read_decayed()
         try:
             searcher = self._open()
@@ -204,16 +243,27 @@ class Recall:
         except (Unusable, apsw.Error, OSError) as error:
             what = error.what if isinstance(error, Unusable) else str(error)
             self.notes.append(f"the index cannot be used ({what}); these are found in the files, by words alone")
-            return Searcher(open_index(":memory:"), None), sources
-        changes = self._compare(searcher.db, sources, unseen=unseen)
-        left = changes.changed
-        if changes.changed or changes.gone or self._noted != self._stamp():
-            left = self._catch_up(searcher, changes)
+            return Searcher(open_index(":memory:"), None), list(looked.sources())
+        left = [] if self._is_all_in(searcher.db, looked) else self._take_changes(searcher, looked)
         if transcripts:
             self._catch_up_transcripts(searcher)
-        if not left and not self.notes:
-            self._looked[transcripts] = time.monotonic()
+        if left or self.notes:
+            self._lookout.forget()
+        else:
+            self._lookout.note(self._opened, transcripts, begun)
         return searcher, left
+
+    def _is_all_in(self, db: apsw.Connection, looked: Look) -> bool:
+        """Whether the index has all files just as they were seen: a mark tells, and no file need be compared."""
+        self._noted = str(read_meta(db, "decay", ""))
+        return bool(looked.mark) and read_meta(db, "mark") == looked.mark and self._noted == self._stamp()
+
+    def _take_changes(self, searcher: Searcher, looked: Look) -> list[Source]:
+        """Bring the index up to date with what was seen. Returns what is left."""
+        changes = self._compare(searcher.db, list(looked.sources()), unseen=looked.problems)
+        if changes.changed or changes.gone or self._noted != self._stamp():
+            return self._catch_up(searcher, changes, looked.mark)
+        return []
 
     def _compare(self, db: apsw.Connection, sources: Sequence[Source], *, unseen: Sequence[str] = ()) -> Changes:
         """What differs from the index: files by their stats, and logs of which something was forgotten or came back."""
@@ -253,32 +303,42 @@ class Recall:
         changes: Changes,
         embedder: Embedder | None,
         *,
+        mark: str = "",
         until: float | None = None,
         tell: Callable[[int, int], None] = lambda *_: None,
     ) -> Refreshed:
-        """Refresh by what was forgotten on purpose, and note by what; until all of it is in, the index is a mixture."""
+        """Refresh by what was forgotten on purpose, and note by what; until all of it is in, the index is a mixture.
+
+        `mark`: of the look that saw these changes. It is noted where the index then has all files just as they were.
+        """
         from truekeep.index.refresh import prepare, refresh
 
         decayed, stamp = self._decayed, self._stamp()
         before = str(read_meta(db, "decay", ""))
-        if before != stamp:
+        if changes.changed or changes.gone or before != stamp:
             with transaction(db):
-                write_meta(db, "decay", _MIXED)
+                write_meta(db, "mark", "")
+                if before != stamp:
+                    write_meta(db, "decay", _MIXED)
         done = refresh(db, changes, embedder, until=until, tell=tell, read=lambda source: prepare(source, decayed))
         if before != stamp and before == self._noted and not done.left:
             with transaction(db):
                 write_meta(db, "decay", stamp)
+        if mark and not done.left and has_all(db, changes.changed):
+            with transaction(db):
+                write_meta(db, "mark", mark)
         return done
 
-    def _sweep(self, unseen: list[str]) -> Iterator[Source]:
-        """Every memory file; what cannot be looked at is said."""
-        yield from sweep(self._root, self._settings.extra_paths, problems=unseen)
-        self.notes += [f"{folder} cannot be listed; what is known of it stays" for folder in unseen]
+    def _look(self) -> Look:
+        """Every memory file as it is now; what cannot be looked at is said."""
+        looked = look(self._root, self._settings.extra_paths)
+        self.notes += [f"{folder} cannot be listed; what is known of it stays" for folder in looked.problems]
         for path in self._settings.extra_paths:
             if not os.path.exists(os.path.join(self._root, os.path.expanduser(path))):
                 self.notes.append(f"extra path {path} does not exist")
+        return looked
 
-    def _catch_up(self, searcher: Searcher, changes: Changes) -> list[Source]:
+    def _catch_up(self, searcher: Searcher, changes: Changes, mark: str) -> list[Source]:
         """Refresh while there is time. Returns what is left."""
         quick = searcher.embedder if searcher.embedder and searcher.embedder.provider == "static" else None
         try:
@@ -286,7 +346,8 @@ class Recall:
                 if not held:
                     self.notes.append("another truekeep is indexing; what changed meanwhile is found by its words")
                     return changes.changed
-                done = self._take_in(searcher.db, changes, quick, until=time.monotonic() + TIME_TO_REFRESH)
+                until = time.monotonic() + TIME_TO_REFRESH
+                done = self._take_in(searcher.db, changes, quick, mark=mark, until=until)
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
@@ -421,10 +482,9 @@ class Recall:
 
         told: list[str] = []
         embedder = self._borrowing(embedder)
-        unseen: list[str] = []
-        sources = list(self._sweep(unseen))
-        changes = self._compare(db, sources, unseen=unseen)
-        done = self._take_in(db, changes, embedder, tell=lambda at, total: tell("files", at, total))
+        looked = self._look()
+        changes = self._compare(db, list(looked.sources()), unseen=looked.problems)
+        done = self._take_in(db, changes, embedder, mark=looked.mark, tell=lambda at, total: tell("files", at, total))
         changed, removed, embedded = done.files, done.removed, done.embedded
         told += done.unread
         failure = done.failure
@@ -648,6 +708,7 @@ class Recall:
             here = (info.st_dev, info.st_ino)
         except FileNotFoundError:
             here = None
+            self._lookout.forget()  # another file may get its number
         if self._searcher is not None and here is not None and here == self._opened:
             return self._searcher
         self.close()

@@ -42,7 +42,7 @@ from truekeep.disk import decode_text
 from truekeep.formats import SURVEY, read_format
 from truekeep.importance import parse_entries
 from truekeep.index.refresh import read_source
-from truekeep.index.sources import Changes, Source, compare, day_in, fingerprint, sweep
+from truekeep.index.sources import Changes, Source, compare, day_in, look
 from truekeep.links import find_links
 from truekeep.model import CARDS, INDEX
 from truekeep.tables import iter_prose
@@ -231,12 +231,14 @@ class Survey:
         self.root = root
         self._kept: apsw.Connection | None = None
         self._looked: tuple[float, str] = (0.0, "")  # when the files were looked at, and what told of changes then
+        self._choices: tuple[object, dict[str, list[str]]] = (None, {})  # and the state that they are of
 
     def close(self) -> None:
         if self._kept is not None:
             with suppress(apsw.Error):
                 self._kept.close()
             self._kept = None
+            self._choices = (None, {})
 
     @property
     def db(self) -> apsw.Connection:
@@ -272,12 +274,12 @@ class Survey:
         `most`: who cannot wait for more than so many to be read is told so instead (TooMuch).
         """
         self._looked = (time.monotonic(), self._folders())
-        mark = fingerprint(self.root)
+        looked = look(self.root)
+        mark, problems = looked.mark, looked.problems
         with suppress(apsw.Error):
             if mark and self._meta("mark") == mark:
                 return Surveyed(0, 0, int(self._meta("total")), ())
-        problems: list[str] = []
-        seen = list(sweep(self.root, problems=problems))  # after the mark: what changes in between is looked at again
+        seen = list(looked.sources())
         try:
             return self._refresh(seen, problems, mark, tell, most)
         except (apsw.NotADBError, apsw.CorruptError):
@@ -470,16 +472,21 @@ class Survey:
 
     def choices(self, most: int = 200) -> dict[str, list[str]]:
         """What files can be filtered by: the repositories and categories that they name, the usual ones first."""
+        state = (self.db.execute("PRAGMA data_version").get, self.db.total_changes(), most)  # of others, of our own
+        if self._choices[0] == state:
+            return self._choices[1]
         asked = {
             "repository": "SELECT repository FROM files WHERE repository != ''",
             "category": "SELECT category FROM cards WHERE category != ''",
         }
-        return {
+        found = {
             name: [
                 str(row[0]) for row in self.db.execute(f"{query} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT ?", (most,))
             ]
             for name, query in asked.items()
         }
+        self._choices = (state, found)
+        return found
 
     def neighbours(self, path: str, most: int = 12) -> Neighbours:
         """The files that one points at and is pointed at by, and cards of its topic, its repository, its words."""

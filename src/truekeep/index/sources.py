@@ -6,11 +6,14 @@ memory, nor are instructions to the agent, hidden folders, or anything behind a 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from zlib import crc32
 
 from truekeep.model import ARCHIVE, CARDS, INDEX, REVIEW
 
@@ -27,6 +30,9 @@ _ARCHIVE = ARCHIVE + "/"
 _make = tuple.__new__
 _ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
 _ROOT_FOLDERS = ("rules", ".learnings")
+
+
+Stat = tuple[int, int, int, int]  # size, mtime_ns, ctime_ns, inode, as in Source
 
 
 class Source(NamedTuple):
@@ -68,25 +74,87 @@ def project_in(path: str) -> str:
     return match[1] if match else ""
 
 
+class Folder(NamedTuple):
+    """One folder as it was listed."""
+
+    location: str
+    shown: str  # its path, as sources have it
+    files: list[tuple[str, Stat]]
+
+    @property
+    def state(self) -> int:
+        """Its files in one number, from their paths and stats. Numbers hash the same in every process."""
+        above = crc32(self._above.encode())
+        return sum([hash((crc32(name.encode(), above), info)) for name, info in self.files])
+
+    @property
+    def _above(self) -> str:
+        return f"{self.shown}/" if self.shown else ""
+
+    def sources(self) -> Iterator[Source]:
+        above = self._above
+        for name, info in self.files:
+            yield _source(f"{above}{name}", info, f"{self.location}/{name}")
+
+
+class Look(NamedTuple):
+    """All memory files as one look saw them: names and stats."""
+
+    folders: list[Folder]
+    extra: list[Source]
+    problems: list[str]  # folders that cannot be listed
+
+    @property
+    def mark(self) -> str:
+        """What was seen in a few characters, the same in every process; nothing where a folder cannot be listed."""
+        if self.problems:
+            return ""
+        count = len(self.extra) + sum(len(folder.files) for folder in self.folders)
+        state = sum(folder.state for folder in self.folders)
+        state += sum(hash((crc32(source.path.encode()), source[2:6])) for source in self.extra)
+        return f"{count} {state:x}"
+
+    def sources(self) -> Iterator[Source]:
+        for folder in self.folders:
+            yield from folder.sources()
+        yield from self.extra
+
+
+def look(root: str, extra: Sequence[str] = ()) -> Look:
+    """Look at every memory file there is, without reading one."""
+    problems: list[str] = []
+    folders = [_root_files(root)]
+    for shown in (*_ROOT_FOLDERS, "memory"):
+        folders += _walk(os.path.join(root, shown), shown, problems)
+    return Look(folders, list(_elsewhere(root, extra, problems)), problems)
+
+
 def sweep(root: str, extra: Sequence[str] = (), *, problems: list[str] | None = None) -> Iterator[Source]:
     """Every memory file there is, without reading one. Folders that cannot be listed are added to the problems."""
-    problems = [] if problems is None else problems
+    seen = look(root, extra)
+    if problems is not None:
+        problems += seen.problems
+    yield from seen.sources()
+
+
+def _root_files(root: str) -> Folder:
+    files: list[tuple[str, Stat]] = []
     for name in _ROOT_FILES:
-        location = os.path.join(root, name)
-        try:
-            info = os.lstat(location)
-        except OSError:
-            continue
-        if stat.S_ISREG(info.st_mode):
-            yield _source(name, info, location)
-    for folder in (*_ROOT_FOLDERS, "memory"):
-        yield from _walk(os.path.join(root, folder), folder, problems)
+        with suppress(OSError):
+            info = os.lstat(os.path.join(root, name))
+            if stat.S_ISREG(info.st_mode):
+                files.append((name, _stat(info)))
+    return Folder(root, "", files)
+
+
+def _elsewhere(root: str, extra: Sequence[str], problems: list[str]) -> Iterator[Source]:
+    """The files of extra paths, where the rules of the workspace do not cover them already."""
     seen: set[str] = set()
     for location in extra:
         full = os.path.normpath(os.path.join(root, os.path.expanduser(location)))
         inside = os.path.relpath(os.path.realpath(full), os.path.realpath(root))
         if inside == "." or inside.split(os.sep)[0] in (*_ROOT_FOLDERS, *_ROOT_FILES, "memory", ".truekeep"):
-            continue  # covered already, by the rules of the workspace
+            continue
         is_inside = not inside.startswith("..")
         if is_inside and os.path.islink(full):
             continue
@@ -96,98 +164,73 @@ def sweep(root: str, extra: Sequence[str] = (), *, problems: list[str] | None = 
                 yield source
 
 
-def fingerprint(root: str) -> str:
-    """The state of all that a sweep sees, in a few characters; nothing where a folder cannot be listed.
-
-    Names are not read: who renames, adds or removes a file changes its folder. Numbers hash the same in every process.
-    """
-    state = count = 0
-    for name in _ROOT_FILES:
+def _walk(location: str, shown: str, problems: list[str]) -> Iterator[Folder]:
+    """A folder and those below it with their Markdown files; links and hidden names are left out."""
+    waiting = [(location, shown)]
+    while waiting:
+        location, shown = waiting.pop()
         try:
-            info = os.lstat(os.path.join(root, name))
-        except OSError:
+            opened = os.open(location, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                problems.append(shown)
             continue
-        state += hash((name == INDEX, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
-    review = os.path.join(root, REVIEW)
-    folders = [os.path.join(root, folder) for folder in (*_ROOT_FOLDERS, "memory")]
-    while folders:
-        location = folders.pop()
         try:
-            info = os.lstat(location)
-            if stat.S_ISLNK(info.st_mode):
-                continue
-            state += hash((info.st_ino, info.st_mtime_ns, info.st_ctime_ns))
-            with os.scandir(location) as entries:
-                for entry in entries:
-                    name = entry.name
-                    if name.endswith(".md"):
-                        info = entry.stat(follow_symlinks=False)
-                        state += hash((info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
-                        count += 1
-                        is_folder = stat.S_ISDIR(info.st_mode)
-                    else:
-                        is_folder = entry.is_dir(follow_symlinks=False)
-                    if is_folder and name[0] != "." and entry.path != review:
-                        folders.append(entry.path)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError:
-            return ""
-    return f"{count} {state:x}"
-
-
-def _walk(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
-    """The Markdown files below a folder; links and hidden names are left out."""
-    folders = [(location, shown)]
-    if os.path.islink(location):
-        return
-    while folders:
-        location, shown = folders.pop()
-        try:
-            with os.scandir(location) as entries:
-                listed = list(entries)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
+            files, names = _list(opened)
         except OSError:
             problems.append(shown)
             continue
-        for entry in listed:
+        finally:
+            os.close(opened)
+        yield Folder(location, shown, files)
+        waiting += [(f"{location}/{name}", f"{shown}/{name}") for name in names if f"{shown}/{name}" != REVIEW]
+
+
+def _list(folder: int) -> tuple[list[tuple[str, Stat]], list[str]]:
+    """The Markdown files of an open folder, and the names of its folders. Through its number a stat is quicker."""
+    files: list[tuple[str, Stat]] = []
+    names: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
             name = entry.name
-            if name[0] == ".":
+            if name[0] == "." or not (name.isascii() or _is_text(name)):
                 continue
-            path = f"{shown}/{name}"
             try:
                 if name.endswith(".md"):
                     info = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(info.st_mode):
-                        if name.isascii() or _is_text(name):
-                            yield _source(path, info, f"{location}/{name}")
+                        files.append((name, (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)))
                         continue
-                if entry.is_dir(follow_symlinks=False) and path != REVIEW and _is_text(name):
-                    folders.append((f"{location}/{name}", path))
+                if entry.is_dir(follow_symlinks=False):
+                    names.append(name)
             except OSError:
                 continue  # it vanished between the listing and the look
+    return files, names
 
 
 def _extra(location: str, shown: str, problems: list[str]) -> Iterator[Source]:
     if os.path.islink(location):
         return
     if os.path.isdir(location):
-        yield from _walk(location, shown, problems)
+        for folder in _walk(location, shown, problems):
+            yield from folder.sources()
         return
     try:
         info = os.lstat(location)
     except OSError:
         return
     if stat.S_ISREG(info.st_mode):
-        yield _source(shown, info, location)
+        yield _source(shown, _stat(info), location)
 
 
-def _source(path: str, info: os.stat_result, location: str) -> Source:
+def _stat(info: os.stat_result) -> Stat:
+    return info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino
+
+
+def _source(path: str, info: Stat, location: str) -> Source:
     store: Store = "cards" if path.startswith(_CARDS) else store_of(path)
-    return _make(
-        Source, (path, store, info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, location)
-    )  # ten thousand of them are made for every search, so without the detour over keywords
+    # Ten thousand of them are made when one file changed, so without the detour over keywords.
+    return _make(Source, (path, store, *info, location))
 
 
 def _is_text(name: str) -> bool:
@@ -233,3 +276,9 @@ def compare(
     hidden = tuple(f"{folder}/" for folder in unseen)
     gone = [row[0] for path, row in noted.items() if not hidden or not path.startswith(hidden)]
     return Changes(changed, gone, total, known)
+
+
+def has_all(db: apsw.Connection, sources: Iterable[Source]) -> bool:
+    """Whether the index has all these files as they were seen, and none that may change without its times moving."""
+    wanted = "SELECT size, mtime_ns, ctime_ns, inode, is_settled, store FROM files WHERE path = ?"
+    return all(db.execute(wanted, (source.path,)).fetchone() == (*source[2:6], 1, source.store) for source in sources)
