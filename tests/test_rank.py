@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.helpers import Place
 from truekeep.index.query import edit_distance, variants
@@ -175,6 +177,28 @@ def test_standardise_keeps_order_and_survives_equal_values() -> None:
 )
 def test_edit_distance(one: str, other: str, most: int, expected: int) -> None:
     assert edit_distance(one, other, most) == expected
+
+
+def _stepped(word: str, step: str, at: int) -> str:
+    """A word with one letter changed, swapped with the next, put in or left out."""
+    before, here, after = word[:at], word[at : at + 1], word[at + 1 :]
+    return (
+        before
+        + {"change": "z" + after, "swap": after[:1] + here + after[1:], "in": "z" + here + after, "out": after}[step]
+    )
+
+
+STEPS = st.tuples(st.text("abcd", max_size=4), st.sampled_from(("change", "swap", "in", "out")), st.integers(0, 3))
+
+
+@given(STEPS, STEPS)
+def test_a_word_is_no_further_than_the_steps_that_were_taken(
+    one: tuple[str, str, int], other: tuple[str, str, int]
+) -> None:
+    word, typed = one[0] + other[0], _stepped(*one) + other[0]
+    assert edit_distance(word, typed, 1) == edit_distance(typed, word, 1) <= 1
+    typed = _stepped(*one) + _stepped(*other)
+    assert edit_distance(word, typed, 2) == edit_distance(typed, word, 2) <= 2
 
 
 def test_variants_cover_forms() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from truekeep.words import (
     STOP,
+    WORD,
     cjk_pairs,
     content_words,
     find_identifiers,
@@ -17,6 +18,7 @@ from truekeep.words import (
     fold_words,
     hump_words,
     spaced,
+    split_words,
     stem_key,
 )
 
@@ -264,3 +266,8 @@ def test_any_text_will_do(text: str) -> None:
     hump_words(text)
     assert set(cjk_pairs(text)) >= set()
     assert spaced(text).replace(" ", "") == text.replace(" ", "") or not text.isascii()
+
+
+@given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))
+def test_words_are_split_alike_whatever_they_are_made_of(text: str) -> None:
+    assert split_words(text) == WORD.findall(text)

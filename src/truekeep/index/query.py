@@ -15,13 +15,13 @@ import apsw
 
 from truekeep.words import (
     STOP,
-    WORD,
     Identifier,
     Span,
     cjk_pairs,
     content_words,
     find_identifiers,
     find_spans,
+    split_words,
     stem_key,
 )
 
@@ -175,7 +175,7 @@ def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | N
             "SELECT text FROM chunks WHERE id = (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1)",
             (quote(term),),
         ).fetchone()
-        for known in set(WORD.findall(str(row[0]).lower())) if row else ():
+        for known in set(split_words(str(row[0]).lower())) if row else ():
             distance = edit_distance(word, known, allowed)
             if distance <= allowed and (best is None or (distance, count) < best[:2]):
                 best = (distance, count, known)
@@ -192,6 +192,9 @@ def _stem(db: apsw.Connection, word: str) -> str:
 def edit_distance(one: str, other: str, most: int) -> int:
     """Letters to change, insert, leave out or swap to make one word the other; anything above `most` is far."""
     if abs(len(one) - len(other)) > most:
+        return most + 1
+    mine, theirs = set(one), set(other)
+    if len(mine - theirs) > most or len(theirs - mine) > most:  # a step brings or takes one letter at most
         return most + 1
     if sum(1 for a, b in zip(one, other, strict=False) if a != b) > 2 * most + 4 and one[:2] != other[:2]:
         return most + 1

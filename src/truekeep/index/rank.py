@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 from truekeep.index.query import Query, variants
 from truekeep.model import INDEX
-from truekeep.words import WORD
+from truekeep.words import split_words
 
 
 class Nearness(Protocol):
@@ -101,18 +101,18 @@ class Matcher:
     def soft(self, text: str) -> float:
         """How much of the question a text covers, from 0 to 1: each word by its best match, rare words more."""
         lowered = text.lower()
-        return self._cover(self._keys.intersection(WORD.findall(lowered)), lowered)
+        return self._cover(self._keys.intersection(split_words(lowered)), lowered)
 
     def line(self, text: str, meaning: float) -> float:
         """The same for a line, with some of its nearness to the question as a whole."""
         lowered = text.lower()
-        words = WORD.findall(lowered)
+        words = split_words(lowered)
         cover = self._cover(self._keys.intersection(words), lowered)
         return (1 - meaning) * cover + meaning * self._near.of(set(words)) if self._near is not None else cover
 
     def words_in(self, lowered: str) -> frozenset[str]:
         """The words of a text that match something."""
-        return self._keys.intersection(WORD.findall(lowered))
+        return self._keys.intersection(split_words(lowered))
 
     def _cover(self, matching: frozenset[str], lowered: str) -> float:
         best: dict[int, float] = {}
@@ -193,7 +193,7 @@ def exactness(query: Query, candidate: Candidate) -> float:
         wanted = identifier.text.lower()
         if wanted in text or wanted in candidate.path.lower():
             found += 1.0
-        elif len(identifier.words) > 1 and " ".join(identifier.words) in " ".join(WORD.findall(text)):
+        elif len(identifier.words) > 1 and " ".join(identifier.words) in " ".join(split_words(text)):
             found += 0.6
     return found / len(query.identifiers)
 

@@ -424,10 +424,11 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
     candidate = passage.scored.candidate
     lowered = passage.text.lower()
     matched = [term.word for term in query.terms if term.word in lowered]
+    nearest = _nearest(matcher, lowered)
     matched += [
-        f"{term.word}~{near[1]}"
+        f"{term.word}~{nearest[number]}"
         for number, term in enumerate(query.terms)
-        if term.word not in lowered and (near := _nearest(matcher, number, lowered)) is not None
+        if term.word not in lowered and number in nearest
     ]
     parts = {**passage.scored.parts, **passage.parts}
     score = _confidence(passage, matcher) if squash else passage.score
@@ -465,14 +466,14 @@ def _confide(hits: Sequence[Hit]) -> list[Hit]:
     return falling
 
 
-def _nearest(matcher: Matcher, number: int, lowered: str) -> tuple[float, str] | None:
-    """The word of a text that stands nearest to a word of the question."""
-    best: tuple[float, str] | None = None
-    for word in matcher.words_in(lowered):
-        for term, cosine in matcher.matches[word]:
-            if term == number and (best is None or cosine > best[0]):
-                best = (cosine, word)
-    return best
+def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:
+    """For the words of the question, by number, the word of a text that stands nearest to each."""
+    best: dict[int, tuple[float, str]] = {}
+    for word in sorted(matcher.words_in(lowered)):
+        for number, cosine in matcher.matches[word]:
+            if number not in best or cosine > best[number][0]:
+                best[number] = (cosine, word)
+    return {number: word for number, (_, word) in best.items()}
 
 
 def _fold(hits: Sequence[Hit], limit: int) -> list[Hit]:
@@ -500,7 +501,8 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
         return 0.0
     if min(len(one), len(other)) < _SAME * max(len(one), len(other)):
         return 0.0
-    return len(one & other) / len(one | other)
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)
 
 
 def _day_of(mtime_ns: int) -> str:
