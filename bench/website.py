@@ -80,8 +80,8 @@ def main(arguments: Sequence[str] = ()) -> None:
 def build(folder: Path, cards: int) -> list[str]:
     """A memory of so many cards, some of which came by handoff, drafts, logs; index and survey up to date."""
     workspace, repo = folder / "workspace", folder / "repos" / "app"
-    (repo / ".git").mkdir(parents=True)
-    (repo / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    repo.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
     (repo / INBOX).mkdir(parents=True)
     Workspace.init(workspace, repositories=[str(repo)])
     prose, rng, today = Prose(8_000), Random(9), date.today()  # noqa: DTZ011 - days of this machine, as cards have them

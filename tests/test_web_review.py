@@ -28,7 +28,7 @@ from truekeep.review import iter_drafts
 from truekeep.vault import Stored, Vault
 from truekeep.web.app import make_app
 from truekeep.web.guard import Keys
-from truekeep.web.pages.review import ROWS, Shown, age_of
+from truekeep.web.pages.review import ROWS, SUGGESTED, Names, Shown, age_of
 from truekeep.web.sides import MOST_COMPARED, Sides, compare
 from truekeep.web.site import Site
 
@@ -873,3 +873,21 @@ def test_what_was_shown_is_kept_within_bounds() -> None:
 )
 def test_an_age_in_words(at: str, said: str) -> None:
     assert age_of(at, NOW) == said
+
+
+def test_the_cards_that_are_offered_as_targets(place: Place) -> None:
+    """Those that share most words first, then others; a card that came or went is noticed."""
+    folder = place.workspace / "memory" / "cards"
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(SUGGESTED):
+        (folder / f"note-{number:03}.md").write_text("x\n")
+    names = Names()
+    with place.open() as workspace:
+        assert names.like(workspace, {"staging", "proxy"}) == [f"note-{number:03}.md" for number in range(SUGGESTED)]
+        for name in ("zz-proxy", "staging-PROXY", "staging-of-staging", "unstaging"):
+            (folder / f"{name}.md").write_text("x\n")
+        offered = names.like(workspace, {"staging", "proxy"})
+        assert offered[:3] == ["staging-PROXY.md", "staging-of-staging.md", "zz-proxy.md"]
+        assert offered[3:] == [f"note-{number:03}.md" for number in range(SUGGESTED - 3)]
+        (folder / "staging-PROXY.md").unlink()
+        assert names.like(workspace, {"staging", "proxy"})[0] == "staging-of-staging.md"

@@ -8,6 +8,7 @@ memory.
 from __future__ import annotations
 
 import posixpath
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
@@ -67,7 +68,7 @@ def _parser() -> MarkdownIt:
 
 class _Writer:
     def __init__(self, marks: list[Mark], path: str) -> None:
-        self._marks = marks
+        self._marks = sorted(marks, key=_line)
         self._path = path
         self._out: list[str] = []
 
@@ -132,9 +133,13 @@ class _Writer:
     def _text(self, text: str, first: int, last: int, *, is_code: bool | None = False) -> None:
         """Some text, the claims that stand in it marked. Each mark is used once, in the order of the claims."""
         start = 0
-        for mark in [mark for mark in self._marks if first <= mark.line <= max(first, last)]:
+        low = bisect_left(self._marks, first, key=_line)
+        high = bisect_right(self._marks, max(first, last), key=_line)
+        unused: list[Mark] = []
+        for mark in self._marks[low:high]:
             at = text.find(mark.text, start)
             if at < 0 or (None not in (is_code, mark.is_code) and is_code is not mark.is_code):
+                unused.append(mark)
                 continue
             self._out.append(_safe(text[start:at]))
             anchor = f' aria-describedby="{escape(mark.anchor, quote=True)}"' if mark.anchor else ""
@@ -144,7 +149,7 @@ class _Writer:
                 f"{_safe(mark.text)}</mark>"
             )
             start = at + len(mark.text)
-            self._marks.remove(mark)
+        self._marks[low:high] = unused
         self._out.append(_safe(text[start:]))
 
     def _target(self, href: str) -> str:
@@ -164,6 +169,10 @@ class _Writer:
         if inside.startswith(("..", "/")) or not inside.endswith(".md") or printable(inside) != inside:
             return ""
         return "/memory/file/" + quote(inside)
+
+
+def _line(mark: Mark) -> int:
+    return mark.line
 
 
 def _safe(text: str) -> str:

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nsmallest
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -117,6 +118,36 @@ class Shown:
             return self._kept.get(digest)
 
 
+class Names:
+    """The names of all cards, by their words; listed anew when a card came or went."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, list[str], Mapping[str, list[str]]] = (None, [], {})
+
+    def like(self, workspace: Workspace, words: Iterable[str], most: int = SUGGESTED) -> list[str]:
+        """The names that share most words with these, then others, each by the alphabet."""
+        names, having = self._look(workspace)
+        shared = Counter(name for word in words for name in having.get(word, ()))
+        best = nsmallest(most, shared, key=lambda name: (-shared[name], name))
+        return [*best, *islice((name for name in names if name not in shared), most - len(best))]
+
+    def _look(self, workspace: Workspace) -> tuple[list[str], Mapping[str, list[str]]]:
+        try:
+            info = (workspace.path / CARDS).stat()
+        except OSError:
+            return [], {}
+        stamp = (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)  # before the listing
+        known, names, having = self._known
+        if known != stamp:
+            names, found = sorted(workspace.card_names()), dict[str, list[str]]()
+            for name in names:
+                for word in set(name[:-3].casefold().split("-")):
+                    found.setdefault(word, []).append(name)
+            having = found
+            self._known = (stamp, names, having)
+        return names, having
+
+
 class Compared(NamedTuple):
     """A file beside what it becomes, or beside what it was."""
 
@@ -141,6 +172,7 @@ class _Pages:
 
     def __init__(self) -> None:
         self._shown = Shown()
+        self._names = Names()
 
     # The queue.
 
@@ -209,11 +241,16 @@ class _Pages:
             original=draft.body.decode("utf-8", "replace")[:MOST_SHOWN],
             is_cut=len(draft.body) > MOST_SHOWN,
             saw=self._saw(proposal),
-            suggested=_suggested(workspace, draft, filing.title),
+            suggested=self._suggested(workspace, draft, filing.title),
             links=_links(choice, draft, target),
             problem=problem,
             done=_done(workspace, request),
         )
+
+    def _suggested(self, workspace: Workspace, draft: Draft, title: str) -> list[str]:
+        """Where else a draft might go: the cards whose names share most words with it, then the documents."""
+        words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
+        return [f"{CARDS}/{name}" for name in self._names.like(workspace, words)] + [*DOCUMENTS]
 
     def _compared(self, edit: Edit, is_whole: bool, context: int | None) -> Compared:
         if edit.before is None:
@@ -528,13 +565,6 @@ def _links(choice: Choice, draft: Draft, target: str) -> dict[str, str]:
         "edit": choice.link(f"{path}/edit", target=target),
         "queue": choice.link(),
     }
-
-
-def _suggested(workspace: Workspace, draft: Draft, title: str) -> list[str]:
-    """Where else a draft might go: the cards whose names share most words with it, then the documents."""
-    words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
-    scored = ((-len(words.intersection(name[:-3].casefold().split("-"))), name) for name in workspace.card_names())
-    return [f"{CARDS}/{name}" for _, name in nsmallest(SUGGESTED, scored)] + [*DOCUMENTS]
 
 
 def _as_before(body: bytes, text: str) -> bytes:
