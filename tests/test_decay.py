@@ -587,7 +587,8 @@ def test_a_log_of_which_nothing_is_left_is_put_away_whole(place: Place) -> None:
 
 
 def test_agents_ask_for_the_archive_by_name(place: Place) -> None:
-    from truekeep.mcp_tools import TOOLS, Memory
+    from truekeep.mcp.contract import TOOLS
+    from truekeep.mcp.tools import Memory
 
     put(place, "memory/archive/2026-01-05.md", "The gibbon was here.\n")
     with place.open() as workspace:

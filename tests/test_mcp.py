@@ -30,8 +30,10 @@ from tests.helpers import CLAUDE, CODEX, Place, a_card, run_cli
 from truekeep.cli.mcp import _kept_token as kept_token
 from truekeep.cli.mcp import _loopback as loopback
 from truekeep.errors import BadInput, BadSetup
-from truekeep.mcp_server import make_server
-from truekeep.mcp_tools import MOST_CARDS, NOTICE, RESOURCE_LIMIT, TEXT_LIMIT, TOOLS, Memory, Reply
+from truekeep.mcp.contract import TOOLS
+from truekeep.mcp.replies import NOTICE, TEXT_LIMIT, Reply
+from truekeep.mcp.server import make_server
+from truekeep.mcp.tools import MOST_CARDS, RESOURCE_LIMIT, Memory
 from truekeep.model import BEGIN_MARK, END_MARK
 from truekeep.transcripts.dialogue import iter_turns
 from truekeep.workspace import Workspace

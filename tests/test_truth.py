@@ -14,7 +14,9 @@ from tests.helpers import CLAUDE, Place, a_card, a_document_handoff, a_handoff, 
 from tests.histories import NAME, History, git
 from tests.memories import lend_lexicon, remember, search
 from truekeep.index.search import Hit
-from truekeep.mcp_tools import TOOLS, Memory, Reply
+from truekeep.mcp.contract import TOOLS
+from truekeep.mcp.replies import Reply
+from truekeep.mcp.tools import Memory
 from truekeep.recall import Answer
 from truekeep.truth import Resolution
 

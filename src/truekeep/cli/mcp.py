@@ -52,8 +52,8 @@ def mcp(
             f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}; add others in config.toml"
         )
     if not is_http:
-        from truekeep.mcp_server import serve_stdio
-        from truekeep.mcp_tools import Memory
+        from truekeep.mcp.server import serve_stdio
+        from truekeep.mcp.tools import Memory
 
         if sys.stdin.isatty():
             click.echo("waiting for an MCP client on standard input; Ctrl-D ends it", err=True)
@@ -65,8 +65,8 @@ def mcp(
     address = _loopback(host)
     token, where = _token(token_env, opened.state)
     with _listen(address, port) as listener:
-        from truekeep.mcp_server import serve_http
-        from truekeep.mcp_tools import Memory
+        from truekeep.mcp.server import serve_http
+        from truekeep.mcp.tools import Memory
 
         shown = f"[{address}]" if ":" in address else address
         click.echo(f"serving http://{shown}:{listener.getsockname()[1]}/mcp; the bearer token is in {where}", err=True)

@@ -1,4 +1,4 @@
-"""The MCP door: the tools of `mcp_tools` over stdio or loopback HTTP.
+"""The MCP door's protocol: the tools over stdio or loopback HTTP.
 
 Blocking work runs in a thread, one call at a time, so that the event loop goes on listening.
 """
@@ -24,7 +24,9 @@ from mcp.shared.message import SessionMessage
 
 from truekeep import __version__
 from truekeep.errors import BadInput
-from truekeep.mcp_tools import CARD_URI, TOOLS, Memory, one_line
+from truekeep.mcp.contract import TOOLS
+from truekeep.mcp.replies import one_line
+from truekeep.mcp.tools import CARD_URI, Memory
 
 if TYPE_CHECKING:
     import socket
