@@ -16,6 +16,7 @@ import platform
 import re
 import sqlite3
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple
 
 from bench.measure import table
 
+WIDTH = 60  # of a cell that is text
 HEADERS = ("bench", "promise", "measured", "goal", "", "beside", "peers")
 BEGIN, END = "<!-- table: python -m bench.promises -->", "<!-- end of table -->"
 
@@ -251,10 +253,20 @@ def show(book: Book) -> None:
         return
     for n in range(len(rows) - 1, 0, -1):  # a bench is named once
         rows[n][0] = "" if rows[n][0] == rows[n - 1][0] else rows[n][0]
+    rows = [line for row in rows for line in folded(row)]
     print()
     short = [n for n, row in enumerate(rows) if row[4] == "SHORT"]
     table(HEADERS, rows, left=2, last_left=3, bold={(n, column) for n in short for column in (2, 4)})
     print(f"\n{count_line(book)}\n{machine_line(book.machine)}")
+
+
+def folded(row: Sequence[str]) -> list[list[str]]:
+    """A row with its two long cells over several lines."""
+    beside, peers = (textwrap.wrap(cell, WIDTH) or [""] for cell in row[5:])
+    lines = [list(row[:5]), *([""] * 5 for _ in range(max(len(beside), len(peers)) - 1))]
+    for n, line in enumerate(lines):
+        line += [beside[n] if n < len(beside) else "", peers[n] if n < len(peers) else ""]
+    return lines
 
 
 def count_line(book: Book) -> str:
