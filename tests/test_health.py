@@ -18,12 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.helpers import CLAUDE, NOW, Place, a_handoff, git_repo, run_cli, tree
+from tests.helpers import CLAUDE, NOW, Place, a_card, a_handoff, git_repo, run_cli, tree
+from tests.histories import History
 from truekeep.cli.status import bars, render
 from truekeep.health import AGES, OK, QUESTIONS, WEEKS, Health, Reading, ages, growth, see_health
 from truekeep.index import refresh as refreshing
 from truekeep.pipeline import see_pipeline
 from truekeep.survey import CardFacts
+from truekeep.upkeep import Upkeep
 from truekeep.verify.store import Store
 
 ROOT = Path(__file__).parent.parent
@@ -332,6 +334,23 @@ DAMAGED = {
     "host": ("pipeline",),
     "sync.toml": ("pipeline",),
 }
+
+
+def test_what_code_confirmed_is_touched_as_decay_says(place: Place) -> None:
+    shutil.rmtree(place.repo / ".git")
+    history = History()
+    history.commit(day(300), {"app/proxy.py": "PROXY_PORT = 8443\n"})
+    history.write(place.repo)
+    for name, body in (("a.md", "`PROXY_PORT` is in `app/proxy.py`."), ("b.md", "The lamp in the hall is broken.")):
+        text = a_card(name, body, created=day(200), repository="github.com/me/app")
+        (place.workspace / "memory" / "cards" / name).write_text(text)
+    assert told(place)["health"]["questions"]["untouched"]["figures"]["past"] == 2
+    with place.open(now=datetime.now(UTC)) as workspace:
+        workspace.verify()
+        stale = [card.path for card in Upkeep(workspace).stale_cards()]
+    figures = told(place)["health"]["questions"]["untouched"]["figures"]
+    assert stale == [figures["oldest"]] == ["memory/cards/b.md"]
+    assert figures["past"] == 1
 
 
 @pytest.mark.parametrize("name", DAMAGED)

@@ -87,11 +87,12 @@ def see_health(
     today = now.date()
     surveyed = look.at(lambda: _survey(workspace, today, tell), "memory")
     cards = surveyed.cards if surveyed is not None else ()
+    held = (look.at(lambda: _held_on(workspace), "claims") if cards else None) or {}
     grown = growth(cards, today)
     look.unseen += surveyed.unread if surveyed is not None else ()
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        look.only(lambda: _untouched(workspace, cards, today, config.decay.card_days), "untouched", given=surveyed),
+        look.only(lambda: _untouched(cards, held, today, config.decay.card_days), "untouched", given=surveyed),
         look.only(lambda: _index(workspace, config), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
         look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
@@ -233,9 +234,8 @@ def _count(workspace: Workspace) -> Reading:
     return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
 
 
-def _untouched(workspace: Workspace, cards: Sequence[CardFacts], today: date, budget: int) -> Reading:
+def _untouched(cards: Sequence[CardFacts], held: Mapping[str, date], today: date, budget: int) -> Reading:
     """By the rule of `tidy decay`: to be written, confirmed by somebody or confirmed by code is a sign of life."""
-    held = _held_on(workspace) if cards else {}
     known = [
         (max(touched, held.get(card.path, touched)), card.path)
         for card in cards

@@ -41,9 +41,9 @@ class Line:
     number: int
     text: str
     entry: Entry | None  # None: by hand, or there before
-    is_older: bool = False  # there before truekeep first changed the file, but for what init or an import made
+    is_older: bool = False  # there before truekeep first changed the file: by hand, unless it is known better:
     is_first: bool = False  # as init made the file
-    arrival: Arrival | None = None  # the import that the file came with
+    arrival: Arrival | None = None  # the import that it came with
     record: Record | None = None
     source: Record | None = None  # the handoff that a repaired line goes back to; else the record
 
@@ -100,7 +100,7 @@ class History:
                     number=number,
                     text=raw.decode("utf-8", "replace").rstrip("\r\n"),
                     entry=entry,
-                    is_older=owner == BEFORE and not is_first and arrival is None,
+                    is_older=owner == BEFORE,
                     is_first=owner == BEFORE and is_first,
                     arrival=arrival if owner == BEFORE else None,
                     record=ledger.handoff_of(entry) if entry else None,
