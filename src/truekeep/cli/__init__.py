@@ -21,48 +21,63 @@ if TYPE_CHECKING:
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
 
-# name: (module, short help). The help stands here so that listing the commands loads none of them.
-COMMANDS = {
-    "init": ("setup", "Make a workspace, or adopt an existing one."),
-    "connect": ("machine", "Connect Claude Code, Codex and OpenClaw to this memory."),
-    "disconnect": ("connect", "Take back what connect did."),
-    "wake": ("session", "What an agent must know before it begins."),
-    "checkpoint": ("session", "Leave what a session did, each part in its place."),
-    "log": ("session", "Append to today's log."),
-    "heartbeat": ("session", "Show or update what is going on."),
-    "decide": ("session", "Note a decision."),
-    "project": ("session", "Set a project's status."),
-    "handoff": ("handoff", "Write, check and list handoffs."),
-    "ingest": ("ingest", "File every waiting handoff into memory."),
-    "review": ("review", "Decide what waits for a person."),
-    "search": ("search", "Find memories by words and by meaning."),
-    "get": ("search", "Read a memory file, or the lines that a search cited."),
-    "verify": ("verify", "Hold what memory names against current code."),
-    "claims": ("verify", "Show what a Markdown file claims."),
-    "reconcile": ("reconcile", "Where the stores disagree, who wins, and why."),
-    "resolve": ("resolve", "What memory says about one thing, in trust order."),
-    "tidy": ("tidy", "Forget on purpose, merge what is doubled, keep what lasts."),
-    "repos": ("verify", "List the checkouts that memory is held against."),
-    "index": ("search", "Bring the search index up to date."),
-    "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
-    "sync": ("sync", "Bring handoffs from other machines."),
-    "host": ("host", "Which machine may write, and changing it."),
-    "schedule": ("schedule", "Let the system run it all by a timer."),
-    "alf": ("alf", "Carry the whole memory: archives out and in."),
-    "adopt": ("adopt", "Take in what a harness remembers on its own."),
-    "hook": ("hook", "Answer a harness; connect sets it up."),
-    "mcp": ("mcp", "Serve memory to agents over MCP."),
-    "serve": ("serve", "Serve pages for review, memory and health."),
-    "card": ("card", "Look at cards, write, confirm and drop them."),
-    "correction": ("correction", "Note mistakes, so that they are made once."),
-    "gating": ("correction", "Rules learned from mistakes: when this, do that."),
-    "status": ("status", "Whether memory is healthy, and what needs a person."),
-    "doctor": ("doctor", "Find what is broken in the set-up, and mend it."),
-    "history": ("history", "What was written, when, from which handoff."),
-    "why": ("history", "Who wrote this file or this line."),
-    "undo": ("history", "Put back what an entry changed."),
-    "completion": ("completion", "Teach your shell to complete truekeep."),
+# Heading: name: (module, short help). The help stands here so that listing the commands loads none of them.
+GROUPS = {
+    "Begin": {
+        "init": ("setup", "Make a workspace, or adopt an existing one."),
+        "connect": ("machine", "Connect Claude Code, Codex and OpenClaw to this memory."),
+        "disconnect": ("connect", "Take back what connect did."),
+        "adopt": ("adopt", "Take in what a harness remembers on its own."),
+    },
+    "Agents": {
+        "wake": ("session", "What an agent must know before it begins."),
+        "checkpoint": ("session", "Leave what a session did, each part in its place."),
+        "handoff": ("handoff", "Write, check and list handoffs."),
+        "log": ("session", "Append to today's log."),
+        "heartbeat": ("session", "Show or update what is going on."),
+        "decide": ("session", "Note a decision."),
+        "project": ("session", "Set a project's status."),
+        "correction": ("correction", "Note mistakes, so that they are made once."),
+        "gating": ("correction", "Rules learned from mistakes: when this, do that."),
+        "hook": ("hook", "Answer a harness; connect sets it up."),
+        "mcp": ("mcp", "Serve memory to agents over MCP."),
+    },
+    "Memory": {
+        "ingest": ("ingest", "File every waiting handoff into memory."),
+        "review": ("review", "Decide what waits for a person."),
+        "card": ("card", "Look at cards, write, confirm and drop them."),
+        "search": ("search", "Find memories by words and by meaning."),
+        "get": ("search", "Read a memory file, or the lines that a search cited."),
+        "resolve": ("resolve", "What memory says about one thing, in trust order."),
+        "index": ("search", "Bring the search index up to date."),
+        "transcripts": ("transcripts", "Keep what was said in sessions, and read it again."),
+    },
+    "Truth": {
+        "verify": ("verify", "Hold what memory names against current code."),
+        "claims": ("verify", "Show what a Markdown file claims."),
+        "repos": ("verify", "List the checkouts that memory is held against."),
+        "reconcile": ("reconcile", "Where the stores disagree, who wins, and why."),
+        "tidy": ("tidy", "Forget on purpose, merge what is doubled, keep what lasts."),
+    },
+    "Who wrote it": {
+        "history": ("history", "What was written, when, from which handoff."),
+        "why": ("history", "Who wrote this file or this line."),
+        "undo": ("history", "Put back what an entry changed."),
+    },
+    "Machines": {
+        "sync": ("sync", "Bring handoffs from other machines."),
+        "host": ("host", "Which machine may write, and changing it."),
+        "schedule": ("schedule", "Let the system run it all by a timer."),
+        "alf": ("alf", "Carry the whole memory: archives out and in."),
+    },
+    "Care": {
+        "status": ("status", "Whether memory is healthy, and what needs a person."),
+        "doctor": ("doctor", "Find what is broken in the set-up, and mend it."),
+        "serve": ("serve", "Serve pages for review, memory and health."),
+        "completion": ("completion", "Teach your shell to complete truekeep."),
+    },
 }
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -92,8 +107,10 @@ class LazyGroup(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in commands.items()])
 
 
 @click.group(

@@ -4,7 +4,7 @@ _truekeep_table() {
     words= flags= valued= argument=
     case $1 in
     '')
-        words='init connect disconnect wake checkpoint log heartbeat decide project handoff ingest review search get verify claims reconcile resolve tidy repos index transcripts sync host schedule alf adopt hook mcp serve card correction gating status doctor history why undo completion'
+        words='init connect disconnect adopt wake checkpoint handoff log heartbeat decide project correction gating hook mcp ingest review card search get resolve index transcripts verify claims repos reconcile tidy history why undo sync host schedule alf status doctor serve completion'
         flags='-V --version --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
@@ -33,6 +33,12 @@ _truekeep_table() {
         valued='--harness:claude,codex,openclaw --repo:@dir -w:@dir --workspace:@dir'
         argument=''
         ;;
+    'adopt')
+        words=''
+        flags='--dry-run --json -h --help'
+        valued='--from:@dir --repo:@dir -w:@dir --workspace:@dir'
+        argument='claude,codex'
+        ;;
     'wake')
         words=''
         flags='--json -h --help'
@@ -44,6 +50,30 @@ _truekeep_table() {
         flags='--json -h --help'
         valued='--last-action: --system-state: --scope-rules: --dev-model: --next-action: --summary: --now: --next: --blocker: --decision: --change: --project: --subagent: --repo:@dir --writer: -w:@dir --workspace:@dir'
         argument='-'
+        ;;
+    'handoff')
+        words='new lint list'
+        flags='-h --help'
+        valued=''
+        argument=''
+        ;;
+    'handoff new')
+        words=''
+        flags='--update --json -h --help'
+        valued='--title: --type:setup,workflow,bugfix,decision,security,preference,research,project-context --summary: --fact: --evidence: --card:@cards --document: --topic: --category: --tag: --content: --writer: --repo:@dir --slug: -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'handoff lint')
+        words=''
+        flags='--codes --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument='@file'
+        ;;
+    'handoff list')
+        words=''
+        flags='--json -h --help'
+        valued='--repo:@dir -w:@dir --workspace:@dir'
+        argument=''
         ;;
     'log')
         words=''
@@ -69,28 +99,52 @@ _truekeep_table() {
         valued='--repo:@dir --writer: -w:@dir --workspace:@dir'
         argument=''
         ;;
-    'handoff')
-        words='new lint list'
+    'correction')
+        words='add list'
         flags='-h --help'
         valued=''
         argument=''
         ;;
-    'handoff new')
-        words=''
-        flags='--update --json -h --help'
-        valued='--title: --type:setup,workflow,bugfix,decision,security,preference,research,project-context --summary: --fact: --evidence: --card:@cards --document: --topic: --category: --tag: --content: --writer: --repo:@dir --slug: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'handoff lint')
-        words=''
-        flags='--codes --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument='@file'
-        ;;
-    'handoff list')
+    'correction add')
         words=''
         flags='--json -h --help'
-        valued='--repo:@dir -w:@dir --workspace:@dir'
+        valued='--instead: --applies-to: -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'correction list')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'gating')
+        words='add list'
+        flags='-h --help'
+        valued=''
+        argument=''
+        ;;
+    'gating add')
+        words=''
+        flags='--json -h --help'
+        valued='--when: --do: --because: -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'gating list')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'hook')
+        words=''
+        flags='-h --help'
+        valued='--for: -w:@dir --workspace:@dir'
+        argument='session-start,agent-bootstrap,user-prompt-submit,pre-compact,stop,session-end'
+        ;;
+    'mcp')
+        words=''
+        flags='--http -h --help'
+        valued='--port: --host: --token-env: --writer: -w:@dir --workspace:@dir'
         argument=''
         ;;
     'ingest')
@@ -147,6 +201,42 @@ _truekeep_table() {
         valued='--older-than: -w:@dir --workspace:@dir'
         argument=''
         ;;
+    'card')
+        words='list show write confirm drop'
+        flags='-h --help'
+        valued=''
+        argument=''
+        ;;
+    'card list')
+        words=''
+        flags='--json -h --help'
+        valued='--category: --tag: -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'card show')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument='@cards'
+        ;;
+    'card write')
+        words=''
+        flags='--anyway --dry-run --json -h --help'
+        valued='--topic: --category: --tag: --file:@file --update:@cards --repo:@dir -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'card confirm')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument='@cards'
+        ;;
+    'card drop')
+        words=''
+        flags='--yes --json -h --help'
+        valued='--reason: -w:@dir --workspace:@dir'
+        argument='@cards'
+        ;;
     'search')
         words=''
         flags='--verified --explain --json -h --help'
@@ -159,58 +249,10 @@ _truekeep_table() {
         valued='--from: --lines: -w:@dir --workspace:@dir'
         argument='@memory'
         ;;
-    'verify')
-        words=''
-        flags='--changed --fix --dry-run --stdin --online --all --exit-code --json -h --help'
-        valued='--repo:@dir -w:@dir --workspace:@dir'
-        argument='@file'
-        ;;
-    'claims')
-        words=''
-        flags='--all --json -h --help'
-        valued=''
-        argument='@file'
-        ;;
-    'reconcile')
-        words=''
-        flags='--fix --force --no-code --exit-code --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
     'resolve')
         words=''
         flags='--json -h --help'
         valued='-n: --limit: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'tidy')
-        words='decay duplicates promote'
-        flags='-n --dry-run --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'tidy decay')
-        words=''
-        flags='-n --dry-run --archive --force --exit-code --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'tidy duplicates')
-        words=''
-        flags='-n --dry-run --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'tidy promote')
-        words=''
-        flags='-n --dry-run --json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'repos')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'index')
@@ -241,6 +283,72 @@ _truekeep_table() {
         words=''
         flags='--json -h --help'
         valued='--turns: -w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'verify')
+        words=''
+        flags='--changed --fix --dry-run --stdin --online --all --exit-code --json -h --help'
+        valued='--repo:@dir -w:@dir --workspace:@dir'
+        argument='@file'
+        ;;
+    'claims')
+        words=''
+        flags='--all --json -h --help'
+        valued=''
+        argument='@file'
+        ;;
+    'repos')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'reconcile')
+        words=''
+        flags='--fix --force --no-code --exit-code --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'tidy')
+        words='decay duplicates promote'
+        flags='-n --dry-run --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'tidy decay')
+        words=''
+        flags='-n --dry-run --archive --force --exit-code --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'tidy duplicates')
+        words=''
+        flags='-n --dry-run --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'tidy promote')
+        words=''
+        flags='-n --dry-run --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument=''
+        ;;
+    'history')
+        words=''
+        flags='--all --json -h --help'
+        valued='-n: --who: --machine: --verb: --since: --until: -w:@dir --workspace:@dir'
+        argument='@memory'
+        ;;
+    'why')
+        words=''
+        flags='--json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument='@memory'
+        ;;
+    'undo')
+        words=''
+        flags='--dry-run --json -h --help'
+        valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'sync')
@@ -387,102 +495,6 @@ _truekeep_table() {
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
-    'adopt')
-        words=''
-        flags='--dry-run --json -h --help'
-        valued='--from:@dir --repo:@dir -w:@dir --workspace:@dir'
-        argument='claude,codex'
-        ;;
-    'hook')
-        words=''
-        flags='-h --help'
-        valued='--for: -w:@dir --workspace:@dir'
-        argument='session-start,agent-bootstrap,user-prompt-submit,pre-compact,stop,session-end'
-        ;;
-    'mcp')
-        words=''
-        flags='--http -h --help'
-        valued='--port: --host: --token-env: --writer: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'serve')
-        words=''
-        flags='--read-only --open -h --help'
-        valued='--port: --host: --name: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'card')
-        words='list show write confirm drop'
-        flags='-h --help'
-        valued=''
-        argument=''
-        ;;
-    'card list')
-        words=''
-        flags='--json -h --help'
-        valued='--category: --tag: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'card show')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument='@cards'
-        ;;
-    'card write')
-        words=''
-        flags='--anyway --dry-run --json -h --help'
-        valued='--topic: --category: --tag: --file:@file --update:@cards --repo:@dir -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'card confirm')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument='@cards'
-        ;;
-    'card drop')
-        words=''
-        flags='--yes --json -h --help'
-        valued='--reason: -w:@dir --workspace:@dir'
-        argument='@cards'
-        ;;
-    'correction')
-        words='add list'
-        flags='-h --help'
-        valued=''
-        argument=''
-        ;;
-    'correction add')
-        words=''
-        flags='--json -h --help'
-        valued='--instead: --applies-to: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'correction list')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'gating')
-        words='add list'
-        flags='-h --help'
-        valued=''
-        argument=''
-        ;;
-    'gating add')
-        words=''
-        flags='--json -h --help'
-        valued='--when: --do: --because: -w:@dir --workspace:@dir'
-        argument=''
-        ;;
-    'gating list')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument=''
-        ;;
     'status')
         words='closeout problems pipeline'
         flags='--exit-code --json -h --help'
@@ -513,22 +525,10 @@ _truekeep_table() {
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
-    'history')
+    'serve')
         words=''
-        flags='--all --json -h --help'
-        valued='-n: --who: --machine: --verb: --since: --until: -w:@dir --workspace:@dir'
-        argument='@memory'
-        ;;
-    'why')
-        words=''
-        flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
-        argument='@memory'
-        ;;
-    'undo')
-        words=''
-        flags='--dry-run --json -h --help'
-        valued='-w:@dir --workspace:@dir'
+        flags='--read-only --open -h --help'
+        valued='--port: --host: --name: -w:@dir --workspace:@dir'
         argument=''
         ;;
     'completion')
