@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: all demo test harnesses lint bench docs shown shots walk clean
+.PHONY: all demo test harnesses lint bench docs shown shots walk package clean
 all: lint test
 
 $(BIN)/python:
@@ -48,6 +48,11 @@ shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
 
 walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make harnesses` first
 	@$(BIN)/python -m tests.walk docs
+
+package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and installed from the package index
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t sdist -t wheel -d dist
+	@TRUEKEEP_TEST_INDEX=1 $(BIN)/python -m pytest tests/test_package.py
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

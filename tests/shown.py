@@ -241,6 +241,7 @@ def _begin(stage: Stage) -> None:
     stage.show("init")
     stage.tell("init /srv/another")
     stage.tell("completion bash")
+    stage.tell("--version")
 
 
 def _handoffs(stage: Stage) -> None:
