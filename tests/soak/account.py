@@ -45,6 +45,7 @@ def close(day: Day) -> Account:
     for staying in (*fresh, *day.staying):
         if (code := staying.process.poll()) is not None:
             problems.append(f"{staying.name} ended by itself with {code}")
+        problems += [f"{staying.name} holds on to {path}, which is gone" for path in staying.gone_files()]
         said = [line for line in staying.stop().splitlines() if not line.endswith("the disk is full")]
         if said:
             problems.append(f"{staying.name} complained: {said[-20:]}")
@@ -120,7 +121,7 @@ class Books:
             known[digest], names[name] = outcome, outcome
         left = {letter.digest: letter for letter in self.day.pen.written}
         for digest, letter in left.items():
-            outcome = names.get(letter.name, "") if letter.kind == "huge" else known.get(digest, "")
+            outcome = names.get(letter.name, "") if letter.is_huge else known.get(digest, "")
             self.outcomes[outcome or "lost"] += 1
             if outcome not in ENDS:
                 yield f"{letter.name} ({letter.kind}) ended as {outcome or 'nothing: it is lost'}"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tests.helpers import a_card, a_document_handoff, a_handoff
 from tests.lore import THING_LIST, WORDS, Service, a_fact, services
+from truekeep.config import Limits
 
 KINDS = {
     "card": 52,
@@ -37,6 +38,10 @@ class Letter(NamedTuple):
     name: str
     target: str = ""
     secret: str = ""
+
+    @property
+    def is_huge(self) -> bool:
+        return len(self.data) > Limits().handoff_bytes
 
     @property
     def digest(self) -> bytes:

@@ -191,6 +191,15 @@ class Staying:
         self.readings.append(read_process(self.process.pid))
         return self.readings[-1]
 
+    def gone_files(self) -> list[str]:
+        """The files that it has open, though they were removed or replaced."""
+        folder = f"/proc/{self.process.pid}/fd"
+        try:
+            links = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
+        except OSError:  # it has ended
+            return []
+        return [link for link in links if link.endswith(" (deleted)")]
+
     def stop(self) -> str:
         """End it as a session does; gives what it complained of."""
         if self.process.poll() is None:
