@@ -16,8 +16,8 @@ import pytest
 
 from tests.helpers import Place
 from truekeep.cli import COMMANDS
+from truekeep.cli.scripts import RENDERED, places
 from truekeep.completion import SHELLS, find_values, read_script
-from truekeep.completion.scripts import RENDERED, places
 
 HOSTILE = ("$(touch owned).md", "`touch owned`.md", "a b.md", "-rf.md", "x;touch owned.md", "é.md", "new\nline.md")
 
@@ -189,7 +189,8 @@ def test_no_name_is_taken_for_a_command(lived: Place, tmp_path: Path) -> None:
         ("why", "$(touch owned)/"),
     ):
         in_bash("truekeep", *words)
-    in_fish("truekeep card show ")
+    if shutil.which("fish"):
+        in_fish("truekeep card show ")
     assert not list(tmp_path.glob("**/owned"))
     for kind in ("cards", "drafts", "memory"):
         assert all(name.replace("/", "").isascii() and " " not in name for name in find_values(kind))

@@ -16,7 +16,7 @@ import click
 from truekeep import completion
 from truekeep.cli import COMMANDS, cli
 from truekeep.cli.manual import render_manual
-from truekeep.completion.scripts import write_scripts
+from truekeep.cli.scripts import write_scripts
 from truekeep.model import RULES
 
 _CODES = re.compile(r"(<!-- codes:[^>]*-->\n).*?(<!-- /codes -->)", re.DOTALL)
