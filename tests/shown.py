@@ -242,6 +242,8 @@ def _begin(stage: Stage) -> None:
     stage.tell("init /srv/another")
     stage.tell("completion bash")
     stage.tell("--version")
+    command, shape = stage.shapes["truekeep.version/1"]  # an unpacked archive of the source knows no commit
+    stage.shapes["truekeep.version/1"] = command, {**shape, "commit": frozenset(("string", "null"))}
 
 
 def _handoffs(stage: Stage) -> None:
