@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.walk.document import DOCUMENT, commands_of, commands_typed
+from tests.walk.document import DOCUMENT, commands_of, commands_typed, headings_of
 from tests.walk.story import walk
 from tests.walk.world import Told, a_world
 
@@ -14,6 +14,6 @@ def test_the_walk(tmp_path: Path) -> None:
     with a_world(tmp_path) as world:
         walk(world)
     page = DOCUMENT.read_text()
-    headings = [f"## {item.text}" for item in world.story if isinstance(item, Told) and item.is_heading]
-    assert [line for line in page.splitlines() if line.startswith("## ")] == headings, "`make walk` writes it anew"
+    chapters = [item.text for item in world.story if isinstance(item, Told) and item.is_heading]
+    assert headings_of(page) == chapters, "`make walk` writes it anew"
     assert commands_of(page) == commands_typed(world.story), "`make walk` writes it anew"

@@ -644,7 +644,7 @@ def _decide(
     """Weigh the findings by the policy. What is already filed stays so, unless it must not be touched at all."""
     findings = findings[:MAX_FINDINGS]
     if any(finding.code == "secret" for finding in findings):
-        findings = [_without_excerpt(finding) for finding in findings]
+        findings = list(dict.fromkeys(map(_without_excerpt, findings)))  # two orders in one line are told alike now
     ranks: dict[Policy, list[Finding]] = {"promote": [], "review": [], "refuse": []}
     for finding in findings:
         policy = config.policy_for(finding.code)

@@ -63,6 +63,11 @@ def _shown(item: Typed) -> list[str]:
     return kept
 
 
+def headings_of(text: str) -> list[str]:
+    """The chapters of a page."""
+    return re.findall(r"(?m)^## (.*)$", re.sub(r"(?ms)^```$.*?^```$", "", text))
+
+
 def commands_of(text: str) -> list[str]:
     """The commands of a page, with machine and folder, but for those of agents and reviewers."""
     found: list[str] = re.findall(r"(?m)^\w+ ~\S*\$ (?:.*\\\n)*.*$", text)

@@ -148,7 +148,7 @@ def sync_and_ingest(world: World, desk: Machine) -> None:
     )
     desk.types("git -C repos/shop pull -q && git -C repos/infra pull -q")
     desk.types("truekeep sync run", "reached laptop: 4 brought", "reached tower: 4 brought")
-    desk.types(
+    said = desk.types(
         "truekeep ingest",
         "invoice-text.md -> memory/handoff-inbox", "refuted: print_invoice: was in billing/invoices.py",
         "release-signing.md -> memory/handoff-inbox", "secret: looks like a credential", "instruction: ",
@@ -156,6 +156,7 @@ def sync_and_ingest(world: World, desk: Machine) -> None:
         "staging-sits-behind-a-proxy.md -> memory/cards/staging-proxy.md", "releases-go-out-by-script.md -> TOOLS.md",
         "-> memory/decisions/", "Processed 8", "Promoted 2", "Routed 3", "Review 2", "Already 1", not_=[TOKEN],
     )  # fmt: skip
+    assert said.count("instruction: ") == 1, "a reason is told once"
     desk.types("truekeep ingest", "NO_UPDATES")
     desk.types("truekeep sync run", "laptop: 0 brought, 4 receipts", "tower: 0 brought, 4 receipts")
     desk.types("truekeep verify --exit-code", "confirmed", not_=["gone", "moved"])
@@ -196,8 +197,8 @@ def the_code_moves_on(world: World, desk: Machine, laptop: Machine) -> None:
     )  # fmt: skip
     desk.types("truekeep verify --fix", "app/carts.py → app/basket.py", "is proposed as draft verify-carts")
     desk.types("truekeep review approve verify-carts", "promoted")
-    desk.types("truekeep search CART_TTL -n 1", "`CART_TTL` in `app/basket.py`", "2 of 2 claims confirmed")
     desk.types("truekeep verify --exit-code", not_=["gone", "moved"])
+    desk.types("truekeep search CART_TTL -n 1", "`CART_TTL` in `app/basket.py`", "2 of 2 claims confirmed")
 
 
 def another_repository(world: World, desk: Machine) -> None:
