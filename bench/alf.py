@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench alf", description="What archives cost.")
     parser.add_argument("--files", type=int, default=10_000, metavar="N", help="in the workspace (%(default)s)")
     parser.add_argument("--megabytes", type=int, default=200, metavar="N", help="in the workspace (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="(%(default)s)")
     options = parser.parse_args(arguments)
     if not HAS_ZIP:
         print("zip and unzip: not installed; Python's zipfile stands in for them, with the same zlib as ours")

@@ -32,7 +32,8 @@ from truekeep.workspace import Workspace
 CARDS = "memory/cards"
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)
 ROUNDS = 7
-SIZES = (1_000, 2_000, 5_000, 10_000)
+SIZES = (1_000, 3_000, 10_000)
+HARD_SIZES = (1_000, 10_000)
 LARGE = 10_000
 REPOSITORIES = 20
 NOISE = 400  # other cards beside the labelled pairs
@@ -265,7 +266,7 @@ def show_doubles() -> None:
     for is_prose, what in ((True, "prose"), (False, "a few hundred words for all cards")):
         rows = []
         first = 0.0
-        for cards in SIZES:
+        for cards in SIZES if is_prose else HARD_SIZES:
             spent, found = apart(doubles_cost, cards, is_prose=is_prose)
             first = first or spent / cards
             growth = f"{spent / cards / first:.2f} x"
