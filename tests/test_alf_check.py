@@ -35,17 +35,15 @@ from tests.alf_builder import (
     pack,
     problems_of,
 )
-from truekeep.alf import container
+from truekeep.alf import container, rules
 from truekeep.alf.check import (
     check_archive,
-    check_delta_manifest,
-    check_manifest,
     check_record,
     sound_record,
     verdict,
 )
 from truekeep.alf.container import BadArchive, Problem, Reader, Writer, unsafe_name
-from truekeep.alf.kinds import LEVELS, MOST_TOLD
+from truekeep.alf.kinds import LEVELS, MOST_TOLD, look
 from truekeep.alf.records import dump_record
 
 VERDICTS = {"unreadable": "unreadable", "error": "invalid", "warning": "warning"}
@@ -412,11 +410,9 @@ def test_a_delta_may_have_a_copy_of_its_manifest_under_the_other_name() -> None:
     assert delta.problems() == []
 
 
-def test_manifests_can_be_looked_at_alone() -> None:
-    assert check_manifest(a_full_archive().documents["manifest.json"]) == []
-    assert check_delta_manifest(Delta().documents["delta-manifest.json"]) == []
-    assert ("unreadable", "layers is missing") in check_manifest({})
-    assert check_manifest(None) == [("unreadable", "is null, not an object")]
+def test_a_manifest_that_is_none() -> None:
+    assert ("unreadable", "layers is missing") in look(rules.MANIFEST, {})
+    assert look(rules.MANIFEST, None) == [("unreadable", "is null, not an object")]
 
 
 # --- anything at all
@@ -468,8 +464,8 @@ def test_any_value_anywhere_is_told_and_never_raised(data: st.DataObject, value:
 def test_any_object_may_be_asked_about(data: st.DataObject, value: Any) -> None:
     archive = copy.deepcopy(FULL)
     archive.put(data.draw(st.sampled_from([place for place in PLACES if place.startswith("record:")])), value)
-    for check in (check_record, check_manifest, check_delta_manifest):
-        assert all(level in LEVELS for level, _ in check(archive.records[0]) + check(value))
+    for kind in (rules.RECORD, rules.MANIFEST, rules.DELTA_MANIFEST):
+        assert all(level in LEVELS for level, _ in look(kind, archive.records[0]) + look(kind, value))
 
 
 PACKED = FULL.packed()

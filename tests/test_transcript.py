@@ -21,8 +21,8 @@ from truekeep.errors import BadInput
 from truekeep.hidden import is_plain, strip_hidden
 from truekeep.model import BEGIN_MARK, END_MARK
 from truekeep.secrets import find_secrets
-from truekeep.transcripts.dialogue import Turn, iter_dialogue, iter_turns, render_dialogue
-from truekeep.transcripts.files import HARNESSES, HEAD, MAX_LINE, Session, read_lines, read_session, sniff_harness
+from truekeep.transcripts.dialogue import Turn, iter_dialogue, iter_turns
+from truekeep.transcripts.files import HARNESSES, HEAD, MAX_LINE, Session, read_lines, read_session
 from truekeep.transcripts.places import TranscriptFile, find_transcripts, is_own_housekeeping
 
 AT = "2026-11-15T10:20:30.456Z"
@@ -484,7 +484,6 @@ def test_no_bytes_at_all_raise(harness: str, lines: list[bytes]) -> None:
         assert turn.text == strip_hidden(turn.text)
         assert turn.at in ("", AT)
         assert 1 <= turn.line <= len(lines)
-    sniff_harness(lines)
 
 
 @HARNESS
@@ -590,27 +589,25 @@ def test_dialogue_is_one_line_for_each_segment() -> None:
         Turn("assistant", " ".join(["word"] * 300), 9, AT),
         Turn("user", "two\nlines", 12, ""),
     ]
-    text, sources = render_dialogue(turns)
-    assert sources == [3, 9, 9, 12]
-    lines = text.split("\n")
+    lines, sources = zip(*iter_dialogue(turns), strict=True)
+    assert sources == (3, 9, 9, 12)
     assert lines[0] == "User: Why?"
     assert lines[1] == "Assistant: " + " ".join(["word"] * 160)
     assert lines[2] == "Assistant: " + " ".join(["word"] * 140)
     assert lines[3] == "User: two lines"
-    assert list(iter_dialogue(turns)) == list(zip(lines, sources, strict=True))
 
 
 def test_nothing_renders_as_nothing() -> None:
-    assert render_dialogue([]) == ("", [])
-    assert render_dialogue([Turn("user", " ", 1, "")]) == ("", [])
+    assert list(iter_dialogue([])) == []
+    assert list(iter_dialogue([Turn("user", " ", 1, "")])) == []
 
 
 @pytest.mark.parametrize(
     ("length", "expected"), [(799, [799]), (800, [800]), (801, [800, 1]), (1600, [800, 800]), (1601, [800, 800, 1])]
 )
 def test_a_word_without_end_is_cut(length: int, expected: list[int]) -> None:
-    text, _ = render_dialogue([Turn("user", "x" * length, 1, "")])
-    assert [len(line) - len("User: ") for line in text.split("\n")] == expected
+    lines = iter_dialogue([Turn("user", "x" * length, 1, "")])
+    assert [len(line) - len("User: ") for line, _ in lines] == expected
 
 
 @pytest.mark.parametrize(
@@ -627,20 +624,18 @@ def test_a_long_turn_is_cut_at_a_space(text: str, expected: list[str]) -> None:
 
 def test_a_cut_leaves_no_half_emoji() -> None:
     for shift in range(6):
-        text, _ = render_dialogue([Turn("user", "x" * shift + "👨‍👩‍👧" * 400, 1, "")])
-        assert all(strip_hidden(line) == line for line in text.split("\n"))
+        lines = iter_dialogue([Turn("user", "x" * shift + "👨‍👩‍👧" * 400, 1, "")])
+        assert all(strip_hidden(line) == line for line, _ in lines)
 
 
 @settings(max_examples=200, deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from("ab \n漢"), max_size=30).map(lambda text: text * 60), max_size=4))
 def test_rendering_keeps_every_word(texts: list[str]) -> None:
     turns = [Turn("user", text, number, "") for number, text in enumerate(texts, 1)]
-    text, sources = render_dialogue(turns)
-    lines = text.split("\n") if text else []
-    assert len(lines) == len(sources)
-    assert all(line.startswith("User: ") and 6 < len(line) <= 806 for line in lines)
+    lines = list(iter_dialogue(turns))
+    assert all(line.startswith("User: ") and 6 < len(line) <= 806 for line, _ in lines)
     for turn in turns:
-        mine = [line[6:] for line, source in zip(lines, sources, strict=True) if source == turn.line]
+        mine = [line[6:] for line, source in lines if source == turn.line]
         assert "".join("".join(mine).split()) == "".join(turn.text.split())
         if all(len(word) <= 800 for word in turn.text.split()):
             assert " ".join(mine).split() == turn.text.split()
@@ -814,26 +809,6 @@ def test_no_head_raises(tmp_path_factory: pytest.TempPathFactory, data: bytes) -
     for harness in HARNESSES:
         session = read_session(path, harness)
         assert all(isinstance(field, str) and strip_hidden(field) == field for field in session)
-
-
-@HARNESS
-def test_the_harness_is_known_by_its_rows(harness: str) -> None:
-    assert sniff_harness([b"garbage\n", *lines_of(said(harness, "user", "hello"))]) == harness
-
-
-def test_the_harness_is_known_by_the_first_row() -> None:
-    def sniff(row: object) -> str | None:
-        return sniff_harness(lines_of(row))
-
-    assert sniff({"timestamp": AT, "type": "session_meta", "payload": CODEX_META}) == "codex"
-    assert sniff({"type": "session", "version": 3, "id": "x"}) == "openclaw"
-    assert sniff({"type": "session", "version": 4, "id": "x"}) == "openclaw"
-    assert sniff({"type": "summary", "summary": "x", "leafUuid": "y"}) == "claude"
-    assert sniff({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}}) == "claude"
-    assert sniff({"hello": "world"}) is None
-    assert sniff_harness(BAD) is None
-    assert sniff_harness(b"no end" for _ in iter(int, 1)) is None
-    assert sniff_harness([]) is None
 
 
 def test_codex_looking_after_itself(tmp_path: Path) -> None:

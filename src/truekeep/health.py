@@ -18,7 +18,7 @@ import apsw
 from truekeep.config import Config
 from truekeep.disk import ChangedSince
 from truekeep.errors import TruekeepError
-from truekeep.model import CARDS, INDEX
+from truekeep.model import CARDS, INDEX, as_stamp
 from truekeep.state import STATE
 
 if TYPE_CHECKING:
@@ -328,7 +328,7 @@ def _claims(workspace: Workspace) -> Reading:
         memories, latest = memories + 1, max(latest, checked_at)
         for word, count in words.items():
             counts[word] = counts.get(word, 0) + count
-    at = datetime.fromtimestamp(latest, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if latest else None
+    at = as_stamp(datetime.fromtimestamp(latest, UTC)) if latest else None
     figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
     if not memories and not edited:
         return Reading("claims", OK, "never held against code; `truekeep verify` does", figures=figures)

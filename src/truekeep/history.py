@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from truekeep.difference import difference
 from truekeep.errors import BadInput, EditedSince, NotFound
 from truekeep.ledger import Entry, Record, Version, base_of, spliced
 from truekeep.lessons import KINDS
-from truekeep.model import INDEX, REVIEW, Splice
+from truekeep.model import INDEX, REVIEW, Splice, as_stamp
 from truekeep.pointers import find_whole_line, line_put_back
 from truekeep.state import FIRST_INDEX
 from truekeep.vault import Change, Staging
@@ -71,7 +71,7 @@ class History:
 
     def __init__(self, books: Books, *, actor: str, now: datetime) -> None:
         self.books, self.actor = books, actor
-        self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._at = as_stamp(now)
 
     def lines(self, path: str) -> list[Line]:
         """Every line of a file as it is now, with the act that wrote it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from truekeep.books import Books, Overtaken, Refused
@@ -23,7 +23,7 @@ from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
 from truekeep.hidden import printable
 from truekeep.inbox import PROCESSED, Inbox, Inboxes, Letter, Skipped
 from truekeep.ledger import Entry, Record
-from truekeep.model import INDEX, Filed, Origin, Report
+from truekeep.model import INDEX, Filed, Origin, Report, as_stamp
 from truekeep.pointers import is_over_budget
 from truekeep.repo import repository_name
 from truekeep.secrets import find_secrets, withhold
@@ -55,7 +55,7 @@ class Ingest:
         self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
         self.machine, self.now, self.routes, self.dry_run, self.tell = machine, now, routes, dry_run, tell
         self.report = Report(dry_run=dry_run)
-        self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._at = as_stamp(now)
         self._repositories: dict[Path, str] = {}
         self._shown_inboxes = {inbox: _home_relative(str(inbox.path)) for inbox in inboxes.inboxes}
         self._told_inboxes = {
@@ -223,9 +223,7 @@ class Ingest:
         if not filed:
             return
         entries = [
-            Entry(
-                at=self._at, verb=item.outcome, actor="ingest", handoff=item.letter.digest, note=_note(item, filing)
-            )
+            Entry(at=self._at, verb=item.outcome, actor="ingest", handoff=item.letter.digest, note=_note(item, filing))
             for item, filing in filed
         ]
         records = [self._record(item, filing) for item, filing in filed]

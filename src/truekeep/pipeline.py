@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.hidden import printable
 from truekeep.inbox import Inbox, Inboxes, is_letter_name
+from truekeep.model import as_stamp
 
 if TYPE_CHECKING:
     from truekeep.host import Machine
@@ -84,7 +85,7 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     """How the pipeline stands. `roots`: folders that sessions were held in."""
     inboxes = workspace.inboxes()
     since = now - timedelta(days=WEEK)
-    received = workspace.received(since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    received = workspace.received(as_stamp(since))
     routes = tuple(_reach(route, history) for route, history in workspace.routes())
     sources = _synced(_sources(workspace, inboxes, received, now), routes)
     drafts = workspace.drafts()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from truekeep.books import Books
@@ -23,7 +23,7 @@ from truekeep.filing import Candidate, EmptyShelf, Filing, Retry, plan_filing
 from truekeep.handoff import compose_handoff, parse_handoff
 from truekeep.hidden import printable
 from truekeep.ledger import Entry
-from truekeep.model import REVIEW
+from truekeep.model import REVIEW, as_stamp
 from truekeep.secrets import withhold
 from truekeep.vault import Staging
 
@@ -73,7 +73,7 @@ def draft_of(idea: Idea, now: datetime) -> Draft:
     stable = hashlib.sha256("\0".join((idea.by, idea.key or f"{idea.target}\0{idea.text}")).encode()).digest()
     return Draft(
         id=draft_id(name, stable),
-        received_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        received_at=as_stamp(now),
         name=name,
         writer=idea.writer,
         machine="",
@@ -160,7 +160,7 @@ class _Desk:
             if not self._dry_run:
                 staging = Staging(self._books.vault)
                 staging.put(old.path, None, 0)
-                at = self._now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                at = as_stamp(self._now)
                 note = withhold(printable(f"{old.id}: its cards changed; {idea.hindrance}"))[:_REASON_CHARS]
                 with suppress(EditedSince):
                     self._books.act(staging, Entry(at=at, verb="expired", actor=self._actor, note=note))

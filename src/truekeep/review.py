@@ -30,7 +30,7 @@ from truekeep.hidden import printable
 from truekeep.host import machine_name
 from truekeep.inbox import is_letter_name
 from truekeep.ledger import Entry
-from truekeep.model import CARDS, REVIEW, RULES, Finding
+from truekeep.model import CARDS, REVIEW, RULES, Finding, as_stamp
 from truekeep.secrets import find_secrets
 from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging, Vault
@@ -130,7 +130,7 @@ class Review:
     ) -> None:
         self.books, self.catalog, self.config, self.actor, self.now = books, catalog, config, actor, now
         self._hold = hold
-        self._at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._at = as_stamp(now)
 
     def drafts(self) -> Iterator[Draft]:
         """Every draft, oldest first."""
@@ -289,7 +289,7 @@ class Review:
 
     def expired(self, older_than: timedelta) -> list[Draft]:
         """The drafts that have waited longer than this."""
-        limit = (self.now.astimezone(UTC) - older_than).strftime("%Y-%m-%dT%H:%M:%SZ")
+        limit = as_stamp(self.now - older_than)
         # A file that truekeep did not write has no digest; it is a person's to remove.
         return [draft for draft in self.drafts() if draft.received_at < limit and draft.digest]
 

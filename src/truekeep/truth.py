@@ -22,7 +22,7 @@ from truekeep.errors import BadInput, EditedSince
 from truekeep.frontmatter import Field, Frontmatter
 from truekeep.index.passages import describe
 from truekeep.index.sources import STORES, store_of, sweep
-from truekeep.model import CARDS, INDEX, REVIEW
+from truekeep.model import CARDS, INDEX, REVIEW, as_stamp
 from truekeep.verify.kept import Checked, Memory, Origin, quick_stamp, recall
 from truekeep.verify.store import Store, begun_anew
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, UNVERIFIABLE, Verdict
@@ -368,7 +368,7 @@ class Truth:
 
     @property
     def _at(self) -> str:
-        return self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return as_stamp(self.now)
 
 
 def _is_refuted(hit: Hit) -> bool:
@@ -379,7 +379,7 @@ def _within(checked: Checked | str | None, first: int, last: int) -> tuple[tuple
     if checked is None or isinstance(checked, str):
         return (), "", checked or ""
     inside = tuple(item for item in checked.verdicts if first <= item.claim.line <= last)
-    return inside, datetime.fromtimestamp(checked.checked_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), ""
+    return inside, as_stamp(datetime.fromtimestamp(checked.checked_at, UTC)), ""
 
 
 class Holder:

@@ -49,15 +49,6 @@ def check_record(record: object) -> list[tuple[str, str]]:
     return look(rules.RECORD, record)
 
 
-def check_manifest(document: object) -> list[tuple[str, str]]:
-    """What is wrong with a snapshot's manifest, by itself."""
-    return look(rules.MANIFEST, document)
-
-
-def check_delta_manifest(document: object) -> list[tuple[str, str]]:
-    return look(rules.DELTA_MANIFEST, document)
-
-
 def sound_record(raw: bytes) -> Record:
     """The record in a line. Raises ValueError with the first reason for which it cannot be used."""
     record = _parsed(raw)

@@ -29,6 +29,7 @@ from truekeep.disk import ChangedSince
 from truekeep.errors import BadInput, EditedSince, StorageFailed
 from truekeep.host import person
 from truekeep.ledger import Entry
+from truekeep.model import as_stamp
 from truekeep.state import STATE
 from truekeep.vault import FILE_LIMIT, Incoming, Staging, WriteFailed
 from truekeep.workspace import Workspace
@@ -459,7 +460,7 @@ def purge_archive(
 ) -> tuple[Made, Purged]:
     """An archive without some records, and without what they said."""
     _stay_sealed([source], asked.recipients)
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = as_stamp(datetime.now(UTC))
     with (
         opened(source, identities=asked.identities, large=True) as reader,
         _spool(target, asked.recipients) as spool,

@@ -11,6 +11,7 @@ import click
 from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.errors import Busy, TruekeepError
 from truekeep.hidden import printable
+from truekeep.model import as_stamp
 
 if TYPE_CHECKING:
     from truekeep.schedule.backend import Installed
@@ -71,7 +72,7 @@ def install(
         every=parse_every(every) if every else known.every if known else _EVERY,
         quiet_hours=parse_quiet_hours(quiet_hours) if quiet_hours else known.quiet_hours if known else None,
         system=system,
-        at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        at=as_stamp(datetime.now(UTC)),
     )
     if as_json:
         told = _shown(placed.system, placed.installed, placed.settings)
@@ -304,5 +305,5 @@ def _shown_run(run: Run | None) -> dict[str, Any] | None:
     if run is None:
         return None
     counts = {key: int(value) if value.isdigit() else value for key, value in run.counts.items()}
-    at = run.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = as_stamp(run.at)
     return {"at": at, "seconds": run.seconds, "counts": counts, "ending": run.ending, "why": run.why}

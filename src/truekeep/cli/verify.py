@@ -12,6 +12,7 @@ import click
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
+from truekeep.model import as_stamp
 
 if TYPE_CHECKING:
     from truekeep.claim import Claim
@@ -235,7 +236,7 @@ def shown_verdict(verdict: Verdict) -> dict[str, Any]:
 def _stamp(seconds: float) -> str:
     from datetime import UTC, datetime
 
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return as_stamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def _show(checked: Sequence[Checked], *, show_all: bool, is_fixed: bool) -> None:

@@ -80,13 +80,13 @@ def _note(plan: Plan, homes: Homes, keep: Keep, record: Record) -> None:
     calling = {call.harness for call in plan.calls}
     for name in plan.harnesses:
         owners = {owner for owner in plan.owners if owner.startswith(f"{name}@")}
-        paths = [*map(_real, HARNESSES[name].watched(homes)), *HARNESSES[name].trees(homes)]
+        paths = [*map(real_path, HARNESSES[name].watched(homes)), *HARNESSES[name].trees(homes)]
         for path in paths:
             note_folders(record, path, owners, will_make=name in calling)
         for path in HARNESSES[name].watched(homes):
             if name in calling:
                 _note_watched(path, keep, record)
-            if (kept := record.files.get(str(_real(path)))) is not None:
+            if (kept := record.files.get(str(real_path(path)))) is not None:
                 kept.owners |= owners
     if plan.inboxes:
         for inbox in plan.inboxes.folders:
@@ -114,7 +114,7 @@ def _note_edit(edit: Edit, keep: Keep, record: Record) -> None:
 
 
 def _note_watched(path: Path, keep: Keep, record: Record) -> None:
-    real = _real(path)
+    real = real_path(path)
     now = read_bytes(real)
     kept = record.files.get(str(real))
     if kept is None:
@@ -150,14 +150,14 @@ def _join(
             return
         report.done.append(f"ran {call.shown}")
     for path in HARNESSES[name].watched(homes):
-        now = read_bytes(_real(path))
+        now = read_bytes(real_path(path))
         if now is None:
-            record.files.pop(str(_real(path)), None)
+            record.files.pop(str(real_path(path)), None)
         else:
-            record.files[str(_real(path))].after = digest_of(now)
+            record.files[str(real_path(path))].after = digest_of(now)
 
 
-def _real(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from truekeep import disk
-from truekeep.connect.apply import Report, discard_leftovers, write_file
+from truekeep.connect.apply import Report, discard_leftovers, real_path, write_file
 from truekeep.connect.bundle import MARKET_FILES
 from truekeep.connect.harness import Call, Unreadable, read_bytes, run_call
 from truekeep.connect.homes import Homes
@@ -97,7 +97,7 @@ def plan_disconnect(
     configs = [
         path
         for name in free
-        for path in map(_real, HARNESSES[name].watched(homes))
+        for path in map(real_path, HARNESSES[name].watched(homes))
         if str(path) in record.files and record.files[str(path)].owners <= leaving
     ]
     folders = sorted((Path(path) for path, owners in record.folders.items() if owners <= leaving), reverse=True)
@@ -179,9 +179,9 @@ def _unrecorded(
         paths[root / ".gitignore"] = IGNORE_MARKS
     seen = set(record.files)
     for path, marks in paths.items():
-        if str(_real(path)) in seen:
+        if str(real_path(path)) in seen:
             continue
-        seen.add(str(_real(path)))
+        seen.add(str(real_path(path)))
         try:
             now = read_within(path, bounds)
             if now.data and (bare := cut_block(now.data, marks)) != now.data:
@@ -206,7 +206,7 @@ def apply_leave(leave: Leave, homes: Homes, *, tell: Callable[[str], None]) -> R
         stay: set[str] = set()  # backups that are still worth something
         for name in leave.harnesses:
             calls = [call for call in leave.calls if call.harness == name]
-            configs = [path for path in map(_real, HARNESSES[name].watched(homes)) if path in leave.configs]
+            configs = [path for path in map(real_path, HARNESSES[name].watched(homes)) if path in leave.configs]
             if _part(name, calls, configs, homes, keep, record, report, stay, tell):
                 for path in configs:
                     record.files.pop(str(path), None)
@@ -370,7 +370,3 @@ def _remove_folders(folders: Sequence[Path], record: Record, report: Report) -> 
             if any(map(is_letter_name, os.listdir(folder))):
                 report.done.append(f"left {folder}: handoffs wait in it")
         record.folders.pop(str(folder), None)
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))

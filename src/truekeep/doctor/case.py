@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from truekeep.tenure import Standing
     from truekeep.workspace import Workspace
 
-WELL, MENDED, BROKEN = STATES = ("well", "mended", "broken")
+WELL, MENDED, BROKEN = "well", "mended", "broken"
 HOUR = 3600.0  # seconds after which nobody is still writing a small file
 
 
@@ -115,6 +115,13 @@ class Case:
 
     def stamp(self) -> str:
         return self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+    def is_old(self, path: str) -> bool:
+        """Whether nobody can still be writing a file that is written without the lock."""
+        try:
+            return self.now().timestamp() - os.lstat(path).st_mtime > HOUR
+        except OSError:
+            return False
 
     def shown(self, path: str) -> str:
         """A path as it is told: inside of the workspace, from there."""

@@ -76,7 +76,7 @@ def _look(path: str, version: int, tables: Sequence[str]) -> Look:
 @contextmanager
 def opened(path: str) -> Iterator[apsw.Connection]:
     """A database, as it is or would be when its journal is taken in."""
-    tails = [tail for tail in ("-wal", "-journal") if _size(path + tail)]
+    tails = [tail for tail in ("-wal", "-journal") if size_of(path + tail)]
     if not tails:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         db = apsw.Connection(f"file:{quote(os.path.abspath(path))}?immutable=1", flags=flags)
@@ -156,7 +156,7 @@ def _identity(path: str) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _size(path: str) -> int:
+def size_of(path: str) -> int:
     try:
         return os.lstat(path).st_size
     except OSError:

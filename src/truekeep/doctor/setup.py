@@ -12,12 +12,13 @@ from pathlib import Path
 
 import apsw
 
-from truekeep.doctor.case import HOUR, Case, Found, Trouble
-from truekeep.doctor.database import TAILS, opened, remove
+from truekeep.doctor.case import Case, Found, Trouble
+from truekeep.doctor.database import TAILS, opened, remove, size_of
 from truekeep.doctor.state import CONFIG, line_of_key
 from truekeep.errors import TruekeepError
 from truekeep.host import machine_name, own_id_path
 from truekeep.ledger import set_aside
+from truekeep.model import as_stamp
 from truekeep.state import STATE
 
 _OTHERS = 0o007
@@ -136,7 +137,7 @@ def check_locks(case: Case) -> Found:
         for name in _DATABASES:
             yield from _journals(case, os.path.join(case.state, name), held)
     for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):
-        old = [path for path in _git_locks(os.path.join(base, "git")) if _is_old(case, path)]
+        old = [path for path in _git_locks(os.path.join(base, "git")) if case.is_old(path)]
         if old:
             what = f"{len(old)} lock(s) of a killed git in truekeep's own repository"
             yield Trouble(what, case.shown(old[0]), mend=partial(_unlink, old), cure="remove them")
@@ -178,7 +179,7 @@ def _process(pid: int) -> str:
 
 def _journals(case: Case, path: str, held: dict[int, int]) -> Found:
     """What SQLite leaves beside a database when its process is killed."""
-    left = [path + tail for tail in TAILS if tail != "-shm" and _size(path + tail)]
+    left = [path + tail for tail in TAILS if tail != "-shm" and size_of(path + tail)]
     if not left or any(_is_held(file, held) for file in (path, *left, f"{path}-shm")):
         return
     where = case.shown(left[0])
@@ -228,7 +229,7 @@ def _checkout_locks(case: Case) -> Found:
     roots = expand_repositories(case.config.repositories) if case.has_state else []
     for root in roots:
         path = os.path.join(root, ".git", "index.lock")
-        if _is_old(case, path):
+        if case.is_old(path):
             yield Trouble("git left it more than an hour ago", path, f"if no git is at work there: `rm {path}`")
 
 
@@ -237,20 +238,6 @@ def _unlink(paths: Sequence[str]) -> str:
         with suppress(FileNotFoundError):
             os.unlink(path)
     return f"removed {len(paths)}"
-
-
-def _is_old(case: Case, path: str) -> bool:
-    try:
-        return case.now().timestamp() - os.lstat(path).st_mtime > HOUR
-    except OSError:
-        return False
-
-
-def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0
 
 
 # --- What the configuration names -----------------------------------------------------------------------------------
@@ -410,7 +397,7 @@ def _again(case: Case) -> str:
     known, there = read_settings(name), find(name)
     every = (known.every if known is not None else 0) or (there[1].every if there is not None else 0) or 30
     quiet = known.quiet_hours if known is not None else None
-    at = case.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = as_stamp(case.now())
     placed = install(path, every=every, quiet_hours=quiet, system=there[0] if there else "auto", at=at)
     return f"installed again by {placed.system}"
 

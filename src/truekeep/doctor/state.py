@@ -13,7 +13,7 @@ import apsw
 
 from truekeep import disk, ledger
 from truekeep.doctor import database
-from truekeep.doctor.case import HOUR, Case, Found, Trouble
+from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
 from truekeep.errors import BadSetup, Busy
 from truekeep.state import STATE, State
@@ -434,11 +434,11 @@ def check_leftovers(case: Case) -> Found:
             what = f"{len(beside)} temporary file(s) of killed writes beside memory files"
             cure = f"remove them; what is nowhere else is kept in {STATE}/{KEPT}"
             yield Trouble(what, case.shown(beside[0]), mend=lambda: _clear_beside(case, beside), cure=cure)
-    old = [path for path in _own_leftovers(case) if _is_old(case, path)]
+    old = [path for path in _own_leftovers(case) if case.is_old(path)]
     if old:
         what = f"{len(old)} temporary file(s) of killed runs"
         yield Trouble(what, case.shown(old[0]), mend=lambda: _drop("/", old), cure="remove them")
-    letters = [path for path in _in_inboxes(case) if _is_old(case, path)]
+    letters = [path for path in _in_inboxes(case) if case.is_old(path)]
     if letters:
         what = f"{len(letters)} handoff(s) that a killed command was about to leave"
         cure = f"put them into {STATE}/{KEPT}"
@@ -487,14 +487,6 @@ def _listed(folder: str) -> list[str]:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder))
     except OSError:
         return []
-
-
-def _is_old(case: Case, path: str) -> bool:
-    """Whether nobody can still be writing it: these are written without the lock."""
-    try:
-        return case.now().timestamp() - os.lstat(path).st_mtime > HOUR
-    except OSError:
-        return False
 
 
 def _clear_beside(case: Case, paths: Sequence[str]) -> str:

@@ -39,6 +39,7 @@ from truekeep.mcp.replies import (
     shown_verdict,
     told_verdict,
 )
+from truekeep.model import as_stamp
 from truekeep.secrets import find_secrets, withhold
 from truekeep.verify.verdict import VERDICTS
 from truekeep.workspace import Workspace
@@ -87,7 +88,7 @@ class Memory:
         return bug
 
     def log(self, what: str) -> None:
-        self._workspace.state.log(LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {what}")
+        self._workspace.state.log(LOG, f"{as_stamp(datetime.now(UTC))} truekeep {__version__} {what}")
 
     def _fresh(self) -> Workspace:
         """A desk for one call: others ingest and edit meanwhile, and rooms look at the files when they are opened."""

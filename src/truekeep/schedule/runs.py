@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.hidden import clip, printable
+from truekeep.model import as_stamp
 from truekeep.secrets import withhold
 from truekeep.state import append_line
 
@@ -37,7 +38,7 @@ class Run(NamedTuple):
 
 
 def render_run(run: Run) -> str:
-    at = run.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = as_stamp(run.at)
     counts = "".join(f" {key}={value}" for key, value in run.counts.items())
     why = f" {clip(withhold(printable(run.why)), 1000)}" if run.why else ""
     return f"{at} {run.seconds:.1f}s{counts} {run.ending}{why}"

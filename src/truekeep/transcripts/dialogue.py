@@ -132,16 +132,6 @@ class Listener:
         return None if is_machinery(text, role) else (role, text)
 
 
-def render_dialogue(turns: Iterable[Turn]) -> tuple[str, list[int]]:
-    """The text that is indexed, and for each of its lines the line of the session file that it came from."""
-    lines: list[str] = []
-    sources: list[int] = []
-    for line, source in iter_dialogue(turns):
-        lines.append(line)
-        sources.append(source)
-    return "\n".join(lines), sources
-
-
 def iter_dialogue(turns: Iterable[Turn]) -> Iterator[tuple[str, int]]:
     """Each line of the dialogue with the line it came from. A long turn is several lines, each naming the speaker."""
     for turn in turns:

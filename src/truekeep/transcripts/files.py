@@ -10,10 +10,9 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -102,22 +101,6 @@ def clean_name(value: object) -> str:
     from truekeep.secrets import withhold
 
     return withhold(printable(value))
-
-
-def sniff_harness(first_lines: Iterable[bytes]) -> str | None:
-    """Which harness wrote a file that begins like this."""
-    for line in islice(first_lines, 64):
-        row = parse_row(line) if len(line) <= MAX_LINE else None
-        if row is None:
-            continue
-        kind = row.get("type")
-        if isinstance(row.get("payload"), dict) and isinstance(kind, str):
-            return "codex"
-        if (kind == "session" and "version" in row) or (kind == "message" and "parentId" in row):
-            return "openclaw"
-        if any(isinstance(row.get(key), str) for key in ("sessionId", "leafUuid", "messageId")):
-            return "claude"
-    return None
 
 
 @contextmanager

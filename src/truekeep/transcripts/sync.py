@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from truekeep.disk import UnsafePath
 from truekeep.hidden import printable
+from truekeep.model import as_stamp
 from truekeep.secrets import withhold
 from truekeep.transcripts.dialogue import Listener, Turn
 from truekeep.transcripts.files import HEAD, Session, clean_name, open_session, parse_session
@@ -386,7 +387,7 @@ def _is_sane(moment: datetime, now: datetime) -> bool:
 
 
 def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return as_stamp(moment)
 
 
 def salvage(damaged: str, store: Store) -> int:

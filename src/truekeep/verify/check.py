@@ -378,10 +378,6 @@ def _tree_digest(tree: Tree) -> str:
     return blake2b(names + repr(list(tree.ids)).encode(), digest_size=8).hexdigest()
 
 
-def _has_body(verdict: Verdict) -> bool:
-    return verdict.verdict == CONFIRMED and verdict.claim.kind in _WITH_BODY and bool(verdict.seen)
-
-
 def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
     """A confirmed symbol with the digest of its body as it is now."""
     if verdict is None or verdict.verdict != CONFIRMED or verdict.claim.kind not in _WITH_BODY:

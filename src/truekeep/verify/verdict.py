@@ -9,13 +9,6 @@ from truekeep.claim import Claim
 CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved", "changed", "gone", "unverifiable")
 
 CODE, GIT, RECENT, OLDER, NOTHING = 1, 2, 3, 4, 5
-RANKS = {
-    CODE: "current code and files",
-    GIT: "git log",
-    RECENT: "memory of the last days",
-    OLDER: "older memory",
-    NOTHING: "nothing",
-}
 
 
 class Verdict(NamedTuple):

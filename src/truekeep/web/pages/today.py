@@ -24,6 +24,7 @@ from truekeep.draft import Draft
 from truekeep.errors import TruekeepError
 from truekeep.health import ACT, LOOK, OK, QUESTIONS, Health, Reading, note_day, see_health
 from truekeep.ledger import Sought
+from truekeep.model import as_stamp
 from truekeep.pipeline import Pipeline, see_pipeline, shown_wait
 from truekeep.tidy.decay import Stale
 from truekeep.upkeep import Upkeep
@@ -146,7 +147,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     look = glance.get()
     picture, now = look.seen, workspace.moment()
     drafts = workspace.drafts()
-    since = (now.astimezone(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = as_stamp(now - timedelta(days=1))
     health = picture.health
     answers = [_answer(reading) for reading in health.readings]
     return site.render(
