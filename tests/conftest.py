@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.helpers import OPENED, Place
+
+if TYPE_CHECKING:
+    from tests.visitor import Visitor
 
 
 @pytest.fixture(autouse=True)
@@ -33,3 +37,19 @@ def nothing_left_open() -> Iterator[None]:
 def place(tmp_path: Path) -> Place:
     """A workspace and one repository with an inbox, ready for handoffs."""
     return Place.make(tmp_path)
+
+
+@pytest.fixture
+def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index is built by a process that outlives the test."""
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+
+
+@pytest.fixture
+def visitor(place: Place) -> Iterator[Visitor]:
+    """Somebody with a browser at the pages of this workspace."""
+    from tests.visitor import Visitor
+
+    visitor = Visitor(place)
+    yield visitor
+    visitor.close()

@@ -44,9 +44,7 @@ from truekeep.tidy.decay import Decay as Done
 WORDS = '[recall]\nembedder = "none"\n'
 
 
-@pytest.fixture(autouse=True)
-def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

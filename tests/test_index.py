@@ -48,9 +48,7 @@ class Numbers:
         return checked(rows, len(texts), who="numbers")
 
 
-@pytest.fixture(autouse=True)
-def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

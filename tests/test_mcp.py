@@ -46,9 +46,7 @@ def days_ago(days: int) -> str:
     return (date.today() - timedelta(days=days)).isoformat()  # noqa: DTZ011 - as the server's own clock has it
 
 
-@pytest.fixture(autouse=True)
-def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

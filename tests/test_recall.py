@@ -33,9 +33,7 @@ from truekeep.recall import Answer
 EITHER = pytest.mark.parametrize("config", ["", WORDS_ONLY], ids=["hybrid", "words"])
 
 
-@pytest.fixture(autouse=True)
-def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

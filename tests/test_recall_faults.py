@@ -47,9 +47,7 @@ QUESTION = "which port does staging answer on"
 CARD = "memory/cards/staging-proxy.md"
 
 
-@pytest.fixture(autouse=True)
-def no_background(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

@@ -23,9 +23,7 @@ from truekeep.truth import Resolution
 STALE = "src/old.py"
 
 
-@pytest.fixture(autouse=True)
-def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

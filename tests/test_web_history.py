@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlencode
@@ -17,13 +16,6 @@ from truekeep.ledger import Entry
 from truekeep.web.pages.history import PAGE
 
 CARD = "memory/cards/staging-proxy.md"
-
-
-@pytest.fixture
-def visitor(place: Place) -> Iterator[Visitor]:
-    visitor = Visitor(place)
-    yield visitor
-    visitor.close()
 
 
 def file_card(place: Place, name: str = "2026-11-14-0900-proxy.md", **keys: str) -> None:

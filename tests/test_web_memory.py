@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,16 +23,7 @@ from truekeep.survey import Browse
 CARDS = "memory/cards"
 
 
-@pytest.fixture(autouse=True)
-def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
-
-
-@pytest.fixture
-def visitor(place: Place) -> Iterator[Visitor]:
-    visitor = Visitor(place)
-    yield visitor
-    visitor.close()
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

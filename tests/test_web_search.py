@@ -21,10 +21,7 @@ from tests.upkeep_place import put
 from tests.visitor import Visitor, shown
 from truekeep.errors import BadInput
 
-
-@pytest.fixture(autouse=True)
-def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,13 +23,6 @@ from truekeep.web.live import mark_of
 from truekeep.web.pages.today import ASKED
 
 PLOTS = 6
-
-
-@pytest.fixture
-def visitor(place: Place) -> Iterator[Visitor]:
-    visitor = Visitor(place)
-    yield visitor
-    visitor.close()
 
 
 def days_file(place: Place) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -28,16 +27,7 @@ ANSWERED = (
 )
 
 
-@pytest.fixture(autouse=True)
-def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
-
-
-@pytest.fixture
-def visitor(place: Place) -> Iterator[Visitor]:
-    visitor = Visitor(place)
-    yield visitor
-    visitor.close()
+pytestmark = pytest.mark.usefixtures("in_the_foreground")
 
 
 def a_session(place: Place, home: Path, *texts: str, harness: str = "claude", name: str = ONE) -> None:
