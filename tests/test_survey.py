@@ -221,3 +221,24 @@ def test_what_can_be_chosen_follows_the_cards(place: Place) -> None:
     assert mine.choices()["repository"] == ["example.org/trees"]
     mine.close()
     other.close()
+
+
+def test_nobody_waits_for_a_large_file_that_is_known(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day's log of megabytes that grows is read by upkeep; whoever looks at a page gets what was known of it."""
+    monkeypatch.setattr(module, "_LARGE", 100)
+    put(place, "memory/2026-11-14.md", "# 2026-11-14\n\n" + "- the gateway listens on port 5204\n" * 5)
+    put(place, "memory/2026-11-13.md", "# 2026-11-13\n\n- short\n")
+    survey = a_survey(place)
+    assert survey.refresh(most=10).later == 0, "what is not known yet is read at once"
+    put(place, "memory/2026-11-14.md", "# 2026-11-14\n\n" + "- the mailer listens on port 5301\n" * 5)
+    put(place, "memory/2026-11-13.md", "# 2026-11-13\n\n- long\n")
+    waited = survey.refresh(most=10)
+    said = [row[-1] for row in everything(survey)["lines"]]
+    assert waited.later == 1
+    assert any("5204" in text for text in said)
+    assert survey.refresh().later == 0
+    fresh = a_survey(place)
+    fresh.path = ":memory:"
+    fresh.refresh()
+    assert everything(survey) == everything(fresh)
+    assert not any("5204" in row[-1] for row in everything(survey)["lines"])

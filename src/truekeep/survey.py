@@ -52,6 +52,7 @@ NAME = "survey.sqlite"
 VERSION = SURVEY.number
 _FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
 _BATCH = 400
+_LARGE = 256 * 1024  # bytes of a file for which nobody waits; 50,000 lines of a log take seconds
 _SETTLED_NS = 2_000_000_000  # as in index.refresh: a file may change again without its times moving
 _CARDS = f"{CARDS}/"
 
@@ -116,6 +117,7 @@ class Surveyed(NamedTuple):
     removed: int
     total: int
     unread: tuple[str, ...]  # folders and files that could not be looked at, with the reason
+    later: int = 0  # large files that changed, for which nobody should have to wait
 
 
 class CardFacts(NamedTuple):
@@ -271,7 +273,8 @@ class Survey:
     def refresh(self, tell: Callable[[int, int], None] = lambda *_: None, *, most: int | None = None) -> Surveyed:
         """Look at every file, read those that changed, note what they say.
 
-        `most`: who cannot wait for more than so many to be read is told so instead (TooMuch).
+        `most`: who cannot wait for more than so many to be read is told so instead (TooMuch), and large files that are
+        known stay as they were.
         """
         self._looked = (time.monotonic(), self._folders())
         looked = look(self.root)
@@ -303,18 +306,21 @@ class Survey:
         if most is not None and len(changes.changed) > most:
             self.close()  # it may be a stand-in in memory
             raise TooMuch(len(changes.changed))
-        unread = list(problems)
-        is_settled = True
+        changed, unread = changes.changed, list(problems)
+        if most is not None:
+            changed = [source for source in changed if source.size <= _LARGE or source.path not in changes.known]
+        later = len(changes.changed) - len(changed)
+        is_settled = not later
         with self.writing():
             for file in changes.gone:
                 self._forget(file)
-            for start in range(0, len(changes.changed), _BATCH):
-                batch = changes.changed[start : start + _BATCH]
+            for start in range(0, len(changed), _BATCH):
+                batch = changed[start : start + _BATCH]
                 is_settled &= self._take(batch, changes, unread)
-                tell(start + len(batch), len(changes.changed))
+                tell(start + len(batch), len(changed))
             self._set_meta("mark", mark if is_settled and not unread else "")
             self._set_meta("total", str(len(seen)))
-        return Surveyed(len(changes.changed), len(changes.gone), len(seen), tuple(unread))
+        return Surveyed(len(changed), len(changes.gone), len(seen), tuple(unread), later)
 
     def _take(self, batch: Sequence[Source], changes: Changes, unread: list[str]) -> bool:
         """Read some files. Whether none of them may change again without its times moving."""

@@ -413,13 +413,20 @@ _LOOKING = threading.Lock()
 
 
 def survey_of(workspace: Workspace) -> Survey:
-    """The survey. One that has very much to read goes on by itself, and whoever asks is told so."""
+    """The survey. One that has very much to read goes on by itself; whoever asks is told so, or gets the last one."""
     try:
-        return workspace.survey(within=LATELY)
+        survey = workspace.survey(within=LATELY)
     except Busy:
-        if _LOOKING.acquire(blocking=False):
-            threading.Thread(target=_look, args=(workspace.path,), name="survey", daemon=True).start()
+        _look_later(workspace.path)
         raise
+    if workspace.surveyed is not None and workspace.surveyed.later:
+        _look_later(workspace.path)
+    return survey
+
+
+def _look_later(path: Path) -> None:
+    if _LOOKING.acquire(blocking=False):
+        threading.Thread(target=_look, args=(path,), name="survey", daemon=True).start()
 
 
 def _look(path: Path) -> None:
