@@ -81,7 +81,9 @@ def build(folder: Path, cards: int) -> list[str]:
     """A memory of so many cards, some of which came by handoff, drafts, logs; index and survey up to date."""
     workspace, repo = folder / "workspace", folder / "repos" / "app"
     repo.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", "-b", "main", str(repo)], check=True)
+    git = ["git", "-C", str(repo), "-c", "user.name=bench", "-c", "user.email=bench@localhost"]
+    for order in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "start"]):
+        subprocess.run([*git, *order], check=True)
     (repo / INBOX).mkdir(parents=True)
     Workspace.init(workspace, repositories=[str(repo)])
     prose, rng, today = Prose(8_000), Random(9), date.today()  # noqa: DTZ011 - days of this machine, as cards have them
