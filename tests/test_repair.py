@@ -27,7 +27,7 @@ from truekeep import disk
 from truekeep.books import Books
 from truekeep.claims import extract_claims
 from truekeep.errors import TruekeepError
-from truekeep.truth import Repair
+from truekeep.mending import Repair
 from truekeep.vault import Staging
 from truekeep.verify.kept import Checked
 from truekeep.verify.repair import apply_repairs, plan_repairs, respelled, without_gone

@@ -18,7 +18,7 @@ from truekeep.mcp.contract import TOOLS
 from truekeep.mcp.replies import Reply
 from truekeep.mcp.tools import Memory
 from truekeep.recall import Answer
-from truekeep.truth import Resolution
+from truekeep.resolution import Resolution
 
 STALE = "src/old.py"
 

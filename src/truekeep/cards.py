@@ -7,7 +7,7 @@ list keeps better is not written unless somebody insists, and the ledger keeps t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from truekeep.catalog import sketch, topic_key
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.errors import AlreadyCovered, BadInput, EditedSince, InvalidHandoff, NotCanonical, TruekeepError
-from truekeep.filing import Candidate, EmptyShelf, Filing, Retry, Shelf, plan_filing
+from truekeep.filing import Candidate, EmptyShelf, Filing, Lint, Retry, Shelf, plan_filing
 from truekeep.frontmatter import Field, Frontmatter, InvalidFrontmatter, quote, split_frontmatter
 from truekeep.handoff import compose_handoff, handoff_name, slugify
 from truekeep.hidden import printable
@@ -48,10 +48,6 @@ _LOOKED_AT, _SHOWN = 8, 5  # cards that a search brings up, and that are shown
 _NEAR = 0.6  # of the words of two topics, to be about the same
 _FIRST_LINES = 240  # characters of a text that are searched for
 _NAMES = 1_000
-
-
-Judge = Callable[[Sequence[tuple[bytes, str, Path | None]]], list[Filing]]
-"""What ingest would make of handoffs: bytes, name, repository."""
 
 
 class Manuscript(NamedTuple):
@@ -572,7 +568,7 @@ def _carry_out(plan: _Plan, shelf: StoreShelf, books: Books, by: Scribe, *, at: 
     return Written(outcome, filing.target, filing.topic, plan.hints, codes, entry=entry)
 
 
-def leave_card(wanted: Manuscript, by: Scribe, judge: Judge, config: Config, *, anyway: bool = False) -> Written:
+def leave_card(wanted: Manuscript, by: Scribe, judge: Lint, config: Config, *, anyway: bool = False) -> Written:
     """Leave a new card as a handoff in the repository's inbox, for the host to judge again."""
     from truekeep.inbox import Inbox, deliver
 

@@ -6,9 +6,10 @@ the store through a Shelf and returns a Filing; nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
+from pathlib import Path
 from typing import Protocol
 
 from truekeep import durability, hidden, instructions, secrets
@@ -30,7 +31,7 @@ from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
-from truekeep.journal import STATUS, Entry, Known, appended, find_stamp, receive_entry, title_of
+from truekeep.journal import STATUS, Known, LogEntry, appended, find_stamp, receive_entry, title_of
 from truekeep.markdown import TooComplex, outline, underlines
 from truekeep.model import (
     BEGIN_MARK,
@@ -111,6 +112,10 @@ class EmptyShelf:
         return content, []
 
 
+Unposted = tuple[bytes, str, Path | None]
+"""A handoff that lies in no inbox: its bytes, its name, and the folder of its repository."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A handoff before the judge: the bytes, the name, and what truekeep itself knows of its origin."""
@@ -177,6 +182,10 @@ class Filing:
         return any(finding.code == "secret" for finding in self.findings)
 
 
+Lint = Callable[[Sequence[Unposted]], list[Filing]]
+"""What ingest would make of handoffs, each after the ones before."""
+
+
 def plan_filing(
     candidate: Candidate,
     shelf: Shelf,
@@ -209,8 +218,7 @@ def plan_filing(
     if target:
         handoff = _retarget(handoff, target)
     clock = now.astimezone().replace(tzinfo=None) if now else datetime.combine(today, time.max)
-    plan = _Plan(candidate, handoff, shelf, config, findings, day, today, clock, routes, approved)
-    return plan.decide()
+    return _Judge(candidate, handoff, shelf, config, findings, day, today, clock, routes, approved).decide()
 
 
 def _retarget(handoff: Handoff, target: str) -> Handoff:
@@ -235,8 +243,8 @@ def _retarget(handoff: Handoff, target: str) -> Handoff:
     )
 
 
-class _Plan:
-    """The way of one readable handoff through the routes."""
+class _Judge:
+    """The judge of one readable handoff: its way through the routes."""
 
     def __init__(
         self,
@@ -444,7 +452,7 @@ class _Plan:
             self._find("over-budget", what, "Target document")
         return self._filing("routed", target, addition)
 
-    def _entry(self, target: str, content: str) -> Entry:
+    def _entry(self, target: str, content: str) -> LogEntry:
         candidate = self.candidate
         written, _ = parse_name(candidate.name)
         known = Known(candidate.writer, candidate.repository, candidate.machine, written, self.clock)
@@ -453,7 +461,7 @@ class _Plan:
             self._find("future-date", f"{entry.future} is after today", "Suggested document content")
         return entry
 
-    def _status(self, target: str, entry: Entry, existing: bytes | None) -> Filing:
+    def _status(self, target: str, entry: LogEntry, existing: bytes | None) -> Filing:
         """A project's status: its section is written anew, unless what stands there was said later."""
         where = "Suggested document content"
         try:
@@ -609,7 +617,7 @@ def _addition(existing: bytes | None, content: str) -> bytes | None:
     return lead + block + newline
 
 
-def _journal_addition(existing: bytes | None, entry: Entry) -> bytes:
+def _journal_addition(existing: bytes | None, entry: LogEntry) -> bytes:
     """The bytes to append to a journal. The same words may be said again: each handoff is an entry of its own."""
     there = (existing or b"").decode("utf-8", "surrogateescape")
     return appended(there, entry.text, title=title_of(entry.path)).encode()

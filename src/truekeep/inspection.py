@@ -16,7 +16,7 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import NotFound
 from truekeep.host import person
 from truekeep.model import CARDS
-from truekeep.truth import Holder, Repair, Resolution, Truth, end_of_day, parse_repair, resolve, text_memory
+from truekeep.truth import Holder, Truth, end_of_day, text_memory
 from truekeep.verify.kept import Checked, Memory, Origin, digest_text, recall, renew
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from truekeep.checkouts import Checkout
     from truekeep.excerpt import Excerpt
     from truekeep.index.search import Hit
+    from truekeep.mending import Repair
+    from truekeep.resolution import Resolution
     from truekeep.rooms import Rooms
     from truekeep.verify.options import Options
 
@@ -99,8 +101,11 @@ class Inspection:
 
     def repair(self, checked: Sequence[Checked], *, dry_run: bool) -> tuple[list[Repair], list[str]]:
         """Write what moved, and propose to drop what is gone. Whoever calls has the lock."""
+        from truekeep.mending import Mending
+
         rooms, truth = self._rooms, self.truth()
-        waiting = truth.waiting(rooms.vault)
+        mending = Mending(truth)
+        waiting = mending.waiting(rooms.vault)
         repairs, left = [], list[str]()
         for item in checked:
             if not any(verdict.is_rot for verdict in item.verdicts):
@@ -114,10 +119,10 @@ class Inspection:
                 continue
             memory = truth.read(str(rooms.path / item.path), item.path)
             if stored is not None and memory is not None and digest_text(memory.text) == item.digest:
-                repairs.append(truth.plan(memory, item, stored.data, waiting=waiting.get(item.path)))
+                repairs.append(mending.plan(memory, item, stored.data, waiting=waiting.get(item.path)))
             else:
                 left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
-        done = [] if dry_run else truth.apply(repairs, rooms.books, actor=person())
+        done = [] if dry_run else mending.apply(repairs, rooms.books, actor=person())
         return repairs, [*done, *left]
 
     # What is known, for whoever recalls.
@@ -134,6 +139,8 @@ class Inspection:
 
     def resolve(self, topic: str, hits: Sequence[Hit]) -> Resolution:
         """What memory says about one thing, in trust order. An answer to rely on may take its time."""
+        from truekeep.resolution import resolve
+
         held = self.with_verdicts(hits, patient=True) if hits and self._rooms.tells_verdicts else hits
         return resolve(topic, held, self.truth().code_says(topic, held))
 
@@ -186,6 +193,8 @@ class Inspection:
         return [self._before_repair(item, *repairs[item.path]) if item.path in repairs else item for item in memories]
 
     def _before_repair(self, memory: Memory, number: int, note: str) -> Memory:
+        from truekeep.mending import parse_repair
+
         days = parse_repair(note)
         if days is None or end_of_day(days[1]) != memory.origin.written_at:
             return memory

@@ -17,7 +17,7 @@ from truekeep.post import all_inboxes, is_looked_into, open_inboxes, told_until
 
 if TYPE_CHECKING:
     from truekeep.draft import Draft
-    from truekeep.filing import Filing
+    from truekeep.filing import Filing, Unposted
     from truekeep.review import Review
     from truekeep.rooms import Rooms
     from truekeep.shelf import Hold, StoreShelf
@@ -85,8 +85,8 @@ def _log_run(rooms: Rooms, report: Report, started: datetime) -> None:
     rooms.state.log("ingest.log", f"{as_stamp(started)} processed={report.processed} {counts}{nothing}")
 
 
-def lint(rooms: Rooms, shelf: StoreShelf, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
-    """Judge handoffs (bytes, name, repository) as ingest would, each after the ones before; write nothing."""
+def lint(rooms: Rooms, shelf: StoreShelf, letters: Sequence[Unposted]) -> list[Filing]:
+    """Judge handoffs as ingest would, each after the ones before; write nothing."""
     from truekeep.filing import Candidate, Filing, plan_filing
     from truekeep.repo import repository_name
 

@@ -37,7 +37,7 @@ _BLOCK = re.compile(r"[ \t]*(?:[-*+#>|<=]|```|~~~|\d{1,9}[.)][ \t])")
 _AHEAD = timedelta(hours=1)  # as far as clocks of machines that work together differ
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """What a handoff adds to a journal: below its heading, or as the new text of a section."""
 
     path: str
@@ -154,7 +154,7 @@ def _sent(at: datetime, by: str) -> str:
     return f"{at:%Y-%m-%d %H:%M %z}{f', {by}' if by else ''}"
 
 
-def receive_entry(path: str, content: str, known: Known) -> Entry:
+def receive_entry(path: str, content: str, known: Known) -> LogEntry:
     """What the host makes of a handoff's content for a journal."""
     kind, name = parse_journal(path) or ("", "")
     if kind in ("month", "operations"):
@@ -173,10 +173,10 @@ def receive_entry(path: str, content: str, known: Known) -> Entry:
     by, says = _told(match[3] if match and said.is_said else "", known)
     heading = heading_of(path, said.at, f"{by} (says: {says})" if says else by)
     text = within(rest if said.is_said else content)
-    return Entry(path, "" if _is_empty(text) else f"{heading}\n\n{text}", at=said.at, future=future)
+    return LogEntry(path, "" if _is_empty(text) else f"{heading}\n\n{text}", at=said.at, future=future)
 
 
-def _receive_status(path: str, content: str, known: Known) -> Entry:
+def _receive_status(path: str, content: str, known: Known) -> LogEntry:
     """A project's status; when it was said stands above it, or, as older versions had it, below it."""
     text = content.partition("\n")[2].strip()
     first, _, rest = text.partition("\n")
@@ -189,10 +189,10 @@ def _receive_status(path: str, content: str, known: Known) -> Entry:
     by, says = _told(match[3] if match and said.is_said else "", known)
     stamp = stamp_of(said.at, f"{by}; says: {says}" if says else by)
     filed = "" if _is_empty(text) else f"{stamp}\n\n{text}"
-    return Entry(path, filed, section=STATUS, at=said.at, future=said.future)
+    return LogEntry(path, filed, section=STATUS, at=said.at, future=said.future)
 
 
-def _receive_list(path: str, content: str, known: Known) -> Entry:
+def _receive_list(path: str, content: str, known: Known) -> LogEntry:
     """Lines of a list, each with its day and the host's word for who said it; of another form, with both at its end."""
     folder, _, name = path.rpartition("/")
     day = min(known.written or known.now, known.now).date()
@@ -204,10 +204,10 @@ def _receive_list(path: str, content: str, known: Known) -> Entry:
         path = f"{folder}/{known.now:%Y-%m}.md"
         future = future or (name.removesuffix(".md") if _is_far(date.fromisoformat(f"{name[:7]}-01"), known) else "")
     if items:
-        return Entry(path, "".join(item.text for item in items), future=future)
+        return LogEntry(path, "".join(item.text for item in items), future=future)
     text = within(content)
     end = stamp_of(None, ", ".join(part for part in (day.isoformat(), _told("", known)[0]) if part))
-    return Entry(path, "" if _is_empty(text) else f"{text}\n\n{end}", future=future)
+    return LogEntry(path, "" if _is_empty(text) else f"{text}\n\n{end}", future=future)
 
 
 class _Item(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from truekeep.adopt.leave import Adopted
     from truekeep.adopt.note import Skipped
     from truekeep.checkpoint import Checkpoint
-    from truekeep.filing import Filing
+    from truekeep.filing import Filing, Unposted
     from truekeep.leaving import Left
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
@@ -28,7 +28,7 @@ def _now() -> datetime:
     return datetime.now().astimezone()
 
 
-def judge(letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
+def judge(letters: Sequence[Unposted]) -> list[Filing]:
     """What ingest would make of handoffs, as far as this machine can tell: it knows no cards."""
     from truekeep.config import Config
     from truekeep.filing import Candidate, EmptyShelf, plan_filing

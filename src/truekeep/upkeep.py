@@ -26,6 +26,7 @@ from truekeep.hidden import printable
 from truekeep.host import person
 from truekeep.importance import Tiers
 from truekeep.ledger import Entry
+from truekeep.mending import bumped, parse_repair, spelled_like
 from truekeep.model import CARDS, INDEX, REVIEW
 from truekeep.proposal import Idea, Offered, offer
 from truekeep.reconcile import (
@@ -60,7 +61,6 @@ from truekeep.tidy.decay import (
 )
 from truekeep.tidy.duplicates import Double, Sense, compare_fresh, find_doubles, instructed_ideas, merge_ideas
 from truekeep.tidy.promote import promotion_ideas
-from truekeep.truth import bumped, parse_repair, spelled_like
 from truekeep.values import Value
 from truekeep.vault import Staging
 from truekeep.workspace import Workspace

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from truekeep.days import Day
     from truekeep.draft import Draft
     from truekeep.excerpt import Excerpt
-    from truekeep.filing import Filing
+    from truekeep.filing import Filing, Unposted
     from truekeep.founding import Founded
     from truekeep.history import Line, Undoing
     from truekeep.host import Machine
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from truekeep.inspection import Inspection
     from truekeep.leaving import Left
     from truekeep.ledger import Entry, Received, Record, Sought
+    from truekeep.mending import Repair
     from truekeep.recall import Answer, Indexed, Status
+    from truekeep.resolution import Resolution
     from truekeep.review import Known, Proposal, Review
     from truekeep.shelf import Hold, StoreShelf
     from truekeep.survey import Browse, Survey, Surveyed
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from truekeep.tenure import Standing, Tenure
     from truekeep.transcripts.archive import Archive
     from truekeep.transcripts.sync import Synced
-    from truekeep.truth import Repair, Resolution
     from truekeep.vault import Staging, Stored
     from truekeep.verify.kept import Checked
 
@@ -235,8 +236,8 @@ class Workspace:
 
         return ingest(self._rooms, Wanted(repositories, cards, documents, dry_run, tell), self._hold)
 
-    def lint(self, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
-        """Judge handoffs (bytes, name, repository) as ingest would, each after the ones before; write nothing."""
+    def lint(self, letters: Sequence[Unposted]) -> list[Filing]:
+        """Judge handoffs as ingest would, each after the ones before; write nothing."""
         from truekeep.intake import lint
 
         return lint(self._rooms, self.shelf(), letters)

@@ -25,7 +25,7 @@ from truekeep.inbox import PROCESSED, Inbox, deliver
 from truekeep.model import CARDS
 
 if TYPE_CHECKING:
-    from truekeep.filing import Filing
+    from truekeep.filing import Filing, Lint
 
 SCHEMA = "truekeep.adopted/1"
 TYPES = {"user": "preference", "feedback": "preference", "reference": "research", "note": "preference"}
@@ -33,8 +33,6 @@ TYPES = {"user": "preference", "feedback": "preference", "reference": "research"
 
 _DEEP = re.compile(r" {0,3}#{1,3}(?=[ \t])")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-
-Judge = Callable[[Sequence[tuple[bytes, str, Path | None]]], "list[Filing]"]
 
 
 class Adopted(NamedTuple):
@@ -75,7 +73,7 @@ class Desk(NamedTuple):
 
     home: Path | None  # the root for what has no repository; None: there is nowhere to leave that
     writers: Mapping[str, str]
-    judge: Judge
+    judge: Lint
     has_card: Callable[[str], bool]
     memory_path: Path  # what was brought
 

@@ -27,7 +27,7 @@ from truekeep.model import HANDOFF_TYPES, RULES, Finding
 from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
-    from truekeep.filing import Filing
+    from truekeep.filing import Filing, Unposted
     from truekeep.workspace import Workspace
 
 EXIT_PROBLEMS = 1
@@ -77,7 +77,7 @@ def running_harness() -> str:
     return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
 
 
-def _judge(opened: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Filing]:
+def _judge(opened: Workspace | None, letters: Sequence[Unposted]) -> list[Filing]:
     """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
     if opened is not None:
         return opened.lint(letters)

@@ -11,7 +11,7 @@ from truekeep.cli.show import json_option, open_workspace, print_json, workspace
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
-    from truekeep.truth import Resolution
+    from truekeep.resolution import Resolution
 
 
 @click.command()

@@ -16,7 +16,7 @@ from truekeep.model import as_stamp
 
 if TYPE_CHECKING:
     from truekeep.claim import Claim
-    from truekeep.truth import Repair
+    from truekeep.mending import Repair
     from truekeep.verify.kept import Checked
     from truekeep.verify.verdict import Verdict
     from truekeep.workspace import Workspace
