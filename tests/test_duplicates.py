@@ -45,6 +45,26 @@ def test_reworded_and_extended_cards_are_doubles_and_others_are_not(place: Place
     assert place.drafts() == []
 
 
+def test_a_new_card_that_says_all_of_a_small_old_one_is_found_among_many_that_share_more_of_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("truekeep.survey._SETTLED_NS", -1)  # what was compared is not compared again
+    write_card(place, "sqlite-nfs", LOCKS)
+    rest = (
+        "Bulk loads into the warehouse go through the inbound endpoint, because the ordinary one locks route plans.\n"
+        "Feature switches of the checkout are removed by their owner after two quiet weeks of customer orders.\n"
+        "Invoices with a foreign currency wait for the treasury, which approves them on working days before lunch."
+    )
+    for number in range(30):
+        write_card(place, f"other-{number}", f"{rest}\nIt was measured on rack {7000 + number}.")
+    upkeep(place).duplicates()
+    write_card(place, "all-of-it", f"{LOCKS}\n\n{rest}")
+    found = upkeep(place).duplicates(dry_run=True)
+    assert {"memory/cards/all-of-it.md", "memory/cards/sqlite-nfs.md"} in [
+        {item.one, item.other} for item in found.doubles
+    ]
+
+
 def test_approving_a_merge_keeps_the_older_card_with_the_lines_of_both(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()

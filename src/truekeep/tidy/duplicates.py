@@ -47,7 +47,8 @@ _AT_ONCE = 1_000_000  # of all cards that are compared in one run
 _COMMON = 2_000  # cards that have a word that says nothing
 _LEAST = 1_000  # cards: in a store of three, a word that two share is not common
 _MANY = 200  # cards from which on all counts are read at once
-_LOOKED_AT = 16  # candidates that are compared word by word
+_GLANCED_AT = 160  # candidates, by the number of words that are shared
+_LOOKED_AT = 16  # of these, those that are compared word by word
 _TELLING = 3  # words that a card has to say something with
 _SAID = 160  # characters of a statement that is cited
 _BLANK = frozenset(("todo", "tbd", "wip", "fixme", "xxx"))
@@ -131,7 +132,7 @@ class _Comparison:
                 yield other, shared
 
     def _candidates(self, card: int) -> list[int]:
-        """The cards that share the most of a card's rarest words."""
+        """The cards that share the most of a card's rarest words, and those that say little else."""
         chosen: list[int] = []
         seen = 0
         for word in sorted(self._words(card), key=self._weight, reverse=True):
@@ -142,11 +143,13 @@ class _Comparison:
                 chosen.append(word)
                 seen += count
         query = (
-            f"SELECT card FROM words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
+            f"SELECT card, count(*) FROM words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
             " GROUP BY card ORDER BY count(*) DESC, card LIMIT ?"
         )
-        rows: list[Any] = self._db.execute(query, (*chosen, card, _LOOKED_AT)).fetchall() if chosen else []
-        return [row[0] for row in rows]
+        rows: list[Any] = self._db.execute(query, (*chosen, card, _GLANCED_AT)).fetchall() if chosen else []
+        # A small card of which this one says all has few of its words, and may be far down.
+        small = sorted(rows[_LOOKED_AT:], key=lambda row: row[1] / len(self._words(row[0])), reverse=True)
+        return [row[0] for row in (*rows[:_LOOKED_AT], *small[: _LOOKED_AT // 2])]
 
     def _shared(self, card: int, words: set[int], other: int) -> tuple[float, float]:
         """How much of what two cards say is the same, by how telling words are: of both, and of the smaller one."""
