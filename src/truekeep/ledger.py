@@ -351,7 +351,7 @@ class Ledger:
         return None
 
     def begun_as(self, digest: bytes) -> str:
-        """The verb of what stands of a handoff that was forgotten because a person was faster; empty if nothing does."""
+        """The verb of what stands of a handoff that was forgotten, as a person was faster; empty if nothing does."""
         verb = self._db.execute("SELECT verb FROM entry WHERE handoff = ? ORDER BY id DESC LIMIT 1", (digest,)).get
         return str(verb or "")
 
