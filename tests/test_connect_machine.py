@@ -107,7 +107,7 @@ def test_with_rsync_the_host_is_told_what_to_run(own_home: Path, tmp_path: Path)
     done = producer(home, "connect", "machine", "--repo", "~/repos/*", "--via", "rsync", "--yes", cwd=home)
     assert done.returncode == 0, done
     assert f"--via rsync --host {person()}@" in done.stdout
-    assert "--repos '~/repos/*'" in done.stdout
+    assert "--repo '~/repos/*'" in done.stdout
     assert "on its way" in done.stdout
     assert "then here: `truekeep connect machine --check`" in done.stdout
 

@@ -69,7 +69,7 @@ def two_producers(world: World, desk: Machine, laptop: Machine, tower: Machine) 
         assert f"truekeep sync add {machine.name} --via rsync" in said
     world.tell("The desk pulls by rsync over ssh: nothing of truekeep runs on the way.")
     for machine in (laptop, tower):
-        desk.types(f"truekeep sync add {machine.name} --via rsync --host {machine.name} --repos {REPOS}", "added")
+        desk.types(f"truekeep sync add {machine.name} --via rsync --host {machine.name} --repo {REPOS}", "added")
     desk.types("truekeep sync run", "reached laptop: 1 brought", "reached tower: 1 brought")
     desk.types("truekeep ingest", "a test letter", "Already 2")
     desk.types("truekeep sync run", "laptop: 0 brought, 1 receipt", "tower: 0 brought, 1 receipt")

@@ -50,7 +50,7 @@ def _entry_json(entry: Entry, record: Record | None) -> dict[str, Any]:
 
 @click.command()
 @click.argument("file", required=False)
-@click.option("-n", "limit", type=click.IntRange(1, 2**62), default=20, show_default=True, help="How many entries.")
+@click.option("-n", "--limit", type=click.IntRange(1, 2**62), default=20, show_default=True, help="How many entries.")
 @click.option("--all", "everything", is_flag=True, help="All entries.")
 @click.option("--who", default="", metavar="NAME", help="A writer, or whose act it is.")
 @click.option("--machine", default="", metavar="NAME", help="Where its handoff came from.")

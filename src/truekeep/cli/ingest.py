@@ -36,7 +36,7 @@ EXIT_REVIEW = 11
 )
 @click.option("--promote-cards", is_flag=True, help="Only the route to cards, unless the other is named too.")
 @click.option("--route-documents", is_flag=True, help="Only the route to documents, unless the other is named too.")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be written; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written; change nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the counts.")
 @click.option(
     "--exit-code", is_flag=True, help="Exit 10 when there was nothing to do, 11 when something waits for review."

@@ -186,7 +186,7 @@ def _is_sent(side: Any, route: Route, test: Test) -> bool:
 
 def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...], *, is_sent: bool) -> None:
     if via == "rsync":
-        shown = " ".join(f"--repos '{printable(repo)}'" for repo in repos)
+        shown = " ".join(f"--repo '{printable(repo)}'" for repo in repos)
         user = printable(person())
         click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host {user}@{name} {shown}")
     elif contact is not None and not contact.ok:

@@ -317,7 +317,7 @@ def retry(ctx: click.Context, draft: str | None, as_json: bool, workspace: str |
 
 @review.command()
 @click.option("--older-than", metavar="AGE", help="Such as 30d, 6w or 12h. [default: the configured days, 30]")
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would go; remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would go; remove nothing.")
 @click.option("--force", is_flag=True, help="Even if the clock looks wrong.")
 @json_option
 @workspace_option

@@ -46,7 +46,7 @@ def _side(ctx: click.Context, workspace: str | None, *, is_checked: bool = False
 @click.option("--host", metavar="USER@HOST", help="rsync: the machine, as ssh knows it.")
 @click.option("--port", type=click.IntRange(1, 65_535), help="rsync: the port of its ssh.")
 @click.option(
-    "--repos", "repos", multiple=True, metavar="GLOB",
+    "--repo", "--repos", "repos", multiple=True, metavar="GLOB",
     help="The repositories there (rsync), or here on a producer (rclone, git), as '~/repos/*'; may be repeated.",
 )  # fmt: skip
 @click.option("--remote", metavar="REMOTE", help="rclone: a remote and path, as drive:handoffs. git: an address.")
@@ -62,7 +62,7 @@ def add(ctx: click.Context, /, name: str, via: str, as_json: bool, workspace: st
 
     rsync is pulled by the canonical host. rclone and git need a route with the same --remote at both ends.
 
-    Example: truekeep sync add laptop --via rsync --host ada@laptop --repos '~/repos/*'
+    Example: truekeep sync add laptop --via rsync --host ada@laptop --repo '~/repos/*'
     """
     from truekeep.sync.route import Route, add_route
 

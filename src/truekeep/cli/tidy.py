@@ -40,7 +40,7 @@ Row = tuple[str, str, str, str]
 
 
 @click.group(invoke_without_command=True)
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @json_option
 @workspace_option
 @click.pass_context
@@ -78,7 +78,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
 
 
 @tidy.command()
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--archive", is_flag=True, help="Put logs away of which everything has expired.")
 @click.option("--force", is_flag=True, help="Even if the clock looks wrong.")
 @click.option(
@@ -223,7 +223,7 @@ def _commands(card: Stale) -> list[str]:
 
 
 @tidy.command()
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
 @json_option
 @workspace_option
 @click.pass_context
@@ -292,7 +292,7 @@ def _show_doubles(found: Tidied, opened: Workspace, *, dry_run: bool) -> None:
 
 
 @tidy.command()
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be proposed; change nothing.")
 @json_option
 @workspace_option
 @click.pass_context

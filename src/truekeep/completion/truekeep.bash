@@ -149,7 +149,7 @@ _truekeep_table() {
         ;;
     'ingest')
         words=''
-        flags='--promote-cards --route-documents -n --dry-run -q --quiet --exit-code --watch --json -h --help'
+        flags='--promote-cards --route-documents --dry-run -q --quiet --exit-code --watch --json -h --help'
         valued='--repo:@dir -w:@dir --workspace:@dir'
         argument=''
         ;;
@@ -197,7 +197,7 @@ _truekeep_table() {
         ;;
     'review prune')
         words=''
-        flags='-n --dry-run --force --json -h --help'
+        flags='--dry-run --force --json -h --help'
         valued='--older-than: -w:@dir --workspace:@dir'
         argument=''
         ;;
@@ -311,32 +311,32 @@ _truekeep_table() {
         ;;
     'tidy')
         words='decay duplicates promote'
-        flags='-n --dry-run --json -h --help'
+        flags='--dry-run --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'tidy decay')
         words=''
-        flags='-n --dry-run --archive --force --exit-code --json -h --help'
+        flags='--dry-run --archive --force --exit-code --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'tidy duplicates')
         words=''
-        flags='-n --dry-run --json -h --help'
+        flags='--dry-run --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'tidy promote')
         words=''
-        flags='-n --dry-run --json -h --help'
+        flags='--dry-run --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;
     'history')
         words=''
         flags='--all --json -h --help'
-        valued='-n: --who: --machine: --verb: --since: --until: -w:@dir --workspace:@dir'
+        valued='-n: --limit: --who: --machine: --verb: --since: --until: -w:@dir --workspace:@dir'
         argument='@memory'
         ;;
     'why')
@@ -360,7 +360,7 @@ _truekeep_table() {
     'sync add')
         words=''
         flags='--json -h --help'
-        valued='--via:rsync,rclone,git --host: --port: --repos: --remote: --ssh-option: --flag: -w:@dir --workspace:@dir'
+        valued='--via:rsync,rclone,git --host: --port: --repo: --repos: --remote: --ssh-option: --flag: -w:@dir --workspace:@dir'
         argument=''
         ;;
     'sync remove')
