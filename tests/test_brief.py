@@ -144,7 +144,7 @@ def test_every_part_that_was_left_out_is_named_with_its_command() -> None:
 def test_the_end_says_all_that_fits() -> None:
     sections = [Section("Log", "more", (Piece("x" * 900, 0.5),)), Section("B", "more", (Piece("y" * 900, 0.5),))]
     least = (
-        "<!-- truekeep:begin wake -->\n# Memory\n\nLeft out for want of room:\n- 1 of Log: `more`\n- 1 of B: `more`\n"
+        "<!-- truekeep:begin wake -->\n# Memory\n\nLeft out here:\n- 1 of Log: `more`\n- 1 of B: `more`\n"
     )
     least += "<!-- truekeep:end wake -->\n"
     assert pack(sections, Cap(len(least), 40, 2_100), head=HEAD).text == least

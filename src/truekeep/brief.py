@@ -196,7 +196,7 @@ def _foot(left_out: Sequence[tuple[str, int, str]], fits: Callable[[str], bool])
     """What was left out, each part with the command that shows it, as far as there is room."""
     if not left_out:
         return ""
-    head = "\nLeft out for want of room:\n"
+    head = "\nLeft out here:\n"
     rest = "- and more: `truekeep wake --budget 50000`\n"
     lines = [f"- {count} of {unmarked(title.partition(' (')[0])}: `{more}`\n" for title, count, more in left_out]
     if fits(whole := head + "".join(lines)):
