@@ -137,15 +137,13 @@ def test_every_part_that_was_left_out_is_named_with_its_command() -> None:
     for number in range(9):
         assert f"of Part {number}: `truekeep get P{number}.md`" in brief.text
     tight = pack(sections, Cap(350, 40, 2_100), head=HEAD)
-    assert tight.text.count("truekeep get") == 5
+    assert tight.text.count("truekeep get") == 6
     assert "- and more: `truekeep wake --budget 50000`" in tight.text
 
 
 def test_the_end_says_all_that_fits() -> None:
     sections = [Section("Log", "more", (Piece("x" * 900, 0.5),)), Section("B", "more", (Piece("y" * 900, 0.5),))]
-    least = (
-        "<!-- truekeep:begin wake -->\n# Memory\n\nLeft out here:\n- 1 of Log: `more`\n- 1 of B: `more`\n"
-    )
+    least = "<!-- truekeep:begin wake -->\n# Memory\n\nLeft out here:\n- 1 of Log: `more`\n- 1 of B: `more`\n"
     least += "<!-- truekeep:end wake -->\n"
     assert pack(sections, Cap(len(least), 40, 2_100), head=HEAD).text == least
     assert "1 of Log" not in pack(sections, Cap(len(least) - 1, 40, 2_100), head=HEAD).text
