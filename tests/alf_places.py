@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from tests.helpers import NOW
 from truekeep import disk
+from truekeep.alf.archive_file import Asked, Made
 from truekeep.alf.check import check_archive, check_record, verdict
 from truekeep.alf.container import Reader, unsafe_name
-from truekeep.alf.desk import Asked, Imported, Made, delta_archive, export_archive, import_archive
 from truekeep.alf.files import ARCHIVES, THRESHOLD
 from truekeep.alf.ids import AGENT_FILE
+from truekeep.alf.incoming import Imported, import_archive
+from truekeep.alf.outgoing import delta_archive, export_archive
 from truekeep.workspace import Workspace
 
 AGENT = "5d5be3b5-9b0e-4c0a-8e0f-3f6a3c6f2b11"

@@ -14,9 +14,10 @@ import pytest
 from tests.alf_places import entries_of, export, import_, look, make_delta, manifest_of, records_in, verdict_of
 from tests.helpers import NOW
 from tests.test_alf_golden import SHARED, WORKSPACES, flat, in_order, masked
+from truekeep.alf.archive_file import Asked, opened
 from truekeep.alf.compare import compare
 from truekeep.alf.delta import Changed
-from truekeep.alf.desk import Asked, apply_archive, opened, purge_archive
+from truekeep.alf.revise import apply_archive, purge_archive
 from truekeep.alf.snapshot import Snapshot
 from truekeep.cli import run
 from truekeep.workspace import Workspace

@@ -196,11 +196,13 @@ def test_stopped(
             raise KeyboardInterrupt
         os.kill(os.getpid(), signal.SIGTERM)
 
-    from truekeep.alf import desk
+    from truekeep.alf import archive_file, incoming, outgoing
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(desk, "opened" if command == "show" else "_put_agent_id", stop)
-    monkeypatch.setattr(desk, "write_edition", stop)
+    monkeypatch.setattr(incoming, "_put_agent_id", stop)
+    monkeypatch.setattr(outgoing, "write_edition", stop)
+    if command == "show":
+        monkeypatch.setattr(archive_file, "opened", stop)
     given = {"import": (archive, "back"), "export": ("-w", "ws", "-o", "b.alf"), "show": (archive,)}[command]
     code, _, err = shell("alf", command, *given)
     told = {

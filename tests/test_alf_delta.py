@@ -31,9 +31,10 @@ from tests.alf_places import (
 )
 from tests.helpers import Place
 from tests.sessions import LONG, dialogue, grow, place_of, sync, write_session
+from truekeep.alf.archive_file import Asked, Made
 from truekeep.alf.container import BadArchive
 from truekeep.alf.delta import Changed
-from truekeep.alf.desk import Asked, Made, apply_archive
+from truekeep.alf.revise import apply_archive
 from truekeep.errors import BadInput
 
 LATER_NS = 1_771_500_000 * 10**9

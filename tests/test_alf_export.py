@@ -37,8 +37,10 @@ from tests.alf_places import (
 )
 from tests.faults import fake_token
 from tests.helpers import NOW
-from truekeep.alf import desk, edition, files, seal
+from truekeep.alf import edition, files, outgoing, seal
+from truekeep.alf.archive_file import Asked, opened
 from truekeep.alf.files import Item, Tree
+from truekeep.alf.revise import apply_archive, purge_archive
 from truekeep.errors import BadInput, BadSetup, EditedSince, StorageFailed
 from truekeep.workspace import Workspace
 
@@ -377,7 +379,7 @@ def test_somebody_else_was_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         target.write_bytes(b"theirs")
         return done
 
-    monkeypatch.setattr(desk, "write_edition", slow)
+    monkeypatch.setattr(outgoing, "write_edition", slow)
     with pytest.raises(BadInput, match="meanwhile"):
         export(root, target)
     assert target.read_bytes() == b"theirs"
@@ -501,7 +503,7 @@ def test_sealed_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert text not in sealed
     done = import_(out / "a.alf.age", tmp_path / "back", identities=(private,))
     assert done.written == len(SAMPLE) - 1
-    with desk.opened(out / "a.alf.age", identities=(private,)) as reader:
+    with opened(out / "a.alf.age", identities=(private,)) as reader:
         assert sorted(reader.entries) == sorted(entries_of(tmp_path / "plain.alf"))
     with pytest.raises(BadInput, match="is encrypted"):
         import_(out / "a.alf.age", tmp_path / "other")
@@ -561,14 +563,14 @@ def test_what_comes_out_of_an_encrypted_archive_stays_encrypted(tmp_path: Path) 
     keys = {"identities": (private,)}
     with pytest.raises(BadInput, match="would not be"):
         make_delta(root, tmp_path / "d.alf-delta", tmp_path / "a.alf.age", **keys)
-    asked = desk.Asked(identities=(private,), replace=True)
+    asked = Asked(identities=(private,), replace=True)
     with pytest.raises(BadInput, match="would not be"):
-        desk.purge_archive(tmp_path / "a.alf.age", tmp_path / "a.alf.age", [AGENT], "user_request", asked)
+        purge_archive(tmp_path / "a.alf.age", tmp_path / "a.alf.age", [AGENT], "user_request", asked)
     assert seal.is_sealed((tmp_path / "a.alf.age").read_bytes())
     (root / "MEMORY.md").write_bytes(b"## New\nAnother text.\n")
     make_delta(root, tmp_path / "d.age", tmp_path / "a.alf.age", recipients=(public,), **keys)
-    asked = desk.Asked(identities=(private,), recipients=(public,))
-    desk.apply_archive(tmp_path / "a.alf.age", [tmp_path / "d.age"], tmp_path / "b.alf.age", asked)
+    asked = Asked(identities=(private,), recipients=(public,))
+    apply_archive(tmp_path / "a.alf.age", [tmp_path / "d.age"], tmp_path / "b.alf.age", asked)
     assert seal.is_sealed((tmp_path / "b.alf.age").read_bytes())
     import_(tmp_path / "b.alf.age", tmp_path / "back", **keys)
     assert (tmp_path / "back" / "MEMORY.md").read_bytes() == b"## New\nAnother text.\n"

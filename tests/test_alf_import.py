@@ -34,7 +34,8 @@ from tests.alf_places import (
     write_tree,
 )
 from tests.test_alf_export import files_of_at_most
-from truekeep.alf import desk
+from truekeep.alf import incoming
+from truekeep.alf.archive_file import opened
 from truekeep.alf.check import check_archive
 from truekeep.alf.container import BadArchive
 from truekeep.errors import BadInput, BadSetup, EditedSince, NotCanonical, StorageFailed, TruekeepError
@@ -201,8 +202,8 @@ def test_what_is_the_same_gets_its_time_back_with_replace(tmp_path: Path) -> Non
 
 
 def test_replacing_more_than_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "_BATCH", 3)
-    monkeypatch.setattr(desk, "_BATCH_BYTES", 4_000)
+    monkeypatch.setattr(incoming, "_BATCH", 3)
+    monkeypatch.setattr(incoming, "_BATCH_BYTES", 4_000)
     files = {f"memory/n{n}.md": f"## {n}\n".encode() + b"x" * (900 * n) for n in range(11)}
     root = a_workspace(tmp_path / "ws", files)
     before = look(root)
@@ -214,7 +215,7 @@ def test_replacing_more_than_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_the_ledger_cannot_keep_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "FILE_LIMIT", 1_000)
+    monkeypatch.setattr(incoming, "FILE_LIMIT", 1_000)
     root = a_workspace(tmp_path / "ws", {"memory/a.md": b"a", "memory/b.bin": b"b" * 1_500})
     export(root, tmp_path / "a.alf")
     (root / "memory" / "a.md").write_bytes(b"mine")
@@ -658,7 +659,7 @@ def test_salvage_keeps_the_records_that_validate_lets_pass(tmp_path: Path) -> No
     name = next(name for name in archive.parts() if name.startswith("memory/") and name.endswith(".jsonl"))
     path = tmp_path / "a.alf"
     path.write_bytes(pack({**archive.parts(), name: "\n".join(lines).encode()}))
-    with desk.opened(path) as reader:
+    with opened(path) as reader:
         wrong = {problem.place for problem in check_archive(reader) if problem.level == "unreadable"}
     done = import_(path, tmp_path / "back", salvage=True)
     assert {problem.place for problem in done.problems} == wrong == {f"{name}:2"}

@@ -32,10 +32,11 @@ from tests.alf_places import (
     workspaces,
 )
 from tests.test_alf_delta import a_foreign_archive, built
+from truekeep.alf.archive_file import Asked
 from truekeep.alf.compare import first_words
 from truekeep.alf.container import BadArchive
-from truekeep.alf.desk import Asked, purge_archive
 from truekeep.alf.purge import Purged, cut_lines
+from truekeep.alf.revise import purge_archive
 from truekeep.alf.spelling import Cuts, said_lines
 from truekeep.errors import BadInput, NotFound
 

@@ -17,9 +17,10 @@ from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
+    from truekeep.alf.archive_file import Asked, Made
     from truekeep.alf.container import Problem
-    from truekeep.alf.desk import Asked, Imported, Made
     from truekeep.alf.edition import Tell, Written
+    from truekeep.alf.incoming import Imported
     from truekeep.alf.snapshot import Snapshot
 
 EXIT_PROBLEMS = 1
@@ -108,7 +109,7 @@ def _tell(as_json: bool) -> Tell:
 
 
 def _asked(given: dict[str, Any]) -> Asked:
-    from truekeep.alf.desk import Asked
+    from truekeep.alf.archive_file import Asked
 
     base = given.get("base")
     return Asked(
@@ -195,8 +196,8 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
 
     Example: truekeep alf export -o agent.alf
     """
-    from truekeep.alf.desk import export_archive
     from truekeep.alf.edition import Written
+    from truekeep.alf.outgoing import export_archive
 
     with open_workspace(ctx, workspace) as opened:
         made = export_archive(opened, _target(output, opened.path.name, ".alf", given), _asked(given), _tell(as_json))
@@ -227,7 +228,7 @@ def delta(
     Example: truekeep alf delta --since agent.alf -o agent.alf-delta
     """
     from truekeep.alf.delta import Changed
-    from truekeep.alf.desk import delta_archive
+    from truekeep.alf.outgoing import delta_archive
 
     with open_workspace(ctx, workspace) as opened:
         target = _target(output, opened.path.name, ".alf-delta", given)
@@ -252,8 +253,8 @@ def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bo
 
     Example: truekeep alf apply agent.alf agent.alf-delta -o agent-new.alf
     """
-    from truekeep.alf.desk import apply_archive
     from truekeep.alf.edition import Written
+    from truekeep.alf.revise import apply_archive
 
     target = _target(output, f"{Path(archive).stem}-applied", ".alf", given)
     made = apply_archive(Path(archive), [Path(path) for path in deltas], target, _asked(given), _tell(as_json))
@@ -287,7 +288,7 @@ def import_(
     """
     import os
 
-    from truekeep.alf.desk import import_archive
+    from truekeep.alf.incoming import import_archive
     from truekeep.workspace import default_path
 
     if given["replace"] and given["keep"]:
@@ -372,9 +373,9 @@ def validate(archive: str, identities: tuple[str, ...], large: bool, as_json: bo
 
     Example: truekeep alf validate agent.alf
     """
+    from truekeep.alf.archive_file import opened
     from truekeep.alf.check import check_archive, verdict
     from truekeep.alf.container import BadArchive
-    from truekeep.alf.desk import opened
 
     try:
         with opened(Path(archive), identities=identities, large=large) as reader:
@@ -402,7 +403,7 @@ def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, 
 
     Example: truekeep alf show agent.alf --records
     """
-    from truekeep.alf.desk import opened
+    from truekeep.alf.archive_file import opened
     from truekeep.alf.snapshot import Snapshot
 
     with opened(Path(archive), identities=identities, large=large) as reader:
@@ -502,7 +503,7 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
     """
-    from truekeep.alf.desk import purge_archive
+    from truekeep.alf.revise import purge_archive
 
     if not output and not given["replace"]:
         raise BadInput("where the new archive goes is not said", hint="-o FILE, or --replace for in place")
@@ -545,8 +546,8 @@ def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_co
 
     Example: truekeep alf diff old.alf new.alf
     """
+    from truekeep.alf.archive_file import opened
     from truekeep.alf.compare import compare
-    from truekeep.alf.desk import opened
     from truekeep.alf.snapshot import Snapshot
 
     asked: dict[str, Any] = {"identities": identities, "large": large}
