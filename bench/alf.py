@@ -168,7 +168,7 @@ def show_delta(took: Mapping[str, Spent], size: int) -> None:
     export = took[EXPORT].cpu
     print(f"  it has {size / 1000:.0f} kB and costs {took[DELTA].cpu / export:.1%} of an export")
     print("  promised: what a scan costs\n")
-    keep("alf.delta", work / scan, f"scan {milliseconds(scan)}")
+    keep("alf.delta", max(0.0, work) / scan, f"scan {milliseconds(scan)}")
 
 
 def show_growth(took: Mapping[str, Spent], small: Mapping[str, Spent], load: Load) -> None:
