@@ -512,7 +512,7 @@ def test_what_the_command_says(home: Home) -> None:
     done = run_cli("adopt", "claude", *where)
     assert "for memory/cards/shop-a.md" in done.stdout
     assert "skipped ~/.claude/projects/-gone/memory" in done.stdout
-    assert "1 notes: 1 left, 0 unchanged" in done.stdout
+    assert "1 note: 1 left, 0 unchanged" in done.stdout
     data = json.loads(run_cli("adopt", "claude", "--json", *where).stdout)
     assert data["schema"] == "truekeep.adopt/1"
     assert [item["outcome"] for item in data["notes"]] == ["unchanged"]

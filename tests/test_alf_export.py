@@ -548,11 +548,11 @@ def test_a_public_key_that_is_none(tmp_path: Path, given_: str) -> None:
 def test_without_pyrage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = a_workspace(tmp_path / "ws")
     monkeypatch.setitem(sys.modules, "pyrage", None)
-    with pytest.raises(BadSetup, match="needs pyrage") as error:
+    with pytest.raises(BadSetup, match="need pyrage") as error:
         export(root, tmp_path / "a.alf", recipients=("age1x",))
     assert "truekeep[age]" in error.value.hint
     (tmp_path / "b.alf").write_bytes(b"age-encryption.org/v1\n...")
-    with pytest.raises(BadSetup, match="needs pyrage"):
+    with pytest.raises(BadSetup, match="need pyrage"):
         import_(tmp_path / "b.alf", tmp_path / "back", identities=("key",))
 
 

@@ -1019,7 +1019,7 @@ def test_sync_says_what_it_did(place: Place, own_home: Path) -> None:
     write_session(place_of(own_home, "claude"), dialogue("claude", "x"), at=None)
     done = run_cli("transcripts", "sync", "-w", str(place.workspace))
     assert done.stdout.startswith("kept 1 session in 0.")
-    assert ": 1 new turn from 1 session (1 originals" in done.stdout
+    assert ": 1 new turn from 1 session (1 original," in done.stdout
     assert "nothing new" in run_cli("transcripts", "sync", "-w", str(place.workspace)).stdout
     data = cli(place, "transcripts", "sync")
     assert set(data) - {"exit", "schema"} == {
