@@ -105,7 +105,7 @@ PROMISES: dict[str, Promise] = {
     "peers.identifier": Promise("peers", "the same, exact identifiers", None, "share"),
     "soak.lost": Promise("soak", "a day of traffic: lost, doubled, unexplained or left lying about", 0, ""),
     "soak.memory": Promise("soak", "the same: memory of those that stay, beside the morning's (flat)", 1.25),
-    "soak.held": Promise("soak", "the same: descriptors, threads and locks, more than at noon", 0, ""),
+    "soak.held": Promise("soak", "the same: descriptors, threads and locks, more than before noon", 0, ""),
     "soak.search": Promise("soak", "the same: a search by one that stayed, beside a fresh one, CPU (flat)", 1.25),
 }  # fmt: skip
 
@@ -337,7 +337,7 @@ def machine_line(machine: Mapping[str, Any]) -> str:
     ]
     if during := machine.get("load_during"):
         shown.append(f"{sum(during) / len(during):.1f} during (highest {max(during):.1f}, our own work included)")
-    if machine.get("stolen"):
+    if machine.get("stolen", 0) > 0.005:
         shown.append(f"{machine['stolen']:.0%} of the cores' time taken by the host")
     return ", ".join(shown)
 
