@@ -43,6 +43,7 @@ class Imported(NamedTuple):
     problems: tuple[Problem, ...]  # of lines and entries that were left behind
     replaced: int
     written: int
+    is_host: bool = False  # whether this machine became the canonical host of it, as there was none here
 
 
 def import_archive(
@@ -87,6 +88,7 @@ def import_archive(
             )
         if replace:
             _check_replaceable(root, different)
+        is_host = not os.path.lexists(root / ".truekeep" / "host")
         Workspace.init(root, is_bare=True, now=now)
         with Workspace.open(root, now=now) as workspace, workspace.writing("import") as books:
             new = plan.of(NEW)
@@ -99,7 +101,7 @@ def import_archive(
                 _set_times(books, plan.of(SAME))
             if agent:
                 _put_agent_id(workspace.path, agent)
-    return done._replace(replaced=len(different) if replace else 0, written=count)
+    return done._replace(replaced=len(different) if replace else 0, written=count, is_host=is_host)
 
 
 def _files(found: Sequence[Planned]) -> str:

@@ -321,6 +321,7 @@ def _import_json(done: Imported, dry_run: bool) -> dict[str, Any]:
         ],
         "written": done.written,
         "replaced": done.replaced,
+        "canonical": done.is_host,
         "not_in_archive": [line.path for line in done.plan.elsewhere],
         "credentials": list(done.plan.credentials),
         "notes": list(done.plan.notes),
@@ -348,6 +349,8 @@ def _show_import(done: Imported, dry_run: bool, *, kept: bool) -> None:
         click.echo("  rebuilt from records: the archive has no files of OpenClaw's")
     for note in plan.notes:
         click.echo(f"  {printable(note)}")
+    if done.is_host:
+        click.echo("  this machine is its canonical host now; if another one still is: truekeep host release, there")
     _show_problems(done.problems)
     for line in plan.elsewhere[:_MOST_SHOWN]:
         click.echo(click.style("not in the archive: ", fg="yellow") + printable(line.path), err=True)
