@@ -62,8 +62,11 @@ def tell(account: Account, beside: str) -> None:
     pairs = [(readings[len(readings) // 4], readings[-1]) for readings in account.held.values()]
     keep("soak.lost", len(account.problems), beside)
     keep("soak.memory", max(last[0] / first[0] for first, last in pairs), ", ".join(account.held))
-    half = [(readings[len(readings) // 2], readings[-1]) for readings in account.held.values()]
-    keep("soak.held", sum(max(0, last[at] - first[at]) for first, last in half for at in (1, 2, 3)), beside)
+    more = 0
+    for readings in account.held.values():
+        before_noon = [max(row) for row in zip(*readings[: len(readings) // 2], strict=True)]
+        more += sum(max(0, readings[-1][at] - before_noon[at]) for at in range(1, 1 + len(HELD)))
+    keep("soak.held", more, beside)
     aged = {name: last / fresh for name, (_, last, fresh) in account.searches.items()}
     grown = ", ".join(
         f"{name} {last / first:.2f} x its morning's" for name, (first, last, _) in account.searches.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tests.helpers import Place, a_handoff
 from tests.soak.apart import live_apart
 from tests.soak.day import Scale
+from truekeep.cards import drop_card
+from truekeep.errors import EditedSince
 from truekeep.ledger import Ledger
 
 
@@ -41,6 +44,42 @@ def test_a_handoff_whose_index_line_a_person_overtook_counts_as_promoted(
         ("promoted", ("MEMORY.md",), "promoted"),
         ("promoted", ("memory/cards/staging-proxy.md",), "promoted"),
     ]
+
+
+def test_a_file_that_somebody_is_saving_is_left_alone(place: Place) -> None:
+    """Half of it is written, and the editor has it open: the other half must not go into a file without a name."""
+    index = place.workspace / "MEMORY.md"
+    first, second = "# Memory\n\nMine,\n\n## Cards\n", "\nand this, too.\n"
+    place.leave(a_handoff())
+    with index.open("r+") as editor:
+        editor.truncate(0)
+        editor.write(first)
+        editor.flush()
+        place.ingest()
+        assert [item.outcome for item in place.filed] == ["failed"]
+        assert place.waiting() == ["2026-11-14-0900-proxy.md"]
+        editor.write(second)
+    assert index.read_text() == first + second
+    assert place.ingest().counts == {"promoted": 1}
+    assert "staging-proxy.md" in place.index()
+    assert "and this, too." in place.index()
+    with place.open() as workspace:
+        assert not workspace.drafts()
+
+
+def test_a_card_that_somebody_is_saving_is_neither_replaced_nor_dropped(place: Place) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    card = place.workspace / "memory" / "cards" / "staging-proxy.md"
+    with card.open("a") as editor, place.open() as workspace:
+        for act in (
+            partial(workspace.undo, 1),
+            partial(drop_card, workspace, "staging-proxy", reason="old", actor="ada"),
+        ):
+            with pytest.raises(EditedSince):
+                act()
+        editor.write("\nMine.\n")
+    assert card.read_text().endswith("\nMine.\n")
 
 
 def test_a_short_day(tmp_path: Path) -> None:

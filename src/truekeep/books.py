@@ -106,12 +106,15 @@ class Books:
             self._settle(batch)
         return len(pending)
 
-    def _settle(self, pending: Pending) -> list[str]:
-        """Bring every file of a batch to its end, and say which ones a person had changed."""
+    def _settle(self, pending: Pending, late: Sequence[str] = ()) -> list[str]:
+        """Bring every file of a batch to its end, and say which ones a person had changed.
+
+        `late` are those of which that showed only on the way: whatever they look like now, all has to go back.
+        """
         overtaken = [
             version.path for version in pending.versions if not self._tidy(version, back=pending.is_called_off)
         ]
-        back = pending.is_called_off or (pending.is_whole and bool(overtaken))
+        back = pending.is_called_off or (pending.is_whole and bool(overtaken or late))
         if back and not pending.is_called_off:
             self.ledger.call_off(pending.batch)
         for version in pending.versions:
@@ -121,9 +124,9 @@ class Books:
             self.vault.sync_folder(version.path)
         if back:
             self.ledger.cancel(pending.batch)
-            return overtaken
+            return list(dict.fromkeys((*late, *overtaken)))
         if overtaken and pending.is_whole:
-            return self._settle(pending)  # a person was faster only now: all of it has to go back
+            return self._settle(pending, overtaken)
         for path in overtaken:
             self.ledger.drop_change(pending.batch, path)
         self._finish(pending.batch)

@@ -154,6 +154,39 @@ def refuse_writers(descriptor: int) -> None:
     fcntl.fcntl(descriptor, set_lease, fcntl.F_UNLCK)
 
 
+@contextmanager
+def unwritten(folder: int, name: str, *, shown: str = "") -> Iterator[Callable[[], bool]]:
+    """Hold a file that nobody has open for writing, where the system can tell (Linux leases); gives whether that holds.
+
+    Somebody who saves it right now would write the rest into a file that has no name any more. Whoever opens it for
+    writing meanwhile waits until we are done; the kernel tells us by a signal, of which the usual one ends a process.
+    """
+    import fcntl
+    import signal
+
+    set_lease, get_lease = getattr(fcntl, "F_SETLEASE", None), getattr(fcntl, "F_GETLEASE", None)
+    set_signal, harmless = getattr(fcntl, "F_SETSIG", None), getattr(signal, "SIGURG", None)
+    if set_lease is None or get_lease is None or set_signal is None or harmless is None:
+        yield lambda: True
+        return
+    try:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        raise ChangedSince(shown or name) from error
+    try:
+        is_held = True
+        try:
+            fcntl.fcntl(descriptor, set_signal, harmless)
+            fcntl.fcntl(descriptor, set_lease, fcntl.F_RDLCK)
+        except OSError as error:
+            if error.errno == errno.EAGAIN:
+                raise ChangedSince(shown or name) from error
+            is_held = False  # not our file, or a file system without leases
+        yield lambda: not is_held or fcntl.fcntl(descriptor, get_lease) == fcntl.F_RDLCK
+    finally:
+        os.close(descriptor)
+
+
 def write_beside(
     folder: int, name: str, data: bytes, *, mode: int | None = None, by: str = "", sync: bool = True
 ) -> Stamp:
@@ -253,31 +286,33 @@ def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
 
 
 def put_over(folder: int, name: str, expected: Stamp, *, shown: str = "") -> None:
-    """Put the temporary file in the place of exactly the file that was read."""
+    """Put the temporary file in the place of exactly the file that was read, unless somebody is writing it."""
     temporary = temporary_name(name)
     if _stamp(folder, name) != expected:
         raise ChangedSince(shown or name)
-    try:
-        exchanged = _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
-    except FileNotFoundError as error:
-        raise ChangedSince(shown or name) from error
-    if not exchanged:
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        return
-    if _stamp(folder, temporary) != expected:
+    with unwritten(folder, name, shown=shown) as is_unwritten:
         try:
-            _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
-        except OSError as error:
-            raise Stranded(error.errno, error.strerror, shown or name) from error
-        raise ChangedSince(shown or name)
-    os.unlink(temporary, dir_fd=folder)
+            exchanged = _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+        except FileNotFoundError as error:
+            raise ChangedSince(shown or name) from error
+        if not exchanged:
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        if _stamp(folder, temporary) != expected or not is_unwritten():
+            try:
+                _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+            except OSError as error:
+                raise Stranded(error.errno, error.strerror, shown or name) from error
+            raise ChangedSince(shown or name)
+        os.unlink(temporary, dir_fd=folder)
 
 
 def remove(folder: int, name: str, expected: Stamp, *, shown: str = "") -> None:
-    """Remove exactly the file that was read."""
+    """Remove exactly the file that was read, unless somebody is writing it."""
     if _stamp(folder, name) != expected:
         raise ChangedSince(shown or name)
-    os.unlink(name, dir_fd=folder)
+    with unwritten(folder, name, shown=shown):
+        os.unlink(name, dir_fd=folder)
 
 
 def discard(folder: int, name: str, by: str = "") -> None:

@@ -31,6 +31,7 @@ from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging
 
 BATCH = 128
+_A_MOMENT = 0.05
 
 
 class Ingest:
@@ -120,6 +121,7 @@ class Ingest:
             except Overtaken as error:
                 # A person edited a file meanwhile. What concerned it was dropped from the ledger and is judged anew.
                 overtaken += 1
+                time.sleep(_A_MOMENT * overtaken)  # whoever is saving a file needs one
                 self.catalog.forget()
                 again = [letter for letter in letters if not self.books.ledger.find_handoff(letter.digest)]
                 self._clear([item for item in plan if item.letter not in again])

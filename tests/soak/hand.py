@@ -87,7 +87,7 @@ class Hand:
 
     def _save_slowly(self) -> None:
         """As an editor that empties a file and fills it again; the disk is slow."""
-        path, mark = self._a_card(), self._mark()
+        path, mark = self.random.choice((self._a_card(), "MEMORY.md")), self._mark()
         text = f"{(self.workspace / path).read_text()}\n{mark}\n"
         self._open = self._fill(path, text)
         next(self._open)
