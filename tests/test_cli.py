@@ -110,6 +110,34 @@ def test_every_command_speaks_json(place: Place) -> None:
     assert {finding["code"] for finding in error["findings"]} >= {"bad-card-name"}
 
 
+class TestInit:
+    def test_a_pattern_that_the_shell_took_apart_makes_no_repository_a_workspace(self, tmp_path: Path) -> None:
+        for name in ("api", "shop"):
+            git_repo(tmp_path / "repos" / name)
+        spilled = [str(tmp_path / "repos" / name) for name in ("api", "shop")]
+        done = run_cli("init", "--repo", *spilled, cwd=tmp_path, HOME=str(tmp_path))
+        assert done.returncode == 3
+        assert "--repo '~/repos/*'" in done.stderr
+        assert not (tmp_path / "repos" / "shop" / ".truekeep").exists()
+        (tmp_path / "repos" / "shop" / "MEMORY.md").write_text("# Memory\n")  # now it is one that may be meant
+        assert run_cli("init", "--repo", *spilled, cwd=tmp_path, HOME=str(tmp_path)).returncode == 0
+
+    def test_a_stranger_is_told_what_comes_next(self, tmp_path: Path) -> None:
+        git_repo(tmp_path / "repos" / "shop")
+        notes = tmp_path / ".claude" / "projects" / "-repos-shop" / "memory"
+        notes.mkdir(parents=True)
+        before = run_cli("status", cwd=tmp_path, HOME=str(tmp_path))
+        assert "`truekeep init`" in before.stdout
+        done = run_cli("init", "--repo", "~/repos/*", "--repo", "~/repoz/*", cwd=tmp_path, HOME=str(tmp_path))
+        assert "1 folder to look into" in done.stdout
+        assert "~/repoz/*" in done.stderr
+        assert "`truekeep connect`" in done.stdout
+        assert "adopt" not in done.stdout.split("next: ")[1]
+        (notes / "tabs.md").write_text("Tabs, never spaces.\n")
+        other = run_cli("init", "other", "--repo", "~/repos/*", cwd=tmp_path, HOME=str(tmp_path))
+        assert "`truekeep adopt claude`" in other.stdout
+
+
 class TestNew:
     def test_from_standard_input(self, place: Place) -> None:
         out = cli(place, "handoff", "new", "--writer", "codex", stdin=a_document_handoff())

@@ -332,8 +332,9 @@ def _claims(workspace: Workspace) -> Reading:
     figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
     if not memories and not edited:
         return Reading("claims", OK, "never held against code; `truekeep verify` does", figures=figures)
-    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "none"
-    said = f"{told}, in {_count_of(memories, 'memory', 'memories')}" + (f"; {edited} edited since" if edited else "")
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    told = f"{told}, in {_count_of(memories, 'memory', 'memories')}" if told else "none whose repository is known"
+    said = f"{told}; {edited} edited since" if edited else told
     rot = sum(counts[word] for word in _ROT)
     hint = "`truekeep verify --fix` writes what moved and proposes to drop what is gone"
     return Reading("claims", LOOK if rot else OK, said, "none gone or moved", hint if rot else "", figures)

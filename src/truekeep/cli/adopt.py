@@ -77,6 +77,8 @@ def adopt(
     told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
     if done or skipped:
         click.echo(f"{many(len(done), 'note')}: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+        if counts["left"] and opened is not None and not dry_run:
+            click.echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
     else:
         looked = (
             given

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, print_json, workspace_option
+from truekeep.cli.show import json_option, many, print_json, short_path, workspace_option
+from truekeep.errors import BadInput
+from truekeep.hidden import printable
 from truekeep.state import STATE
 from truekeep.workspace import Workspace
 
@@ -29,6 +31,11 @@ def init(
 
     Example: truekeep init ~/.openclaw/workspace --repo '~/repos/*'
     """
+    if path and repositories and _is_spilled(Path(path), Path(repositories[-1])):
+        raise BadInput(
+            f"{path} is a repository beside {repositories[-1]}: it seems that the shell took the pattern apart",
+            hint="put the pattern into quotes, as in --repo '~/repos/*'; nothing was written",
+        )
     chosen = path or workspace or (ctx.obj or {}).get("workspace")
     made = Workspace.init(Path(chosen) if chosen else None, repositories=repositories)
     if as_json:
@@ -52,5 +59,34 @@ def init(
         click.echo(f"  the repositories are listed in {made.path}/.truekeep/config.toml; add yours there")
     elif not repositories and not made.is_repeated:
         click.echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
-    else:
+    elif made.is_repeated:
         click.echo("next: `truekeep ingest` files what waits")
+    else:
+        _show_repositories(made.path, repositories)
+        click.echo("next: `truekeep connect` in a repository, for the agents that work there")
+        click.echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
+    if not made.is_repeated and _has_claude_notes():
+        click.echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
+
+
+def _is_spilled(path: Path, repository: Path) -> bool:
+    """Whether the workspace was named by a shell that took `--repo ~/repos/*` apart: a repository beside another."""
+    is_memory = any((path / name).exists() for name in (STATE, "MEMORY.md", "memory"))
+    return path.parent == repository.parent and (path / ".git").exists() and not is_memory
+
+
+def _show_repositories(workspace: Path, patterns: tuple[str, ...]) -> None:
+    from truekeep.checkouts import expand_repositories
+
+    for pattern in patterns:
+        if not expand_repositories((pattern,)):
+            what = f"no folder is {pattern}; correct it in {short_path(workspace / STATE / 'config.toml')}"
+            click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+    if roots := expand_repositories(patterns):
+        click.echo(f"{many(len(roots), 'folder')} to look into: `truekeep repos` lists the repositories")
+
+
+def _has_claude_notes() -> bool:
+    from truekeep.connect.homes import find_homes
+
+    return any(find_homes().claude.glob("projects/*/memory/*.md"))

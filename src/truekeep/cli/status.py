@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.cli.show import json_option, print_json, print_table, workspace_option
+from truekeep.cli.show import json_option, print_json, print_table, short_path, workspace_option
 from truekeep.errors import BadSetup, TruekeepError
 from truekeep.hidden import printable
 
@@ -81,6 +81,7 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
         for line in render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars()):
             click.echo(_encodable(line))
     else:
+        click.echo(_encodable(_no_memory()))
         if waiting is not None:
             wait = "handoff waits" if waiting == 1 else "handoffs wait"
             click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
@@ -104,6 +105,15 @@ def _opened(ctx: click.Context, workspace: str | None) -> tuple[Workspace | None
         opened = Workspace(path)
         ctx.call_on_close(opened.close)
         return opened, f"{error.message} ({error.hint})"
+
+
+def _no_memory() -> str:
+    from truekeep.workspace import default_path
+
+    path = default_path()
+    if path.is_dir():
+        return f"{short_path(path)} is not adopted yet: `truekeep init` does, and leaves every file as it is\n"
+    return "No memory is kept on this machine: `truekeep init` begins one, unless another is the canonical host\n"
 
 
 def _memory(opened: Workspace, health: Health) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def find_programs(homes: Homes) -> dict[str, str | None]:
 def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
     """Everything that is still missing for this wish."""
     programs = find_programs(homes)
-    chosen, skipped = _choose(wish, programs)
+    chosen, skipped = _choose(wish, programs, homes)
     owners = frozenset(f"{name}@{wish.place}" for name in chosen)
     problems: list[Problem] = []
     edits: list[Edit] = []
@@ -173,7 +173,7 @@ def plan_connect(wish: Wish, homes: Homes, record: Record) -> Plan:
     )
 
 
-def _choose(wish: Wish, programs: Mapping[str, str | None]) -> tuple[list[str], list[tuple[str, str]]]:
+def _choose(wish: Wish, programs: Mapping[str, str | None], homes: Homes) -> tuple[list[str], list[tuple[str, str]]]:
     """Harnesses that are installed; and those that were asked for, if there is something to write without them."""
     chosen: list[str] = []
     skipped: list[tuple[str, str]] = []
@@ -183,10 +183,18 @@ def _choose(wish: Wish, programs: Mapping[str, str | None]) -> tuple[list[str], 
             chosen.append(name)
         elif wish.root and is_wanted and name != "openclaw":
             chosen.append(name)
-            skipped.append((name, "not installed here; only the repository's files are written"))
+            skipped.append((name, f"{_absence(name, homes)}; only the repository's files are written"))
         else:
-            skipped.append((name, "not installed here"))
+            skipped.append((name, _absence(name, homes)))
     return chosen, skipped
+
+
+def _absence(name: str, homes: Homes) -> str:
+    """Why a harness counts as not installed: one with settings may be an alias, or an editor's own copy."""
+    settings = {"claude": homes.claude, "codex": homes.codex}.get(name)  # OpenClaw's folder holds our own workspace
+    if settings is not None and settings.is_dir():
+        return "not on PATH, though it has settings here"
+    return "not installed here"
 
 
 def bundle_files(homes: Homes) -> dict[Path, str]:

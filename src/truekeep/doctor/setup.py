@@ -273,7 +273,7 @@ def check_repositories(case: Case) -> Found:
     bare = [root for root in roots if not any((root / folder).is_dir() for folder in config.writers.values())]
     if roots:
         more = f", {len(bare)} of them without an inbox (`truekeep connect` makes it)" if bare else ""
-        yield f"{len(roots)} repositories{more}"
+        yield f"{len(roots)} {'repository' if len(roots) == 1 else 'repositories'}{more}"
 
 
 def _place(text: str, key: str, value: str) -> str:
