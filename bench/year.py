@@ -1,6 +1,6 @@
 """The whole made-up year of tests/year.py: 365 nights, 20 agents, 5,000 cards; what was found, missed and lost.
 
-It takes about half an hour. tests/test_year.py lives a tenth of it with every run of the tests.
+It takes more than an hour of CPU. tests/test_year.py lives a tenth of it with every run of the tests.
 """
 
 from __future__ import annotations
