@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import random
 import shutil
@@ -203,7 +204,11 @@ def at_begin(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:
 
 
 def at_exchange(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None], name: str = "") -> None:
-    """In the last instant: the file was compared, and the rename comes next."""
+    """In the last instant: the file was compared, and the rename comes next.
+
+    As on a system without leases: with one, whoever saves in this instant waits until truekeep is done.
+    """
+    monkeypatch.delattr(fcntl, "F_GETLEASE", raising=False)
     real = disk._renameat2
     is_done: list[bool] = []
 
@@ -273,6 +278,7 @@ def test_i6_an_edit_survives_a_kill_in_the_same_instant(
     place.ingest()
     path, text = TARGETS["card"]
     place.leave(text, "2026-11-14-0900-other.md")
+    monkeypatch.delattr(fcntl, "F_GETLEASE", raising=False)  # as at_exchange
     real = disk._renameat2
 
     def renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
