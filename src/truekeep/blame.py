@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from truekeep.ledger import Ledger, after_splices
+from truekeep.lines import kept_lines
 from truekeep.model import Splice
 
 BY_HAND = 0
 BEFORE = -1
-MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, what is not common at the ends counts as new
 
 
 def line_owners(ledger: Ledger, path: str, data: bytes, *, but: Container[int] = ()) -> list[int]:
@@ -127,29 +127,13 @@ def _carried_over(old: bytes | None, runs: _Runs, new: bytes, *, fresh: int) -> 
         return after
     old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     owners = runs.of_lines(old_lines)
-    head = _common(old_lines, new_lines)
-    tail = _common(old_lines[head:][::-1], new_lines[head:][::-1])
-    old_middle = old_lines[head : len(old_lines) - tail]
-    new_middle = new_lines[head : len(new_lines) - tail]
-    for line, owner in zip(new_lines[:head], owners, strict=False):
-        after.add(len(line), owner)
-    if len(old_middle) * len(new_middle) > MOST_COMPARED:
-        after.add(sum(map(len, new_middle)), fresh)
-    else:
-        from difflib import SequenceMatcher
-
-        matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
-        for tag, first, _, new_first, new_last in matcher.get_opcodes():
-            for step, line in enumerate(new_middle[new_first:new_last]):
-                after.add(len(line), owners[head + first + step] if tag == "equal" else fresh)
-    for line, owner in zip(new_lines[len(new_lines) - tail :], owners[len(owners) - tail :], strict=True):
-        after.add(len(line), owner)
+    at = 0
+    for start, new_start, length in kept_lines(old_lines, new_lines):
+        for line in new_lines[at:new_start]:
+            after.add(len(line), fresh)
+        at = new_start + length
+        for line, owner in zip(new_lines[new_start:at], owners[start : start + length], strict=True):
+            after.add(len(line), owner)
+    for line in new_lines[at:]:
+        after.add(len(line), fresh)
     return after
-
-
-def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """How many items two sequences share at their start."""
-    for number, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return number
-    return min(len(one), len(other))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 FILE_LIMIT = 64 * 1024 * 1024
 MOST_FOLDERS = 256
 MANY = 32  # from here on, one sync of the file system is cheaper than one for each file
-MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, a change is one splice
 
 
 class Stored(NamedTuple):
@@ -379,36 +378,14 @@ def _splices(path: str, old: bytes, new: bytes) -> list[Splice]:
     if not old or not new:
         return [Splice(path=path, offset=0, removed=old, inserted=new)]
     old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    if len(old_lines) * len(new_lines) > MOST_COMPARED:
-        start, end = _common_ends(old, new)
-        removed, inserted = old[start : len(old) - end], new[start : len(new) - end]
-        return [Splice(path=path, offset=start, removed=removed, inserted=inserted)]
-    from difflib import SequenceMatcher
+    from truekeep.lines import kept_lines
 
     splices = []
-    offset = 0
-    for tag, first, last, new_first, new_last in SequenceMatcher(None, old_lines, new_lines, False).get_opcodes():
-        removed, inserted = b"".join(old_lines[first:last]), b"".join(new_lines[new_first:new_last])
-        if tag != "equal":
+    at = there = offset = 0
+    for start, new_start, length in (*kept_lines(old_lines, new_lines), (len(old_lines), len(new_lines), 0)):
+        removed, inserted = b"".join(old_lines[at:start]), b"".join(new_lines[there:new_start])
+        if removed or inserted:
             splices.append(Splice(path=path, offset=offset, removed=removed, inserted=inserted))
-        offset += len(inserted)
+        offset += len(inserted) + sum(map(len, new_lines[new_start : new_start + length]))
+        at, there = start + length, new_start + length
     return splices
-
-
-def _common_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """How many bytes two texts share at their start and, beyond that, at their end."""
-    short = min(len(old), len(new))
-    start = _longest(short, lambda size: old[:size] == new[:size])
-    end = _longest(short - start, lambda size: size == 0 or old[-size:] == new[-size:])
-    return start, end
-
-
-def _longest(limit: int, fits: Callable[[int], bool]) -> int:
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -196,8 +196,6 @@ def edit_distance(one: str, other: str, most: int) -> int:
     mine, theirs = set(one), set(other)
     if len(mine - theirs) > most or len(theirs - mine) > most:  # a step brings or takes one letter at most
         return most + 1
-    if sum(1 for a, b in zip(one, other, strict=False) if a != b) > 2 * most + 4 and one[:2] != other[:2]:
-        return most + 1
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, a in enumerate(one, 1):
