@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
 .PHONY: all demo test harnesses lint bench docs shown shots walk package clean
 all: lint test
@@ -24,7 +25,7 @@ demo: $(VENV)/.ready-run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/run.sh
 
 test: $(VENV)/.ready-dev
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n $(TESTS)
 
 harnesses: $(VENV)/.ready-dev  # Claude Code, Codex and OpenClaw themselves, for the tests that use them
 	@$(BIN)/python -m tests.harnesses
