@@ -13,6 +13,7 @@ bytes can be compared one to one.
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import json
 import os
@@ -650,6 +651,9 @@ class Loop:
         self.kinds: Counter[str] = Counter()
         prepare(base, name)
         self.first = look(self.template) if name != "mend" else None
+        self._reset()
+        _act(self.base, self.scenario.act, self.scenario.now)  # here, so that every fork finds all of it imported
+        gc.freeze()
         self._reset()
         self.expect_clean(run(self.base, self.scenario.act, self.scenario.now), "an undisturbed run")
         self.last = look(self.base)

@@ -128,6 +128,8 @@ def main(arguments: list[str]) -> int:
     base, scenario, mode = Path(arguments[0]), arguments[1], arguments[2]
     stage = Stage(base, scenario)
     stage.reset()
+    _ended(stage.act)  # here, so that every fork finds all of it imported
+    stage.reset()
     before = stage.state()
     problems = [] if run(stage)["kind"] == "clean" else ["an undisturbed run did not end well"]
     after = stage.state()

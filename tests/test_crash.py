@@ -109,4 +109,6 @@ def test_h1_stopped_at_system_calls(base: Path, mode: str) -> None:
     """The same with the kernel's own calls, SQLite's among them: killed, or refused with ENOSPC or EIO."""
     if why := has_strace():
         pytest.skip(why)
-    assert_safe(run_loop("strace", str(base), "ingest", mode, str(SEED), str(SAMPLE)), at_least=SAMPLE)
+    found = run_loop("strace", str(base), "ingest", mode, str(SEED), str(SAMPLE))
+    assert_safe(found, at_least=SAMPLE)
+    assert mode != "after" or all(kind.endswith(" killed") for kind in found["kinds"]), found["kinds"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -25,13 +25,17 @@ def drawn() -> dict[str, int]:
     return found
 
 
-def modules() -> Iterator[tuple[str, bool, ast.Module]]:
+@cache
+def modules() -> list[tuple[str, bool, ast.Module]]:
+    found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         is_package = parts[-1] == "__init__"
-        yield ".".join(parts[:-1] if is_package else parts), is_package, ast.parse(path.read_text())
+        found.append((".".join(parts[:-1] if is_package else parts), is_package, ast.parse(path.read_text())))
+    return found
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """What each module imports of ours, anywhere in it, for types too."""
     trees = {name: tree for name, _, tree in modules()}
