@@ -131,7 +131,7 @@ def parse(arguments: list[str]) -> None:
     command: click.Command = cli
     name = "truekeep"
     while True:
-        context = click.Context(command, info_name=name)
+        context = click.Context(command, info_name=name, **cli.context_settings)  # help keeps its names once asked
         names = {option for given in command.params for option in (*given.opts, *given.secondary_opts)}
         taken = [*arguments]
         if isinstance(command, click.Group):

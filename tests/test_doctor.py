@@ -685,7 +685,7 @@ def test_state_that_cannot_be_written(kept: Place) -> None:
     state(kept, "ledger.sqlite").chmod(0o400)
     state(kept, "logs").chmod(0o500)
     (check,) = mends(kept, "permissions")
-    assert check.what.startswith("2 file(s) or folder(s)")
+    assert check.what.startswith("2 places")
 
 
 def test_a_folder_of_memory_that_cannot_be_written_is_a_persons(kept: Place) -> None:

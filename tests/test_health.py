@@ -577,7 +577,7 @@ def test_all_problems_are_listed_with_their_places(place: Place) -> None:
     assert done.returncode == 1
     for name, line, code in found:
         assert f"memory/cards/{name}:{line} {code}: " in done.stdout
-    assert f"{len(listed)} problem(s) in 12 file(s)" in done.stdout
+    assert f"{len(listed)} problems in 12 files" in done.stdout
     assert "truekeep status problems" in run_cli("status", *at).stdout
     for path in cards.iterdir():
         if path.name != "fine.md":

@@ -1,4 +1,4 @@
-"""Days and ages as people write and read them."""
+"""Days, ages and numbers of things as people write and read them."""
 
 from __future__ import annotations
 
@@ -31,3 +31,10 @@ def shown_age(age_days: int | None) -> str:
     if age_days < 60:
         return f"{age_days} days old"
     return f"{age_days // 30} months old" if age_days < 730 else f"{age_days // 365} years old"
+
+
+def many(count: int, what: str) -> str:
+    """A number of things: 1 draft, 2 drafts, 3 inboxes, 4 entries."""
+    if count != 1:
+        what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("x") else f"{what}s"
+    return f"{count} {what}"

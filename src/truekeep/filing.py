@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from truekeep import durability, hidden, instructions, secrets
+from truekeep.ages import many
 from truekeep.card import (
     OWNED_KEYS,
     TRUST_KEYS,
@@ -392,10 +393,10 @@ class _Judge:
         written, removed = self.shelf.hand_edits(existing.path)
         dropped = (written & old_lines) - new_lines
         if dropped:
-            what = f"it would drop {len(dropped)} line(s) that a person wrote"
+            what = f"it would drop {many(len(dropped), 'line')} that a person wrote"
             self._find("hand-edited", what, "Suggested card content")
         if returning := removed & new_lines:
-            what = f"it would bring back {len(returning)} line(s) that a person removed"
+            what = f"it would bring back {many(len(returning), 'line')} that a person removed"
             self._find("hand-edited", what, "Suggested card content")
         if existing.repository and self.candidate.repository not in ("", existing.repository):
             what = f"the card came from {existing.repository}, this from {self.candidate.repository}"

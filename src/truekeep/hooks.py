@@ -290,7 +290,8 @@ def _pre_compact(call: Call) -> str:
 
 def _what_is_left(record: closeout.Record) -> str:
     left = "A checkpoint was left in this session" if record.has_checkpoint else "No handoff was left yet"
-    left = f"{record.handoffs} handoff(s) were left in this session" if record.handoffs else left
+    if record.handoffs:
+        left = f"This session left {record.handoffs} handoff{'' if record.handoffs == 1 else 's'}"
     return (
         f"{left}.\nWhat outlasts the session belongs in a handoff: `{_command(record)}`;\n"
         "where the work stands: `truekeep checkpoint`."

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, many, print_json, workspace_option
+from truekeep.ages import many
+from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.hidden import printable
 
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.show import (
     age_in_days,
     json_option,
-    many,
     open_workspace,
     print_difference,
     print_findings,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.show import (
     json_option,
     open_workspace,
@@ -228,7 +229,7 @@ def _show_plan(plan: Plan, notes: Sequence[str], homes: Homes) -> None:
     click.echo(f"{click.style(', '.join(plan.harnesses) or 'no harness', bold=True)} in {where}")
     own = Counter((_folder_of(edit.path, homes), edit.what) for edit in plan.changes if edit.kind == "own")
     for (folder, what), count in own.items():
-        click.echo(f"  write {short_path(folder)}/  {what}, {count} file(s)")
+        click.echo(f"  write {short_path(folder)}/  {what}, {many(count, 'file')}")
     for edit in plan.changes:
         if edit.kind == "block":
             _show_edit(edit, _shown())
@@ -296,14 +297,14 @@ def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
         click.echo(f"  put back {short_path(path)}  (or only take truekeep out, if it was changed since)")
     own = [item for item in leave.returns if item.path.is_relative_to(homes.market) and item.way == "remove"]
     if own:
-        click.echo(f"  remove {short_path(homes.market)}/  the plugin, {len(own)} file(s)")
+        click.echo(f"  remove {short_path(homes.market)}/  the plugin, {many(len(own), 'file')}")
     for item in leave.returns:
         if item not in own:
             click.echo(f"  {item.way} {short_path(item.path)}{f'  ({item.why})' if item.why else ''}")
     if leave.has_leftovers and not leave.folders:
         click.echo(f"  remove {short_path(homes.keep)}/  what a killed run left")
     if leave.folders:
-        click.echo(f"  remove {len(leave.folders)} folder(s) that connect made, if they are empty")
+        click.echo(f"  remove {many(len(leave.folders), 'folder')} that connect made, if empty")
     for note in leave.notes:
         click.echo(click.style("  note: ", fg="yellow") + printable(note))
     if leave.is_empty and not leave.problems:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.session import TextCommand
-from truekeep.cli.show import json_option, many, open_workspace, print_json, print_table, workspace_option
+from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.show import (
     json_option,
-    many,
     open_workspace,
     print_json,
     print_table,

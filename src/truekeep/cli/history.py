@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.cli.show import coloured, json_option, many, open_workspace, print_json, print_table, workspace_option
+from truekeep.ages import many, parse_since
+from truekeep.cli.show import coloured, json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import printable
 
@@ -81,7 +82,6 @@ def history(
 
     Example: truekeep history memory/cards/staging-proxy.md --since 30d
     """
-    from truekeep.ages import parse_since
     from truekeep.ledger import Sought
 
     opened = open_workspace(ctx, workspace)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli import show_error
 from truekeep.cli.show import (
     age_in_days,
     coloured,
     json_option,
-    many,
     open_workspace,
     print_difference,
     print_findings,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from truekeep.cli.show import json_option, many, print_json, short_path, workspace_option
+from truekeep.ages import many
+from truekeep.cli.show import json_option, print_json, short_path, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import printable
 from truekeep.state import STATE

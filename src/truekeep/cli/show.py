@@ -92,11 +92,6 @@ def shown_age(days: int | None) -> str:
     return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
 
 
-def many(count: int, what: str) -> str:
-    """A number of things: 1 draft, 2 drafts, 3 inboxes."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}{'es' if what.endswith('x') else 's'}"
-
-
 def print_table(
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],

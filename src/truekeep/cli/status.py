@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.show import json_option, print_json, print_table, short_path, workspace_option
 from truekeep.errors import BadSetup, TruekeepError
 from truekeep.hidden import printable
@@ -365,7 +366,7 @@ def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
         for why in unread:
             click.echo(f"{click.style('not seen', fg='yellow')} {printable(why)}")
         files = len({item.path for item in found})
-        click.echo(f"{len(found)} problem(s) in {files} file(s)" if found else "nothing wrong")
+        click.echo(f"{many(len(found), 'problem')} in {many(files, 'file')}" if found else "nothing wrong")
     return EXIT_ALARM if exit_code and (found or unread) else 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.cli.reconcile import show_offers, shown_offer
 from truekeep.cli.show import (
     json_option,
@@ -151,19 +152,19 @@ def show_decay(done: Decay, settings: Settings, *, dry_run: bool) -> None:
         print_table(["what", "where", "what becomes of it", "because"], shown, tints=tints)
     for note in done.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)
-    counts = {
-        f"entr{'y' if len(done.leaving) == 1 else 'ies'} of logs out of search": len(done.leaving),
-        "back in search": len(done.returning),
-        "log(s) put away": len(done.moves),
-        "draft(s) removed": len(done.drafts),
-        "processed file(s) removed": len(done.processed),
-        "session(s) out of search": done.sessions,
-    }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to forget"
+    counts = (
+        (len(done.leaving), "log entry", "out of search"),
+        (len(done.returning), "log entry", "back in search"),
+        (len(done.moves), "log", "put away"),
+        (len(done.drafts), "draft", "removed"),
+        (len(done.processed), "processed file", "removed"),
+        (done.sessions, "session", "out of search"),
+    )
+    told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count) or "nothing to forget"
     click.echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
-        click.echo(f"{wanting} card(s) to verify, {len(done.cards) - wanting} to decide on")
+        click.echo(f"{many(wanting, 'card')} to verify, {len(done.cards) - wanting} to decide on")
 
 
 def _first(rows: Sequence[Row]) -> list[Row]:
@@ -190,7 +191,7 @@ def _rows(done: Decay, settings: Settings, *, dry_run: bool) -> Iterator[Row]:
     if done.sessions:
         leave = "would leave search" if dry_run else "left search"
         because = f"nobody spoke in them for {settings.transcript_days} days; the archive keeps them"
-        yield "transcripts", f"{done.sessions} session(s)", leave, because
+        yield "transcripts", many(done.sessions, "session"), leave, because
     for card in sorted(done.cards, key=lambda item: item.is_checked):
         age = f"no sign of life for {shown_age(card.age_days)}" if card.age_days is not None else "it has no date"
         yield (
@@ -331,6 +332,6 @@ def _show_offered(found: Tidied, *, dry_run: bool, nothing: str) -> None:
         click.echo(nothing)
     if found.problems:
         click.echo(
-            click.style(f"{len(found.problems)} problem(s) in memory files; ", fg="yellow")
+            click.style(f"{many(len(found.problems), 'problem')} in memory files; ", fg="yellow")
             + "`truekeep status problems`"
         )

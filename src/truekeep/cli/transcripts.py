@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.ages import parse_since
-from truekeep.cli.show import json_option, many, print_json, print_table, workspace_option
+from truekeep.ages import many, parse_since
+from truekeep.cli.show import json_option, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import apsw
 
+from truekeep.ages import many
 from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import TAILS, opened, remove, size_of
 from truekeep.doctor.state import CONFIG, line_of_key
@@ -95,7 +96,7 @@ def _misowned(paths: Sequence[str], owner: int) -> Iterator[Trouble]:
             os.chown(path, owner, group, follow_symlinks=False)
         return f"given to user {owner}"
 
-    what = f"{len(wrong)} file(s) belong to user {os.lstat(wrong[0]).st_uid}, and the folder around them to {owner}"
+    what = f"{many(len(wrong), 'file')} of user {os.lstat(wrong[0]).st_uid} in a folder of user {owner}"
     is_root = os.geteuid() == 0
     hint = "" if is_root else f"`sudo chown -R {owner} {os.path.dirname(wrong[0])}`"
     yield Trouble(what, wrong[0], hint, give if is_root else None, "give them back")
@@ -117,7 +118,7 @@ def _unwritable(paths: Sequence[str]) -> Iterator[Trouble]:
             os.chmod(path, mode)
         return f"{len(wrong)} made readable and writable for their owner"
 
-    what = f"{len(wrong)} file(s) or folder(s) of truekeep's own cannot be written"
+    what = f"{many(len(wrong), 'place')} of truekeep's own cannot be written"
     yield Trouble(what, wrong[0][0], mend=permit, cure="make them writable for their owner")
 
 
@@ -139,7 +140,7 @@ def check_locks(case: Case) -> Found:
     for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):
         old = [path for path in _git_locks(os.path.join(base, "git")) if case.is_old(path)]
         if old:
-            what = f"{len(old)} lock(s) of a killed git in truekeep's own repository"
+            what = f"{many(len(old), 'lock')} of a killed git in truekeep's own repository"
             yield Trouble(what, case.shown(old[0]), mend=partial(_unlink, old), cure="remove them")
     yield from _checkout_locks(case)
 
@@ -325,7 +326,7 @@ def check_hooks(case: Case) -> Found:
                     yield Trouble(what, place, hint or again)
     changed = [path for path, text in bundle_files(homes).items() if _text(path) != text]
     if changed and any(not owner.startswith("openclaw@") for owner in record.owners):
-        what = f"{len(changed)} file(s) of the plugin are missing or changed"
+        what = f"{many(len(changed), 'file')} of the plugin missing or changed"
         yield Trouble(what, str(changed[0]), "`truekeep connect` writes them again")
     probe = probe_hook()
     if not probe.is_well:
@@ -451,4 +452,4 @@ def check_bugs(case: Case) -> Found:
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         bugs = [line for line in file if " truekeep " in line and not line.startswith(" ")]
         if bugs:
-            yield f"{len(bugs)} bug(s) noted in {path}, the last on {bugs[-1][:10]}: please tell its makers"
+            yield f"{many(len(bugs), 'bug')} noted in {path}, the last on {bugs[-1][:10]}: please tell its makers"

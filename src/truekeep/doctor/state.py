@@ -12,6 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from truekeep import disk, ledger
+from truekeep.ages import many
 from truekeep.doctor import database
 from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
@@ -318,7 +319,7 @@ def check_derived(name: str) -> Callable[[Case], Found]:
         elif found.state == database.BUSY:
             yield "is being written right now"
         if aside := sorted(entry for entry in os.listdir(case.state) if entry.startswith(f"{known.file}.damaged-")):
-            what = f"{len(aside)} damaged file(s) of earlier: it is derived, so they are of no use"
+            what = f"{many(len(aside), 'damaged file')} of earlier, of no use: it is derived"
             cure = "remove them"
             yield Trouble(what, f"{STATE}/{aside[0]}", mend=lambda: _drop(case.state, aside), cure=cure)
 
@@ -334,7 +335,7 @@ def _drop(folder: str, names: Sequence[str]) -> str:
     for name in names:
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
-    return f"removed {len(names)} file(s)"
+    return f"removed {many(len(names), 'file')}"
 
 
 def check_search(case: Case) -> Found:
@@ -431,16 +432,16 @@ def check_leftovers(case: Case) -> Found:
             )
         beside = list(_temporaries(case.root, deep=("memory", "rules", ".learnings")))
         if beside and case.is_host:
-            what = f"{len(beside)} temporary file(s) of killed writes beside memory files"
+            what = f"{many(len(beside), 'temporary file')} of killed writes beside memory files"
             cure = f"remove them; what is nowhere else is kept in {STATE}/{KEPT}"
             yield Trouble(what, case.shown(beside[0]), mend=lambda: _clear_beside(case, beside), cure=cure)
     old = [path for path in _own_leftovers(case) if case.is_old(path)]
     if old:
-        what = f"{len(old)} temporary file(s) of killed runs"
+        what = f"{many(len(old), 'temporary file')} of killed runs"
         yield Trouble(what, case.shown(old[0]), mend=lambda: _drop("/", old), cure="remove them")
     letters = [path for path in _in_inboxes(case) if case.is_old(path)]
     if letters:
-        what = f"{len(letters)} handoff(s) that a killed command was about to leave"
+        what = f"{many(len(letters), 'handoff')} that a killed command was about to leave"
         cure = f"put them into {STATE}/{KEPT}"
         yield Trouble(what, letters[0], mend=lambda: _clear_letters(case, letters), cure=cure)
 

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from truekeep.ages import shown_age
+from truekeep.ages import many, shown_age
 from truekeep.card import parse_card
 from truekeep.cards import confirm_card, drop_card
 from truekeep.difference import difference
@@ -347,7 +347,7 @@ class Pages:
         if (conflict := self._conflict(site, request, file, form, typed=reason)) is not None:
             return conflict
         dropped = drop_card(workspace, file.name, reason=reason, actor=person(), seen=file.data)
-        left = f"; MEMORY.md still speaks of it in {len(dropped.left)} line(s)" if dropped.left else ""
+        left = f"; MEMORY.md still speaks of it in {many(len(dropped.left), 'line')}" if dropped.left else ""
         return site.go(f"/history/{dropped.entry}", told=f"dropped {dropped.path}{left}; undo brings it back")
 
     def repair(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
