@@ -139,7 +139,7 @@ def peak(count: int) -> int:
 def main(_options: Sequence[str] = ()) -> None:
     rows = []
     each: list[float] = []
-    for count, rounds in ((1_000, ROUNDS), (10_000, 2)):
+    for count, rounds in ((1_000, ROUNDS), (10_000, 3)):
         base, full = compare(count, rounds)
         each.append(full / count)
         if len(each) == 1:

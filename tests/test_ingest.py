@@ -6,11 +6,13 @@ import errno
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
 from truekeep import disk
+from truekeep.books import Books
 from truekeep.errors import BadSetup, NotCanonical, StorageFailed
 from truekeep.repo import parse_remote
 from truekeep.workspace import Workspace
@@ -332,3 +334,47 @@ def test_a_new_ledger_does_not_learn_a_secret_from_a_name(place: Place) -> None:
     place.ingest()
     state = place.workspace / ".truekeep"
     assert not any(token.encode() in path.read_bytes() for path in state.rglob("*") if path.is_file())
+
+
+def test_the_index_is_read_once_for_all_batches_and_again_when_a_person_changed_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from truekeep import pointers
+
+    monkeypatch.setattr("truekeep.ingest.BATCH", 1)
+    read: list[bytes] = []
+    real = pointers.linked_cards
+
+    def counted(data: bytes) -> set[str]:
+        read.append(data)
+        return real(data)
+
+    monkeypatch.setattr(pointers, "linked_cards", counted)
+    for name in ("a", "b", "c", "d"):
+        place.leave(
+            a_handoff(title=name, card=f"{name}.md", content=a_card(name, f"All about {name} and nothing else.")),
+            f"2026-11-14-090{ord(name) - ord('a')}-{name}.md",
+        )
+    place.ingest()
+    assert len(read) == 1
+    index = place.workspace / "MEMORY.md"
+    assert [index.read_text().count(f"cards/{name}.md") for name in "abcd"] == [1, 1, 1, 1]
+
+    real_commit = Books.commit
+    by_hand = "- my own words for it: [e](memory/cards/f.md)\n"
+
+    def commit(self: Books, *arguments: Any, **options: Any) -> Any:
+        done = real_commit(self, *arguments, **options)
+        if by_hand not in index.read_text():
+            index.write_text(index.read_text() + by_hand)
+        return done
+
+    monkeypatch.setattr(Books, "commit", commit)
+    for name in ("e", "f"):
+        place.leave(
+            a_handoff(title=name, card=f"{name}.md", content=a_card(name, f"All about {name} and nothing else.")),
+            f"2026-11-14-100{ord(name) - ord('a')}-{name}.md",
+        )
+    place.ingest()
+    assert index.read_text().count("cards/f.md") == 1, "a person pointed at it already"
+    assert index.read_text().count("cards/e.md") == 1

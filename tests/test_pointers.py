@@ -110,6 +110,22 @@ def test_every_other_byte_stays(data: bytes, names: list[str]) -> None:
         assert name in linked_cards(point(data, *names))
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"## Cards\n", b"](", b"memory/cards/", b"a.md", b")", b"[[", b"]]", b"\n", b"\r\n", b"<", b"```"]
+        )
+    ),
+    st.lists(st.sampled_from(["a.md", "b.md", "c.md"]), min_size=1),
+)
+@settings(max_examples=300, deadline=None)
+def test_what_is_known_of_the_links_is_what_a_reader_finds(pieces: list[bytes], names: list[str]) -> None:
+    pointers = Pointers(b"".join(pieces))
+    for name in names:
+        pointers.point_at(name, "topic", 0)
+    assert pointers.linked() == linked_cards(pointers.render())
+
+
 def test_an_unclosed_fence_does_not_make_a_heading_a_run() -> None:
     data = b"# M\n```\nnever closed\n"
     for name in ("a.md", "b.md", "c.md"):

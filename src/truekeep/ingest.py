@@ -134,7 +134,7 @@ class Ingest:
     def _plan(self, letters: list[Letter]) -> list[_Judged]:
         """Judge the letters in their order; each sees what the ones before it will have written."""
         if not self.dry_run:
-            self._staging = Staging(self.books.vault)
+            self._staging = Staging(self.books.vault, after=self._staging)
             self._shelf.restage(self._staging)
         plan: list[_Judged] = []
         number = 0

@@ -43,13 +43,14 @@ _BEGINS = re.compile(rb"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|```|~~~|
 class Pointers:
     """The index while lines are added to it and taken out."""
 
-    def __init__(self, data: bytes | None) -> None:
+    def __init__(self, data: bytes | None, linked: set[str] | None = None) -> None:
         self._data = data or b""
         self._newline = b"\r\n" if b"\r\n" in self._data else b"\n"
         self._added: list[tuple[int, str, bytes]] = []
         self._added_names: set[str] = set()
         self._edited: list[tuple[int, Splice]] = []
-        self._linked: set[str] | None = None
+        self._linked = linked  # the cards it points at, where that is known
+        self._place: tuple[int, bytes] | None = None
 
     def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
         """Add the line for a card, or bring the one we wrote up to date. A line that a person wrote stays."""
@@ -86,7 +87,7 @@ class Pointers:
             pieces += (self._data[at:offset], inserted)
             at = offset + len(removed)
         self._data = b"".join((*pieces, self._data[at:]))
-        self._linked = None
+        self._linked = self._place = None
         for offset, (removed, inserted) in reversed(ordered):
             self._edited.append((entry, Splice(path=INDEX, offset=offset, removed=removed, inserted=inserted)))
 
@@ -154,8 +155,17 @@ class Pointers:
         offset, lead = self._insertion()
         return b"".join((self._data[:offset], lead, *(line for _, _, line in self._added), self._data[offset:]))
 
+    def linked(self) -> set[str] | None:
+        """The cards that the index points at as it is rendered; None if nobody has asked."""
+        return None if self._linked is None else self._linked | self._added_names
+
     def _insertion(self) -> tuple[int, bytes]:
         """Where new lines go, and what must stand before the first."""
+        if self._place is None:
+            self._place = self._find_place()
+        return self._place
+
+    def _find_place(self) -> tuple[int, bytes]:
         data, newline = self._data, self._newline
         section = self._section()
         if section is None:

