@@ -16,8 +16,10 @@ import pytest
 from tests.helpers import Place, a_card, a_document_handoff, run_cli
 from tests.histories import NAME, History, Repo, check, git, settle, verifier_for
 from tests.memories import remember
+from truekeep.verify import source, tree
 from truekeep.verify.kept import Checked
 from truekeep.verify.options import Options
+from truekeep.verify.store import Store
 from truekeep.verify.verdict import CODE, GIT, Verdict
 
 BEFORE, AFTER = "2026-01-10", "2026-06-20"  # a memory of the first commit, and one that is newer than the last
@@ -791,6 +793,29 @@ class TestLines:
         assert verdict.place == f"{new}:{lines.at(SINCE, line, nth)}"
         if old != new:
             assert verdict.commit == lines.repo.commits[lines.renaming]
+
+    @pytest.mark.parametrize("line", ["class Box:", "def size(self, value):", "return self._size"])
+    def test_an_old_version_is_read_closely_once(
+        self, lines: Lines, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = f"See `src/away.py:{lines.at(THEN, line)}`, and `Box.lost_one()` in `src/away.py`."
+        store = str(tmp_path / "facts.sqlite")
+        read = []
+        real = source.definitions
+
+        def counted(code: bytes, language: str) -> object:
+            read.append(language)
+            return real(code, language)
+
+        monkeypatch.setattr(tree, "definitions", counted)
+        told = []
+        for _ in range(2):
+            verifier = verifier_for([lines.repo.root], store=Store(store))
+            told.append(check(verifier, lines.repo.root, text, written=BEFORE).verdicts)
+            read.append("again")
+        assert told[0] == told[1]
+        assert read.index("again") > 0
+        assert read[read.index("again") :] == ["again", "again"]
 
     def test_ranges_keep_their_length(self, lines: Lines) -> None:
         first = lines.at(THEN, "class Box:")

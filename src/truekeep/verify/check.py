@@ -32,7 +32,7 @@ from truekeep.verify.past import Commit
 from truekeep.verify.paths import outside
 from truekeep.verify.source import clean
 from truekeep.verify.store import Store, StoreDamaged
-from truekeep.verify.tree import LARGEST, OutOfTime, Tree, digest_in, outline_of
+from truekeep.verify.tree import LARGEST, OutOfTime, Tree, digest_in, outline_in
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 from truekeep.verify.world import Options, World
 
@@ -456,8 +456,9 @@ def _has_lines(data: bytes, lines: bytes) -> bool:
 
 def _bodies_in(data: bytes, path: str) -> dict[str, list[str]]:
     """The digest of every body in a file, by the name that it belongs to."""
-    code = clean(data, language_for(path))
+    language = language_for(path)
+    code = clean(data, language)
     found: dict[str, list[str]] = defaultdict(list)
-    for item in outline_of(data, path):
+    for item in outline_in(code, language):
         found[item.name].append(digest_in(code, item))
     return found

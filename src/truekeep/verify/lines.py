@@ -16,7 +16,7 @@ from typing import NamedTuple
 from truekeep.verify.facts import language_for
 from truekeep.verify.paths import Place, find_place, unread
 from truekeep.verify.source import clean
-from truekeep.verify.tree import LARGEST, Outline, PastTree, digest_in, outline_of
+from truekeep.verify.tree import LARGEST, Outline, PastTree, digest_in, outline_in
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 from truekeep.verify.world import World, is_code, prefer, whole_word
 
@@ -131,14 +131,14 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
     """Find again what stood on the line: the same definition, else the same text."""
     claim = question.claim
     text = "\n".join(then).encode()
-    old = outline_of(text, claim.place)
-    item = _definition_at(old, claim.first)
+    stood = sha256(text).hexdigest()[:24]
+    defined = _defined_then(world, text, stood, claim.place, claim.first)
     outline = world.outline(place.path) if place.path else ()
     data = world.now.text(place.path) if place.path else None
     now = _lines(data) if data is not None else []
-    if item is not None:
-        digest = digest_in(clean(text, language_for(claim.place)), item)
-        same = _same_definition(world, place.path, old, item, outline, digest)
+    if defined is not None:
+        item, digest, which = defined
+        same = _same_definition(world, place.path, item, which, outline, digest)
         if same is not None:
             is_same_text = now[same.line - 1].strip() == then[claim.first - 1].strip()
             is_edited = same.line == claim.first and not is_same_text
@@ -147,7 +147,7 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
             return _elsewhere(world, item, place.path, digest)
     if data is None:
         return None
-    key = f"aligned {sha256(text).hexdigest()[:24]} {claim.first} {sha256(data).hexdigest()[:24]}"
+    key = f"aligned {stood} {claim.first} {sha256(data).hexdigest()[:24]}"
     known = world.store.answer(key)
     if known is None:
         found = _aligned(place.path, then, now, claim.first)
@@ -157,13 +157,32 @@ def _by_history(world: World, question: Question, place: Place, then: Sequence[s
     return Found(place.path, *rest) if rest else None
 
 
+def _defined_then(world: World, text: bytes, stood: str, path: str, line: int) -> tuple[Outline, str, int] | None:
+    """What an old text defined on a line, the digest of its body, and how many of its name and scope came before."""
+    language = language_for(path)
+    key = f"defined {language} {stood} {line}"
+    known = world.store.answer(key)
+    if known is None:
+        code = clean(text, language)
+        outline = outline_in(code, language)
+        item = _definition_at(outline, line)
+        found = None
+        if item is not None:
+            alike = [other for other in outline if (other.name, other.scope) == (item.name, item.scope)]
+            found = item, digest_in(code, item), alike.index(item)
+        known = json.dumps(found)
+        world.store.remember(key, known)
+    kept = json.loads(known)
+    return (Outline(*kept[0]), kept[1], kept[2]) if kept else None
+
+
 def _definition_at(outline: Sequence[Outline], line: int) -> Outline | None:
     """The definition that begins on a line: the largest one, if several do."""
     return max((item for item in outline if item.line == line), key=lambda item: item.end - item.line, default=None)
 
 
 def _same_definition(
-    world: World, path: str, old: Sequence[Outline], item: Outline, now: Sequence[Outline], digest: str
+    world: World, path: str, item: Outline, which: int, now: Sequence[Outline], digest: str
 ) -> Outline | None:
     """The definition of the same name and scope; overloads and getters are counted from the top."""
     same = [other for other in now if (other.name, other.scope) == (item.name, item.scope)]
@@ -171,8 +190,7 @@ def _same_definition(
         exact = [other for other in same if world.now.digest(path, other) == digest]
         if len(exact) == 1:
             return exact[0]
-        alike = [other for other in old if (other.name, other.scope) == (item.name, item.scope)]
-        return same[min(alike.index(item), len(same) - 1)]
+        return same[min(which, len(same) - 1)]
     return same[0] if same else None
 
 

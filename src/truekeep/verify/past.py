@@ -19,8 +19,9 @@ from truekeep.repo import Git, GitFailed
 from truekeep.verify.facts import language_for
 from truekeep.verify.kept import stamp_of
 from truekeep.verify.source import clean
+from truekeep.verify.source import names as defined_names
 from truekeep.verify.store import Store, StoreLost
-from truekeep.verify.tree import LARGEST, Checkout, OutOfTime, PastTree, Sought, State, outline_of, read_file, read_past
+from truekeep.verify.tree import LARGEST, Checkout, OutOfTime, PastTree, Sought, State, read_file, read_past
 
 _DAY = 86_400
 _NEVER = 1 << 60
@@ -507,24 +508,26 @@ class Past:
     def _took_out(self, word: str, path: str) -> Commit | None:
         """The newest commit before which a file had a word that it has no more; a definition, if it is still used."""
         edge = rb"[\w$-]" if "-" in word else rb"[\w$]"
-        raw = re.escape(word.encode("utf-8", "surrogateescape"))
-        pattern = re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
+        raw = word.encode("utf-8", "surrogateescape")
+        pattern = re.compile(rb"(?<!" + edge + rb")" + re.escape(raw) + rb"(?!" + edge + rb")")
         now = self._blob(f"{self.state.head}:{path}")
+        language = language_for(path)
 
-        def has_word(data: bytes) -> bool:
-            return pattern.search(data) is not None and pattern.search(clean(data, language_for(path))) is not None
+        def code_with_word(data: bytes | None) -> bytes | None:
+            code = clean(data, language) if data is not None and pattern.search(data) else None
+            return code if code is not None and pattern.search(code) else None
 
-        is_used = now is not None and has_word(now)
+        is_used = code_with_word(now) is not None
 
-        def has(data: bytes) -> bool:
-            return has_word(data) and (not is_used or any(item.name == word for item in outline_of(data, path)))
+        def has(data: bytes | None) -> bool:
+            code = code_with_word(data)
+            return code is not None and (not is_used or raw in defined_names(code, language))
 
-        if now is not None and has(now):
+        if has(now):
             return None
         # One after the other: a word may have come and gone more than once, so there is nothing to halve.
         for commit, before in self._touches[path][:_STEPS]:
-            data = self._blob(before)
-            if data is not None and has(data):
+            if has(self._blob(before)):
                 return commit
         return None
 

@@ -158,8 +158,11 @@ class Tree:
                 continue
             number = self.blob_of(path)
             row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,)) if number else None
-            if row is not None:
-                self._outlines[path] = tuple(Outline(*item) for item in json.loads(row[0]))
+            known = row[0] if row is not None else None
+            if known is None and self.is_single and not number:
+                known = self.store.answer(self._outline_key(path))
+            if known is not None:
+                self._outlines[path] = tuple(Outline(*item) for item in json.loads(known))
             elif number or self.is_single:
                 missing.append((path, number))
             else:
@@ -170,7 +173,13 @@ class Tree:
                     self._outlines[path] = found = outline_of(data, path) if data is not None else ()
                     if data is not None and number:
                         self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
+                    elif data is not None:
+                        self.store.remember(self._outline_key(path), json.dumps(found))
         return {path: self._outlines[path] for path in asked}
+
+    def _outline_key(self, path: str) -> str:
+        """What the outline of a file is kept under that has no facts."""
+        raise NotImplementedError
 
     def blob_of(self, path: str) -> int:
         at = self.position.get(path)
@@ -210,9 +219,12 @@ class Tree:
 
 def outline_of(data: bytes, path: str) -> tuple[Outline, ...]:
     language = language_for(path)
-    if not language or len(data) > LARGEST:
-        return ()
-    return tuple(Outline(*item) for item in definitions(clean(data, language), language))
+    return outline_in(clean(data, language), language) if language and len(data) <= LARGEST else ()
+
+
+def outline_in(code: bytes, language: str) -> tuple[Outline, ...]:
+    """The same of code that is cleaned already."""
+    return tuple(Outline(*item) for item in definitions(code, language))
 
 
 def digest_in(code: bytes, item: Outline) -> str:
@@ -713,6 +725,9 @@ class PastTree(Tree):
     def oid(self, path: str) -> bytes | None:
         at = self.position.get(path)
         return self._oids[at] if at is not None else None
+
+    def _outline_key(self, path: str) -> str:
+        return f"outline {language_for(path)} {(self.oid(path) or b'').hex()}"
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         names = [oid.hex() if (oid := self.oid(path)) else "" for path in paths]
