@@ -25,7 +25,7 @@ demo: $(VENV)/.ready-run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/run.sh
 
 test: $(VENV)/.ready-dev
-	@$(BIN)/python -m pytest -n $(TESTS)
+	@$(BIN)/python -m pytest -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 harnesses: $(VENV)/.ready-dev  # Claude Code, Codex and OpenClaw themselves, for the tests that use them
 	@$(BIN)/python -m tests.harnesses

@@ -14,6 +14,33 @@ if TYPE_CHECKING:
     from tests.visitor import Visitor
 
 
+LONGEST = (
+    "crash",
+    "doctor",
+    "web_browser",
+    "hooks",
+    "sync_git",
+    "sessions_real",
+    "verify_hostile",
+    "year",
+    "sync_rclone",
+    "docs",
+    "sync_rsync",
+    "web_hostile",
+    "recall",
+    "package",
+    "walk",
+    "soak",
+    "connect_real",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest begin first, so that no worker begins one when the others are nearly done."""
+    ranks = {f"test_{name}": rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+
+
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path_factory.mktemp("home")
