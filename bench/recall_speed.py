@@ -37,7 +37,7 @@ from truekeep.index.schema import open_index
 from truekeep.index.search import Searcher
 from truekeep.index.sources import Changes, Source, compare, store_of, sweep
 from truekeep.index.vectors import Shelf, cosines
-from truekeep.recall import INDEX_FILE
+from truekeep.recall.file import INDEX_FILE
 from truekeep.state import STATE
 from truekeep.words import content_words
 from truekeep.workspace import Workspace

@@ -21,7 +21,9 @@ import apsw
 from tests.helpers import NOW, Place, a_card
 from truekeep.embed.static import Static
 from truekeep.index.schema import open_index
-from truekeep.recall import LEXICON_FILE, Answer, Indexed
+from truekeep.recall import Answer
+from truekeep.recall.embedders import LEXICON_FILE
+from truekeep.recall.indexing import Indexed
 
 SIZE = 16
 WORDS_ONLY = '[recall]\nembedder = "none"\n'

@@ -37,6 +37,7 @@ from truekeep.errors import BadInput, BadSetup, EditedSince
 from truekeep.importance import Tiers
 from truekeep.index import refresh as refreshing
 from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.recall.files import Files
 from truekeep.survey import CardFacts
 from truekeep.tidy.decay import Check, find_stale, is_spent, write_moves
 from truekeep.tidy.decay import Decay as Done
@@ -517,21 +518,21 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
     reindex(place)
     record = place.workspace / RECORD
     record.write_text(render_decayed(Decayed(TODAY - timedelta(days=10))))
-    real = recalling.Recall._take_in
+    real = Files.take_in
 
     def late(self: Any, *given: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(recalling.Recall, "_take_in", real)
+            patch.setattr(Files, "take_in", real)
             record.write_text(render_decayed(Decayed(TODAY)))
             other = Place(base=place.base, workspace=place.workspace, repo=place.repo).open(now=NOW)
             with other:
                 inner = other._rooms.recall
-                inner._is_held = True
+                inner._file._is_held = True
                 inner.index()
         return real(self, *given, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(recalling.Recall, "_take_in", late)
+        patch.setattr(Files, "take_in", late)
         reindex(place)
     record.write_text(render_decayed(Decayed(TODAY - timedelta(days=10))))
     assert found(place, "Wombat 8")

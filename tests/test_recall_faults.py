@@ -555,7 +555,7 @@ import os, signal, sys
 from pathlib import Path
 from truekeep.index import refresh
 from truekeep.workspace import Workspace
-from truekeep import recall
+from truekeep.recall import embedders, files, indexing
 where, at, root = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 seen = 0
 def dying(plain):
@@ -580,10 +580,11 @@ elif where == "commit":
             seen += 1
             if seen == at:
                 os.kill(os.getpid(), signal.SIGKILL)
-    refresh.transaction = recall.transaction = transaction
+    for module in (refresh, embedders, files, indexing):
+        module.transaction = transaction
     refresh._BATCH_FILES = 2
 elif where == "replace":
-    recall.os.replace = dying(os.replace)
+    os.replace = dying(os.replace)
 Workspace.open(root).index(rebuild="--rebuild" in sys.argv)
 """
 

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from truekeep.leaving import Left
     from truekeep.ledger import Entry, Received, Record, Sought
     from truekeep.mending import Repair
-    from truekeep.recall import Answer, Indexed, Status
+    from truekeep.recall import Answer, Status
+    from truekeep.recall.indexing import Indexed
     from truekeep.resolution import Resolution
     from truekeep.review import Known, Proposal, Review
     from truekeep.shelf import Hold, StoreShelf

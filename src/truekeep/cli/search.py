@@ -16,7 +16,8 @@ from truekeep.hidden import clip, printable
 if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
     from truekeep.index.search import Hit
-    from truekeep.recall import Answer, Indexed
+    from truekeep.recall import Answer
+    from truekeep.recall.indexing import Indexed
     from truekeep.verify.verdict import Verdict
 
 _STORES = ("cards", "documents", "logs", "transcripts", "archive")

@@ -343,7 +343,7 @@ def check_search(case: Case) -> Found:
     from truekeep.embed.choice import choose
     from truekeep.index import schema
     from truekeep.index.sources import compare, sweep
-    from truekeep.recall import CHUNKING
+    from truekeep.recall.embedders import CHUNKING
 
     known = derived("index")
     path = os.path.join(case.state, known.file)
