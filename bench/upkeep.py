@@ -24,7 +24,8 @@ from bench.measure import apart, cpu_of, least, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
 from truekeep.schedule.run import plan_upkeep
-from truekeep.survey import NAME, Survey, discard
+from truekeep.survey import Survey
+from truekeep.survey.schema import NAME, discard
 from truekeep.tidy.duplicates import Sense, compare_fresh, find_doubles
 from truekeep.upkeep import Upkeep
 from truekeep.workspace import Workspace

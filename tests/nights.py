@@ -58,7 +58,7 @@ class Nights:
 
     def live(self) -> None:
         """The whole year."""
-        with patch("truekeep.survey._SETTLED_NS", SETTLED), patch("truekeep.index.refresh._SETTLED_NS", SETTLED):
+        with patch("truekeep.index.refresh.SETTLED_NS", SETTLED):
             days = self.year.days()
             self.year.begin()
             for number, day in enumerate(days):

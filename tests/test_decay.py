@@ -209,7 +209,7 @@ def test_every_log_that_changes_is_read_again(
 
 
 def test_only_the_days_at_the_borders_are_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))  # as if every file had been written long ago
+    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # as if every file had been written long ago
     for days in range(2, 80):
         log(place, days, "- [lesson|i=0.7] Quokka\n- [context|i=0.3] Wombat\n- [decision|i=0.9] Zebra\n")
     decay(place)
@@ -425,7 +425,7 @@ def test_a_refreshed_index_is_a_rebuilt_one(steps: list[tuple[str, int, str]]) -
     with tempfile.TemporaryDirectory() as folder:
         place = Place.make(Path(folder), config=WORDS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))  # else everything this young is read again
+            patch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # else everything this young is read again
             for step in steps:
                 _act(place, *step)
             reindex(place)
@@ -476,7 +476,7 @@ def _stopped(place: Place, number: int) -> None:
 
 def test_an_indexer_that_was_stopped_is_not_believed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some logs are in by the new record, some by the old one; then the new one is taken back."""
-    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
     for days in range(20, 26):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
@@ -512,7 +512,7 @@ def test_a_search_without_time_takes_in_a_part(place: Place, monkeypatch: pytest
 
 def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at the files and the lock, another process takes another record in."""
-    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
     for days in (8, 20, 25):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)

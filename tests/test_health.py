@@ -261,7 +261,7 @@ def test_the_pipeline_in_one_line(place: Place) -> None:
 
 
 def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))  # as if everything had been written long ago
+    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # as if everything had been written long ago
     index = place.workspace / ".truekeep" / "index.sqlite"
     assert see(place).get("search").verdict == OK
     assert not index.exists(), "looking makes no index"

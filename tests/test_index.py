@@ -54,7 +54,7 @@ pytestmark = pytest.mark.usefixtures("in_the_foreground")
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been written long ago."""
-    monkeypatch.setattr(refreshing, "_SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
 
 
 @pytest.fixture

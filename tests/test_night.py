@@ -22,8 +22,8 @@ OLD = "2026-03-01"
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was really looked for. Files are taken as settled at once: no test waits for seconds."""
-    monkeypatch.setattr("truekeep.survey._SETTLED_NS", 0)
-    monkeypatch.setattr("truekeep.upkeep._SETTLED_NS", 0)
+    monkeypatch.setattr("truekeep.index.refresh.SETTLED_NS", 0)
+    monkeypatch.setattr("truekeep.upkeep.SETTLED_NS", 0)
     seen: list[str] = []
     for name in ("duplicates", "promote", "reconcile"):
         whole = getattr(Upkeep, name)

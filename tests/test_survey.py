@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.helpers import Place
 from tests.upkeep_place import TODAY, put, write_card
 from truekeep import survey as module
-from truekeep.survey import NAME, Survey
+from truekeep.survey import Survey
+from truekeep.survey.schema import NAME
 
 
 def a_survey(place: Place) -> Survey:
@@ -211,14 +212,14 @@ def test_what_can_be_chosen_follows_the_cards(place: Place) -> None:
     write_card(place, "one", "Apples are red.", repository="example.org/fruit")
     mine, other = a_survey(place), a_survey(place)
     mine.refresh()
-    assert mine.choices()["repository"] == ["example.org/fruit"]
-    assert mine.choices()["repository"] == ["example.org/fruit"]
+    assert mine.browsing.choices()["repository"] == ["example.org/fruit"]
+    assert mine.browsing.choices()["repository"] == ["example.org/fruit"]
     write_card(place, "two", "Oaks are tall.", repository="example.org/trees")
     other.refresh()
-    assert mine.choices()["repository"] == ["example.org/fruit", "example.org/trees"]
+    assert mine.browsing.choices()["repository"] == ["example.org/fruit", "example.org/trees"]
     (place.workspace / "memory/cards/one.md").unlink()
     mine.refresh()
-    assert mine.choices()["repository"] == ["example.org/trees"]
+    assert mine.browsing.choices()["repository"] == ["example.org/trees"]
     mine.close()
     other.close()
 

@@ -18,7 +18,7 @@ from tests.upkeep_place import point_at_all, put, upkeep, write_card
 from tests.visitor import Visitor, shown
 from truekeep import workspace as desk
 from truekeep.links import find_links, resolve_link
-from truekeep.survey import Browse
+from truekeep.survey.browsing import Browse
 
 CARDS = "memory/cards"
 

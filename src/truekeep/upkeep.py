@@ -25,6 +25,7 @@ from truekeep.errors import EditedSince, StorageFailed, TruekeepError
 from truekeep.hidden import printable
 from truekeep.host import person
 from truekeep.importance import Tiers
+from truekeep.index.refresh import SETTLED_NS
 from truekeep.ledger import Entry
 from truekeep.mending import bumped, parse_repair, spelled_like
 from truekeep.model import CARDS, INDEX, REVIEW
@@ -45,7 +46,8 @@ from truekeep.reconcile import (
 )
 from truekeep.shelf import INSTRUCTION_FILES
 from truekeep.state import STATE
-from truekeep.survey import Problem, Said, Spoken, Survey
+from truekeep.survey import Problem, Said, Survey
+from truekeep.survey.talk import Spoken, iter_contradicted, listen
 from truekeep.tidy.decay import (
     Decay,
     Forgetting,
@@ -87,7 +89,6 @@ _COMPARED = frozenset(
 )  # findings that say that a handoff and a card do not agree
 _FACTS = "memory/facts.db"
 _ONE_NIGHT = 600.0  # seconds that a look serves the verbs of one night, while no file comes, goes or is replaced
-_SETTLED_NS = 2_000_000_000  # as in index.refresh
 _LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
 
@@ -169,7 +170,7 @@ class Upkeep:
                 files += [os.path.join(root, name) for name in INSTRUCTION_FILES]
         stamps = [_stamp(path) for path in files]
         last = max((stamp[0] for stamp in stamps if stamp is not None), default=0)
-        if time.time_ns() - last < _SETTLED_NS:
+        if time.time_ns() - last < SETTLED_NS:
             return ""  # it may change again without its time moving
         return repr((survey.mark, stamps, self._verdicts(), self.workspace.config))
 
@@ -388,7 +389,7 @@ class Upkeep:
             if found[0].place not in settled:
                 yield found
         self._listen(survey, problems)
-        yield from hold_talk(survey.contradicted(), survey.said)
+        yield from hold_talk(iter_contradicted(survey.db), survey.said)
         yield from self._handoffs(problems)
         for item in checked:
             for verdict in item.verdicts:
@@ -597,7 +598,7 @@ class Upkeep:
                 for turn in archive.own_turns(kept[name]):
                     yield Spoken(turn.text, turn.line, turn.at[:10])
 
-            survey.listen(sessions, turns)
+            listen(survey.db, sessions, turns)
         except TruekeepError as error:
             problems.append(f"transcripts: {error.message}")
 

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from truekeep.resolution import Resolution
     from truekeep.review import Known, Proposal, Review
     from truekeep.shelf import Hold, StoreShelf
-    from truekeep.survey import Browse, Survey, Surveyed
-    from truekeep.survey import Listed as Browsed
+    from truekeep.survey import Survey, Surveyed
+    from truekeep.survey.browsing import Browse
+    from truekeep.survey.browsing import Listed as Browsed
     from truekeep.sync.contact import History as SyncHistory
     from truekeep.sync.route import Route
     from truekeep.tenure import Standing, Tenure
@@ -656,13 +657,13 @@ class Workspace:
 
     def topics(self, paths: Sequence[str]) -> dict[str, str]:
         """The topics of cards, as the last survey knew them; nothing is looked at for it."""
-        return self._rooms.survey.topics(paths)
+        return self._rooms.survey.browsing.find_topics(paths)
 
     def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[Browsed], int]:
         """Memory files by store, words, repository, age, verdict and tag: some of them, and how many there are."""
         survey = self.survey(within=_LATELY)
-        survey.hear_verdicts(str(self.path / STATE / "facts.sqlite"))
-        return survey.browse(wanted, first=first, most=most)
+        survey.browsing.hear_verdicts(str(self.path / STATE / "facts.sqlite"))
+        return survey.browsing.browse(wanted, first=first, most=most)
 
     def received(self, since: str) -> list[Received]:
         """What came from each machine, writer and repository."""

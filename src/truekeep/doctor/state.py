@@ -287,8 +287,9 @@ def _index(case: Case) -> str:
 
 def derived(name: str) -> Derived:
     """What is known of a derived database."""
-    from truekeep import catalog, survey
+    from truekeep import catalog
     from truekeep.index import schema
+    from truekeep.survey import schema as survey
     from truekeep.verify import store
 
     return {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FILE_LIMIT = 8_000_000  # bytes of one file that are indexed
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 400
-_SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
+SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
 _EMBED_BATCH = 256
 
 
@@ -175,12 +175,12 @@ def prepare(source: Source, decayed: Decayed | None = None) -> Prepared:
     """
     data, info = read_source(source.location)
     source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
+    settled = is_settled(info)
     whole = decode(data[:FILE_LIMIT])
     left = decayed.leave_out(source.path, whole) if decayed is not None and source.store == "logs" else whole
     digest = hashlib.sha256(data if left is whole else b"decayed\0" + left.encode("utf-8", "replace")).digest()
     text = strip_notes(left)
     about = passages.describe(source.path, text)
-    settled = time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > _SETTLED_NS
     chunks = split_chunks(text, by_entry=passages.is_by_entry(source.path))
     return Prepared(source, digest, settled, about, chunks)
 
@@ -202,6 +202,11 @@ def decode(data: bytes) -> str:
     if "\0" in text:
         text = text.replace("\0", " ")
     return text.removeprefix("\ufeff")
+
+
+def is_settled(info: os.stat_result) -> bool:
+    """Whether a file that was just read can no longer change without its times moving."""
+    return time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > SETTLED_NS
 
 
 def read_source(location: str) -> tuple[bytes, os.stat_result]:

@@ -28,7 +28,8 @@ from truekeep.hidden import clip, printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea, update_of
 from truekeep.secrets import withhold
-from truekeep.survey import Survey, hash_word
+from truekeep.survey import Survey
+from truekeep.survey.reading import hash_word
 from truekeep.values import agree, find_values
 from truekeep.variants import find_variant, statements_of
 from truekeep.weave import woven

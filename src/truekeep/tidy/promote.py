@@ -24,7 +24,8 @@ from truekeep.hidden import clip, printable
 from truekeep.model import CARDS
 from truekeep.proposal import Idea
 from truekeep.secrets import find_secrets, withhold
-from truekeep.survey import Survey, hash_word, statement_words
+from truekeep.survey import Survey
+from truekeep.survey.reading import hash_word, statement_words
 from truekeep.tidy.duplicates import names_in
 from truekeep.variants import differ_in, find_variant
 from truekeep.words import STOP

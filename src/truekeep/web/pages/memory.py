@@ -32,7 +32,7 @@ from truekeep.host import person
 from truekeep.index.sources import STORES
 from truekeep.model import CARDS, INDEX
 from truekeep.state import State
-from truekeep.survey import ORDERS, VERDICT_FILTERS, Browse, Listed
+from truekeep.survey.browsing import ORDERS, VERDICT_FILTERS, Browse, Listed
 from truekeep.verify.kept import Checked, digest_text
 from truekeep.verify.verdict import Verdict
 from truekeep.web.markup import Mark, render_markdown
@@ -121,7 +121,7 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     }
     if given.get("fragment"):
         return site.render(request, "memory_list.html", **context)
-    choices = survey.choices()
+    choices = survey.browsing.choices()
     stores = ("cards", "documents", "logs", "archive", "all")
     return site.render(
         request,
@@ -270,7 +270,7 @@ class Pages:
             entries=entries,
             changes=changes,
             origin=next((record for _, record in entries if record is not None), None),
-            around=survey_of(workspace).neighbours(file.path),
+            around=survey_of(workspace).browsing.neighbours(file.path),
             **context,
         )
 
@@ -278,7 +278,7 @@ class Pages:
         """A file that is called by a part of its path, or one of the configured extra paths; else there is none."""
         survey = survey_of(workspace)
         for name in (f"{path}.md", f"memory/{path}", f"{CARDS}/{path}", f"{CARDS}/{path}.md"):
-            if survey.find_file(name) is not None:
+            if survey.browsing.find_file(name) is not None:
                 return _to_file(name)
         if (gone := self._gone(site, workspace, request, path)) is not None:
             return gone
@@ -336,7 +336,9 @@ class Pages:
     def ask_drop(self, site: Site, workspace: Workspace, request: Request) -> Response:
         file = get_card(workspace, request)
         self._remember(file)
-        pointing = [item for item in survey_of(workspace).neighbours(file.path).linked_from if item[0] != INDEX]
+        pointing = [
+            item for item in survey_of(workspace).browsing.neighbours(file.path).linked_from if item[0] != INDEX
+        ]
         title = f"Drop {file.name}?"
         return site.render(request, "memory_drop.html", title=title, file=file, pointing=pointing, body=_body(file))
 
@@ -441,7 +443,7 @@ def _look(path: Path) -> None:
 
 def find_file(workspace: Workspace, path: str) -> File | None:
     """A memory file by its exact path; None where the survey has seen none, or it is gone or behind a link by now."""
-    listed = survey_of(workspace).find_file(path)
+    listed = survey_of(workspace).browsing.find_file(path)
     if listed is None:
         return None
     try:
