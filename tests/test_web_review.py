@@ -24,12 +24,13 @@ from tests.upkeep_place import point_at_all, upkeep, write_card
 from truekeep.draft import Draft, render_draft
 from truekeep.errors import EditedSince, NotFound
 from truekeep.hidden import printable
+from truekeep.lines import MOST_COMPARED
 from truekeep.review import iter_drafts
 from truekeep.vault import Stored, Vault
 from truekeep.web.app import make_app
 from truekeep.web.guard import Keys
 from truekeep.web.pages.review import ROWS, SUGGESTED, Names, Shown, age_of
-from truekeep.web.sides import MOST_COMPARED, Sides, compare
+from truekeep.web.sides import Sides, compare
 from truekeep.web.site import Site
 
 KEYS = Keys("a token")
@@ -818,16 +819,17 @@ def test_words_that_changed_are_marked_and_lines_find_their_partners() -> None:
     assert last.kind == "same"
 
 
-def test_what_is_too_much_to_compare_is_one_block_and_what_is_shown_is_limited() -> None:
-    count = int(MOST_COMPARED**0.5) * 40
+def test_a_large_text_is_compared_line_by_line_and_what_is_shown_is_limited() -> None:
+    count = int(MOST_COMPARED**0.5) * 10
     same = "".join(f"same {number}\n" for number in range(count))
     sides = compare(same.encode(), (same + "one more\n").encode())  # however long, alike is cheap
     assert (sides.removed, sides.added, sides.note) == (0, 1, "")
     assert sides.rows[-1].right is not None
+    sides = compare(same.encode(), f"first\n{same.replace('same 777', 'new 777')}last\n".encode())
+    assert (sides.removed, sides.added) == (11, 13)
     other = "".join(f"other {number}\n" for number in range(count))
     sides = compare(same.encode(), other.encode(), most=50)
     assert (sides.removed, sides.added, len(sides.rows), sides.is_cut) == (count, count, 50, True)
-    assert "too many" in sides.note
     long = compare(b"a b " * 50_000, b"b a c " * 50_000)
     assert (long.removed, long.added) == (1, 1)
 

@@ -5,14 +5,37 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import AnyStr, NamedTuple
 
 MOST_COMPARED = 1_000_000  # old lines times new lines; beyond that, lines that stand once in both are what stayed
+_MOST_ALIKE = 60_000  # pairs of equal lines; beyond that, too: a text of one line over and over takes cubic time
 
 
-def kept_lines(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int]]:
+class Span(NamedTuple):
+    """Some lines of the old text, and those of the new one that stand in their place: from, and up to."""
+
+    is_same: bool
+    old: int
+    old_end: int
+    new: int
+    new_end: int
+
+
+def iter_spans(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[Span]:
+    """Both texts from beginning to end: what stayed and what did not, in turns."""
+    at = there = 0
+    for start, other, length in kept_lines(old, new):
+        if start > at or other > there:
+            yield Span(False, at, start, there, other)
+        at, there = start + length, other + length
+        yield Span(True, start, at, other, there)
+    if len(old) > at or len(new) > there:
+        yield Span(False, at, len(old), there, len(new))
+
+
+def kept_lines(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[int, int, int]]:
     """Runs of lines that stayed, in order: where each begins in the old text and in the new one, and how long it is."""
-    head = _common(old, new)
-    tail = _common(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends(old, new)
     if head:
         yield 0, 0, head
     first, second = old[head : len(old) - tail], new[head : len(new) - tail]
@@ -22,8 +45,18 @@ def kept_lines(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int
         yield len(old) - tail, len(new) - tail, tail
 
 
-def _kept_between(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int]]:
-    if len(old) * len(new) > MOST_COMPARED:
+def common_ends(one: Sequence[AnyStr], other: Sequence[AnyStr]) -> tuple[int, int]:
+    """How many items two sequences share at their start, and how many of the others at their end."""
+    shorter = min(len(one), len(other))
+    head = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    tail = next((at for at in range(shorter - head) if one[-1 - at] != other[-1 - at]), shorter - head)
+    return head, tail
+
+
+def _kept_between(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[int, int, int]]:
+    if not old or not new:
+        return
+    if not _is_cheap(old, new):
         yield from _kept_anchors(old, new)
         return
     from difflib import SequenceMatcher  # here, and not above: start-up time
@@ -33,7 +66,15 @@ def _kept_between(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[
             yield block.a, block.b, block.size
 
 
-def _kept_anchors(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int]]:
+def _is_cheap(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> bool:
+    """Whether nobody would notice the time in which every run of equal lines is weighed."""
+    if len(old) * len(new) > MOST_COMPARED:
+        return False
+    counts = Counter(new)
+    return sum(counts[line] for line in old) <= _MOST_ALIKE
+
+
+def _kept_anchors(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[int, int, int]]:
     """The most lines that stand once in both texts and in the same order, each with its equal neighbours."""
     once = Counter(new)
     places = {line: at for at, line in enumerate(new) if once[line] == 1}
@@ -69,16 +110,8 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-def _common_from(old: Sequence[bytes], at: int, new: Sequence[bytes], there: int) -> int:
+def _common_from(old: Sequence[AnyStr], at: int, new: Sequence[AnyStr], there: int) -> int:
     length = 0
     while at + length < len(old) and there + length < len(new) and old[at + length] == new[there + length]:
         length += 1
     return length
-
-
-def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """How many items two sequences share at their start."""
-    for number, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return number
-    return min(len(one), len(other))

@@ -1,7 +1,6 @@
 """Two versions of a file side by side: rows of lines, the words that changed marked. Pure text; no tags are made here.
 
-The work grows with the lines, not with their product: what two texts begin and end with alike is set aside first, what
-is left is compared line by line only while that is cheap, and beyond that one block is shown to replace another.
+Which words changed is found out while that is cheap; beyond that, a whole line is shown to replace another.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import NamedTuple
 
 from truekeep.disk import decode_text
 from truekeep.hidden import printable
+from truekeep.lines import Span, common_ends, iter_spans
 
 CONTEXT = 3  # lines that are the same, shown around what is not
 MOST_ROWS = 600
 _LEAST_HIDDEN = 3  # lines that are rather shown than counted
-MOST_COMPARED = 250_000  # old lines times new lines
 _MOST_PAIRED = 2_500  # the same, of one block, to find which lines belong together; four blocks as large in all
 _MOST_WORDS = 2_500  # words times words of two lines; twenty lines as long in all
 _LIKE = 0.35  # of the words of two lines that are the same, for one to have become the other
@@ -28,8 +27,6 @@ _WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
 _STRETCHES = re.compile(r"\s+|\S+")
 
 Lines = Sequence[str]
-Block = tuple[str, int, int, int, int]
-Span = tuple[bool, int, int, int, int]  # the same in both? from and to, on the left and on the right
 
 
 class Piece(NamedTuple):
@@ -76,15 +73,13 @@ def compare(
 ) -> Sides:
     """Two versions of a file side by side. None stands for "no such file"; without a context, all lines are shown."""
     old, new = _lines(before), _lines(after)
-    blocks, is_whole = _blocks(old, new)
-    removed = sum(i2 - i1 for tag, i1, i2, _, _ in blocks if tag != "equal")
-    added = sum(j2 - j1 for tag, _, _, j1, j2 in blocks if tag != "equal")
-    rows = tuple(islice(_rows(old, new, blocks, context), most + 1))
+    spans = list(iter_spans(old, new))
+    removed = sum(span.old_end - span.old for span in spans if not span.is_same)
+    added = sum(span.new_end - span.new for span in spans if not span.is_same)
+    rows = tuple(islice(_rows(old, new, spans, context), most + 1))
     note = ""
     if not removed and not added and before != after and before is not None and after is not None:
         note = "Only line ends differ."
-    elif is_whole:
-        note = f"{removed} lines become {added}: too many to be compared one by one."
     only = "right" if before is None else "left" if after is None else ""
     return Sides(rows=rows[:most], removed=removed, added=added, only=only, is_cut=len(rows) > most, note=note)
 
@@ -98,37 +93,18 @@ def _lines(data: bytes | None) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def _blocks(old: Lines, new: Lines) -> tuple[list[Block], bool]:
-    """What is equal and what is not, in order; and whether the rest was too much to be compared."""
-    shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
-    ends = len(old) - tail, len(new) - tail
-    middle_old, middle_new = old[head : ends[0]], new[head : ends[1]]
-    blocks: list[Block] = [("equal", 0, head, 0, head)] if head else []
-    is_whole = len(middle_old) * len(middle_new) > MOST_COMPARED
-    if is_whole or not middle_old or not middle_new:
-        if middle_old or middle_new:
-            blocks.append(("replace", head, ends[0], head, ends[1]))
-    else:
-        found = SequenceMatcher(None, middle_old, middle_new).get_opcodes()
-        blocks += [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in found]
-    if tail:
-        blocks.append(("equal", ends[0], len(old), ends[1], len(new)))
-    return blocks, is_whole
-
-
-def _rows(old: Lines, new: Lines, blocks: Sequence[Block], context: int | None) -> Iterator[Row]:
+def _rows(old: Lines, new: Lines, spans: Sequence[Span], context: int | None) -> Iterator[Row]:
     budget = _Budget()
-    if len(blocks) == 1 and blocks[0][0] == "equal" and context is not None:
+    if len(spans) == 1 and spans[0].is_same and context is not None:
         return
-    for number, (tag, i1, i2, j1, j2) in enumerate(blocks):
-        if tag != "equal":
-            yield from _changed(old, new, (i1, i2, j1, j2), budget)
+    for number, span in enumerate(spans):
+        if not span.is_same:
+            yield from _changed(old, new, span, budget)
             continue
+        _, i1, i2, j1, j2 = span
         count = i2 - i1
         first = count if context is None else (0 if number == 0 else context)
-        last = 0 if context is None or number == len(blocks) - 1 else context
+        last = 0 if context is None or number == len(spans) - 1 else context
         hidden = count - first - last
         if hidden <= _LEAST_HIDDEN:
             first, last, hidden = count, 0, 0
@@ -151,8 +127,8 @@ class _Budget:
         self.words = 20 * _MOST_WORDS
 
 
-def _changed(old: Lines, new: Lines, place: tuple[int, int, int, int], budget: _Budget) -> Iterator[Row]:
-    i1, i2, j1, j2 = place
+def _changed(old: Lines, new: Lines, span: Span, budget: _Budget) -> Iterator[Row]:
+    _, i1, i2, j1, j2 = span
     left_at, right_at = i1, j1
     for i, j in [*_pairs(old[i1:i2], new[j1:j2], budget), (i2 - i1, j2 - j1)]:
         # Lines that became no other stand beside each other.
@@ -201,21 +177,19 @@ def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
 def _pieces(old: str, new: str, budget: _Budget) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     """Two lines, the words that differ marked."""
     ours, theirs = _tokens(old), _tokens(new)
-    shorter = min(len(ours), len(theirs))
-    head = next((at for at in range(shorter) if ours[at] != theirs[at]), shorter)
-    tail = next((at for at in range(shorter - head) if ours[-1 - at] != theirs[-1 - at]), shorter - head)
+    head, tail = common_ends(ours, theirs)
     ends = len(ours) - tail, len(theirs) - tail
     size = (ends[0] - head) * (ends[1] - head)
     if size <= min(_MOST_WORDS, budget.words):
         budget.words -= size
         matcher = SequenceMatcher(None, ours[head : ends[0]], theirs[head : ends[1]], autojunk=False)
         found = [
-            (tag == "equal", i1 + head, i2 + head, j1 + head, j2 + head)
+            Span(tag == "equal", i1 + head, i2 + head, j1 + head, j2 + head)
             for tag, i1, i2, j1, j2 in matcher.get_opcodes()
         ]
     else:
-        found = [(False, head, ends[0], head, ends[1])]
-    spans = [(True, 0, head, 0, head), *_joined(found, ours), (True, ends[0], len(ours), ends[1], len(theirs))]
+        found = [Span(False, head, ends[0], head, ends[1])]
+    spans = [Span(True, 0, head, 0, head), *_joined(found, ours), Span(True, ends[0], len(ours), ends[1], len(theirs))]
     left = [Piece("".join(ours[i1:i2]), not same) for same, i1, i2, _, _ in spans if i1 < i2]
     right = [Piece("".join(theirs[j1:j2]), not same) for same, _, _, j1, j2 in spans if j1 < j2]
     return tuple(left), tuple(right)
@@ -226,10 +200,10 @@ def _joined(spans: Sequence[Span], words: Lines) -> list[Span]:
     found: list[Span] = []
     for number, (same, i1, i2, j1, j2) in enumerate(spans):
         is_blank = 0 < number < len(spans) - 1 and not "".join(words[i1:i2]).strip()
-        if found and not found[-1][0] and (not same or is_blank):
-            found[-1] = (False, found[-1][1], i2, found[-1][3], j2)
+        if found and not found[-1].is_same and (not same or is_blank):
+            found[-1] = Span(False, found[-1].old, i2, found[-1].new, j2)
         else:
-            found.append((same, i1, i2, j1, j2))
+            found.append(Span(same, i1, i2, j1, j2))
     return found
 
 
