@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import CLAUDE, CODEX, Place, a_document_handoff, a_handoff, git_repo, run_cli
+from truekeep import cli as cli_module
 from truekeep.cli import COMMANDS
 from truekeep.cli.reference import render_reference, with_codes
 
@@ -308,6 +309,38 @@ def test_output_to_a_closed_pipe_is_quiet(place: Place) -> None:
     script = f"set -o pipefail; {sys.executable} -m truekeep handoff lint --codes | head -1"
     done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_as_good_as_none(place: Place, closed: str) -> None:
+    """Daemons and some shells close them. A file must not get their number: children would write into it."""
+    place.leave(a_handoff())
+    place.ingest()
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    for command in ("card list", "verify", "claims -", "handoff new", "mcp"):
+        script = f"{sys.executable} -m truekeep {command} {closed}"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=place.repo, env=environment, capture_output=True, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == (3 if command == "handoff new" else 0), (command, done.stderr)
+    told = place.repo / "told"
+    script = f"{sys.executable} -c 'import truekeep.__main__ as door; door.open_streams(); open(\"told\", \"w\").write("
+    script += f"str(open(\"told\").fileno()))' {closed}"
+    subprocess.run(["bash", "-c", script], cwd=place.repo, stdin=subprocess.DEVNULL, check=True)
+    assert int(told.read_text()) > 2
+
+
+def test_stopped_by_hand_is_told_in_json_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_module, "cli", stop)
+    assert cli_module.run(["ingest", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "stopped"
+    assert cli_module.run(["ingest"]) == 130
+    assert "stopped" in capsys.readouterr().err
 
 
 def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:

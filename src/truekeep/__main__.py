@@ -8,6 +8,7 @@ import sys
 
 
 def main() -> None:
+    open_streams()
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
         import gc
 
@@ -25,6 +26,21 @@ def main() -> None:
     from truekeep.cli import main as command
 
     command()
+
+
+def open_streams() -> None:
+    """Stand in for the standard streams that were closed before truekeep began (`>&-`, some daemons).
+
+    The next file opened would get their number, and a child that complains would write into it: into a card, say.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 if __name__ == "__main__":

@@ -185,7 +185,13 @@ def run(arguments: list[str]) -> int:
         show_error(missing, as_json=as_json)
         return missing.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped; nothing is lost, and the next run goes on from here", err=True)
+        said = "stopped; nothing is lost, and the next run goes on from here"
+        if as_json:
+            from truekeep.cli.show import print_json
+
+            print_json("error", {"error": {"code": "stopped", "message": said, "hint": "run it again"}})
+        else:
+            click.echo(said, err=True)
         return EXIT_INTERRUPTED
     except SystemExit:
         # click ends with 1 when the reader of our output leaves, as `| head` does. That is no failure.
