@@ -324,10 +324,25 @@ def test_closed_streams_are_as_good_as_none(place: Place, closed: str) -> None:
         )
         assert done.returncode == (3 if command == "handoff new" else 0), (command, done.stderr)
     told = place.repo / "told"
-    script = f"{sys.executable} -c 'import truekeep.__main__ as door; door.open_streams(); open(\"told\", \"w\").write("
-    script += f"str(open(\"told\").fileno()))' {closed}"
+    script = f'{sys.executable} -c \'import truekeep.__main__ as door; door.open_streams(); open("told", "w").write('
+    script += f'str(open("told").fileno()))\' {closed}'
     subprocess.run(["bash", "-c", script], cwd=place.repo, stdin=subprocess.DEVNULL, check=True)
     assert int(told.read_text()) > 2
+
+
+def test_a_hint_works_when_it_is_pasted(tmp_path: Path) -> None:
+    wanted = tmp_path / "my memory"
+    done = run_cli("ingest", "-w", str(wanted), cwd=tmp_path)
+    assert f"`truekeep init '{wanted}'`" in done.stderr
+
+
+def test_a_pattern_that_no_configuration_can_hold_makes_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [os.fsencode(sys.executable), b"-m", b"truekeep", b"init", os.fsencode(tmp_path / "w"), b"--repo", b"/r\xff/*"],
+        capture_output=True,
+    )
+    assert (done.returncode, b"not UTF-8" in done.stderr) == (3, True)
+    assert not (tmp_path / "w").exists()
 
 
 def test_stopped_by_hand_is_told_in_json_too(

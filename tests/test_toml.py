@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,10 @@ from hypothesis import strategies as st
 
 from truekeep.config import render_config
 from truekeep.decayed import Decayed, render_decayed
-from truekeep.toml import _parse_plain, parse_toml
+from truekeep.errors import BadInput
+from truekeep.schedule.job import Settings, read_settings, write_settings
+from truekeep.sync.route import Route, read_routes, write_routes
+from truekeep.toml import _parse_plain, parse_toml, render_text
 
 LINES = [
     "", "# c", "a = 1", "b = 0", "c = 007", "d = -1", "e = 1_000", "f = 1.5", 'g = "x"', 'h = ""', 'i = "\\n"',
@@ -52,3 +56,27 @@ def test_whatever_it_is_given(text: str) -> None:
 )
 def test_what_truekeep_writes_needs_no_parser(text: str) -> None:
     assert _parse_plain(text) == tomllib.loads(text)
+
+
+@given(st.text())
+def test_any_text_is_read_as_it_was_written(text: str) -> None:
+    assert tomllib.loads(f"a = {render_text(text)}") == {"a": text}
+    assert tomllib.loads(render_config((text,)))["repositories"] == [text]
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"n\\xff is not UTF-8"):
+        render_text("n\udcff")
+
+
+def test_routes_and_timers_of_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One name with an emoji made the whole file unreadable, and every route of it."""
+    name = "/home/me/\U0001f4c1 \x7f\n\"'"
+    route = Route("laptop", "rsync", {"host": name, "repos": (name,)})
+    write_routes(tmp_path, {"laptop": route})
+    assert read_routes(tmp_path) == {"laptop": route}
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "truekeep").mkdir()
+    agreed = Settings(every=30, system="cron", quiet_hours=None, workspace=name, installed_at="", made=(name,))
+    write_settings("truekeep", agreed)
+    assert read_settings("truekeep") == agreed

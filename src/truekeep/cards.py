@@ -18,7 +18,15 @@ from truekeep.card import Card, check_card_name, parse_card, words_of
 from truekeep.catalog import sketch, topic_key
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
-from truekeep.errors import AlreadyCovered, BadInput, EditedSince, InvalidHandoff, NotCanonical, TruekeepError
+from truekeep.errors import (
+    AlreadyCovered,
+    BadInput,
+    EditedSince,
+    InvalidHandoff,
+    NotCanonical,
+    TruekeepError,
+    as_argument,
+)
 from truekeep.filing import Candidate, EmptyShelf, Filing, Lint, Retry, Shelf, plan_filing
 from truekeep.frontmatter import Field, Frontmatter, InvalidFrontmatter, quote, split_frontmatter
 from truekeep.handoff import compose_handoff, handoff_name, slugify
@@ -317,7 +325,7 @@ def covered(covering: Sequence[Covering], today: date) -> AlreadyCovered:
     name = sure[0].card.name.removesuffix(".md")
     return AlreadyCovered(
         f"memory has this already: {sure[0].card.path} {sure[0].why}; nothing was written",
-        hint=f"`truekeep card write --update {name}` adds to it, --anyway makes a new card",
+        hint=f"`truekeep card write --update {as_argument(name)}` adds to it, --anyway makes a new card",
         cards=[item.card.name for item in sure],
         story=[_told(item, today) for item in covering],
     )
@@ -403,7 +411,8 @@ def _free_name(shelf: StoreShelf, wanted: Manuscript) -> str:
         if not _is_free(shelf, wanted.name):
             raise BadInput(
                 f"there is a card {wanted.name} already",
-                hint=f"`truekeep card write --update {wanted.name}` adds to it; another NAME makes a second one",
+                hint=f"`truekeep card write --update {as_argument(wanted.name)}` adds to it;"
+                " another NAME makes a second one",
             )
         return wanted.name
     slug = slugify(wanted.topic)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 from truekeep.errors import BadSetup
 from truekeep.model import RULES, WRITERS, Policy
-from truekeep.toml import parse_toml
+from truekeep.toml import parse_toml, render_text
 
 _INBOX = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 _MOST = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
@@ -161,8 +161,7 @@ repositories = [{repositories}]
 
 
 def render_config(repositories: tuple[str, ...]) -> str:
-    quoted = ", ".join('"' + pattern.replace("\\", "\\\\").replace('"', '\\"') + '"' for pattern in repositories)
-    return TEMPLATE.format(repositories=quoted)
+    return TEMPLATE.format(repositories=", ".join(map(render_text, repositories)))
 
 
 def parse_config(text: str, *, where: str) -> Config:

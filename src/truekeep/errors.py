@@ -104,3 +104,10 @@ def hint_for(error: Exception) -> str:
     if type(error).__name__ in ("CorruptError", "NotADBError", "FormatError"):
         return "`truekeep doctor --fix` mends it"
     return "check the permissions and the disk; `truekeep doctor` tells more"
+
+
+def as_argument(value: object) -> str:
+    """A name or a path as a shell takes it: what a hint says works when it is pasted."""
+    import shlex
+
+    return shlex.quote(str(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.config import render_config
 from truekeep.errors import BadSetup, StorageFailed
 from truekeep.state import STATE, Host
 
@@ -35,6 +36,7 @@ def found(rooms: Rooms, repositories: tuple[str, ...], *, is_bare: bool) -> Foun
 
 def _found(rooms: Rooms, repositories: tuple[str, ...], *, is_bare: bool) -> Founded:
     path, state = rooms.path, rooms.state
+    render_config(repositories)  # what it cannot hold is refused before anything is made
     had = {item.name for item in path.iterdir()} if path.exists() else set()
     is_adopted = bool(had - {STATE})
     if state.path.is_symlink():

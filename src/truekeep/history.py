@@ -20,7 +20,7 @@ from truekeep.blame import BEFORE, line_owners
 from truekeep.books import Books
 from truekeep.card import is_journal_path
 from truekeep.difference import difference
-from truekeep.errors import BadInput, EditedSince, NotFound
+from truekeep.errors import BadInput, EditedSince, NotFound, as_argument
 from truekeep.ledger import Entry, Record, Version, base_of, spliced
 from truekeep.lessons import KINDS
 from truekeep.model import INDEX, REVIEW, Splice, as_stamp
@@ -262,13 +262,13 @@ class History:
                 by = version.splices[0][0] if version.splices else 0
                 raise BadInput(
                     f"{path} was gone and made anew after entry {entry.id}",
-                    hint=f"undo {by} first" if by else f"`truekeep why {path}` shows who wrote which line",
+                    hint=f"undo {by} first" if by else f"`truekeep why {as_argument(path)}` shows who wrote which line",
                 )
             if version.found is not None and mine:
                 known = self.books.ledger.content(path, before=version.change)
                 raise EditedSince(
                     f"{path} was edited between entry {entry.id} and a later one; nothing was touched",
-                    hint=f"`truekeep why {path}` shows who wrote which line",
+                    hint=f"`truekeep why {as_argument(path)}` shows who wrote which line",
                     difference=list(difference(known, version.found, path)),
                 )
             for by, splice in version.splices:

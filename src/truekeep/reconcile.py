@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 from truekeep.card import OWNED_KEYS, index_line, parse_card
 from truekeep.disk import decode_text
+from truekeep.errors import as_argument
 from truekeep.frontmatter import Frontmatter
 from truekeep.model import CARDS, INDEX
 from truekeep.pointers import pointer_lines
@@ -394,7 +395,8 @@ def _log_against(item: Said, cards: Sequence[Said]) -> Iterator[Found]:
             continue
         if any(other.path == card.path and other.value.value == item.value.value for other in cards):
             continue
-        step = f"the log is younger: if it is so now, update the card (`truekeep card write --update {card.path}`)"
+        update = f"`truekeep card write --update {as_argument(card.path)}`"
+        step = f"the log is younger: if it is so now, update the card ({update})"
         yield _said_against("card-log", item, card, winner, reason, step), Repairs()
 
 

@@ -24,7 +24,7 @@ from truekeep.config import Config
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.draft import Draft, changed_since, parse_draft, render_draft
-from truekeep.errors import EditedSince, InvalidHandoff, NotFound, TruekeepError
+from truekeep.errors import EditedSince, InvalidHandoff, NotFound, TruekeepError, as_argument
 from truekeep.filing import Candidate, Filing, plan_filing
 from truekeep.hidden import printable
 from truekeep.host import machine_name
@@ -245,7 +245,7 @@ class Review:
             raise InvalidHandoff(
                 f"draft {draft.id} cannot be filed as it is",
                 filing.blocking,
-                hint=f"`truekeep review edit {draft.id}` mends the text, `approve --target` the place",
+                hint=f"`truekeep review edit {as_argument(draft.id)}` mends the text, `approve --target` the place",
             )
         if filing.data is not None or not draft.drops:
             self._shelf(staging).stage(filing, 0)

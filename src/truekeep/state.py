@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep import disk
 from truekeep.config import Config, parse_config, render_config
-from truekeep.errors import BadSetup, Busy, NewerState
+from truekeep.errors import BadSetup, Busy, NewerState, as_argument
 from truekeep.formats import FORMATS, LEDGER, WORKSPACE, check_newer
 from truekeep.host import FIRST, HOSTS, Machine
 from truekeep.model import INDEX
@@ -118,7 +118,7 @@ class State:
             ) from error
 
     def _no_host(self) -> BadSetup:
-        return BadSetup(f"{self.path / FIRST} is missing", hint=f"`truekeep init {self.root}` writes it")
+        return BadSetup(f"{self.path / FIRST} is missing", hint=f"`truekeep init {as_argument(self.root)}` writes it")
 
     def config(self) -> Config:
         path = self.path / "config.toml"

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from truekeep import disk
 from truekeep.errors import BadSetup, NotCanonical, SplitHost
 from truekeep.host import FIRST, HOSTS, Machine, has_routes
+from truekeep.toml import render_text
 
 _BYTES = 4_096  # of one file
 _FILES = 256
@@ -305,11 +306,8 @@ def _rendered(value: str | int) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as TOML has it: no lone surrogates, and every control character escaped."""
-    import json
-
-    clean = text.encode("utf-8", "replace").decode()
-    return json.dumps(clean, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A text as TOML has it, with a mark for what is no text."""
+    return render_text(text.encode("utf-8", "replace").decode())
 
 
 def refusal(standing: Standing, machine: Machine, what: str) -> NotCanonical:

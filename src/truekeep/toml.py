@@ -1,4 +1,4 @@
-"""TOML as truekeep and most people write it, read without loading a parser. Text only.
+"""TOML as truekeep and most people write it, read without loading a parser, and texts as it has them. Text only.
 
 Hooks read two small files of it, and Python's own parser costs more to load than both to read. What is not plainly
 understood here is left to that parser, errors included.
@@ -64,3 +64,16 @@ def _parse_string(text: str) -> str | None:
     inner = text[1:-1]
     is_plain = len(text) >= 2 and text[0] == text[-1] == '"' and '"' not in inner and "\\" not in inner
     return inner if is_plain else None
+
+
+def render_text(text: str) -> str:
+    """A text as TOML has it: like JSON, but a character beyond U+FFFF is no two escapes, and DEL is one."""
+    import json
+
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        from truekeep.errors import BadInput
+        from truekeep.hidden import printable
+
+        what = f"{printable(text)} is not UTF-8 text, and a TOML file can hold no other"
+        raise BadInput(what, hint="give the folder another name, or reach it through a symlink that has one")
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.config import Config
 from truekeep.disk import UnsafePath
-from truekeep.errors import BadInput, BadSetup, Busy, EditedSince
+from truekeep.errors import BadInput, BadSetup, Busy, EditedSince, as_argument
 from truekeep.host import person
 from truekeep.model import WORKSPACE, Filed, Report
 from truekeep.rooms import Rooms
@@ -93,8 +93,8 @@ class Workspace:
             there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(
                 f"{chosen} {there}",
-                hint=f"memory lives on its canonical host: there, and only there, `truekeep init {chosen}` makes it"
-                " one; from any other machine, `truekeep checkpoint` and `handoff new` leave handoffs for it",
+                hint=f"memory lives on its canonical host: there, and only there, `truekeep init {as_argument(chosen)}`"
+                " makes it one; from any other machine, `truekeep checkpoint` and `handoff new` leave handoffs for it",
             )
         workspace = cls(Path(os.path.abspath(chosen)), now=now)
         workspace.state.check_format()

@@ -11,7 +11,7 @@ import click
 
 from truekeep.cli.connect import connect
 from truekeep.cli.show import json_option, print_json, workspace_option
-from truekeep.errors import BadInput, BadSetup
+from truekeep.errors import BadInput, BadSetup, as_argument
 from truekeep.hidden import printable
 from truekeep.host import person
 
@@ -186,7 +186,10 @@ def _is_sent(side: Any, route: Route, test: Test) -> bool:
 
 def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...], *, is_sent: bool) -> None:
     if via == "rsync":
-        shown = " ".join(f"--repo '{printable(repo)}'" for repo in repos)
+        shown = " ".join(
+            f"--repo '{printable(repo)}'" if "'" not in repo else f"--repo {printable(as_argument(repo))}"
+            for repo in repos
+        )
         user = printable(person())
         click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host {user}@{name} {shown}")
     elif contact is not None and not contact.ok:

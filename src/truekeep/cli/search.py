@@ -11,6 +11,7 @@ import click
 
 from truekeep.ages import parse_since, shown_age
 from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.errors import as_argument
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
@@ -237,7 +238,8 @@ def _show_lines(hit: Hit) -> None:
         mark = click.style("▸", fg="green") if at == best and len(chosen) > 1 else " "
         click.echo(f" {mark} {clip(printable(line), 160)}")
     if len(lines) > len(chosen):
-        more = f"   … {len(lines) - len(chosen)} more lines: truekeep get {printable(hit.citation)}"
+        cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
+        more = f"   … {len(lines) - len(chosen)} more lines: truekeep get {printable(cited)}"
         click.echo(click.style(more, dim=True))
 
 

@@ -16,7 +16,7 @@ from truekeep.ages import many
 from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import TAILS, opened, remove, size_of
 from truekeep.doctor.state import CONFIG, line_of_key
-from truekeep.errors import TruekeepError
+from truekeep.errors import TruekeepError, as_argument
 from truekeep.host import machine_name, own_id_path
 from truekeep.ledger import set_aside
 from truekeep.model import as_stamp
@@ -308,9 +308,9 @@ def check_hooks(case: Case) -> Found:
     told: set[str] = set()
     for place in record.places:
         root = Path(place) if place != USER else None
-        again = f"`truekeep connect --repo {place}`" if root is not None else "`truekeep connect --user`"
+        again = f"`truekeep connect --repo {as_argument(place)}`" if root is not None else "`truekeep connect --user`"
         if root is not None and not root.is_dir():
-            hint = f"`truekeep disconnect --repo {place}`, or bring it back"
+            hint = f"`truekeep disconnect --repo {as_argument(place)}`, or bring it back"
             yield Trouble("was connected, and is gone", place, hint)
             continue
         for item in see_connections(homes, root=root, cards=cards):

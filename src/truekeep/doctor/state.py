@@ -16,7 +16,7 @@ from truekeep.ages import many
 from truekeep.doctor import database
 from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
-from truekeep.errors import BadSetup, Busy
+from truekeep.errors import BadSetup, Busy, as_argument
 from truekeep.state import STATE, State
 
 CONFIG = "config.toml"
@@ -36,12 +36,16 @@ def check_workspace(case: Case) -> Found:
     """Whether there is a workspace at all, and one that this truekeep knows."""
     if not os.path.isdir(case.root):
         yield Trouble(
-            "there is no such folder", case.root, f"`truekeep init {case.root}` on the canonical host makes it"
+            "there is no such folder",
+            case.root,
+            f"`truekeep init {as_argument(case.root)}` on the canonical host makes it",
         )
     elif os.path.islink(case.state):
         yield Trouble("is a symlink", case.state, "truekeep keeps its state in a real folder: put one there")
     elif not os.path.isdir(case.state):
-        yield Trouble("is no truekeep workspace", case.root, f"`truekeep init {case.root}` on the canonical host")
+        yield Trouble(
+            "is no truekeep workspace", case.root, f"`truekeep init {as_argument(case.root)}` on the canonical host"
+        )
     elif case.newer is not None:
         yield Trouble(f"is left alone: {case.newer.message}", case.root, case.newer.hint)
     else:
@@ -58,7 +62,7 @@ def check_host(case: Case) -> Found:
             "put it right, or delete it once you know of which machine it was; `truekeep host show` has the others",
         )
     if not standing.tenures and not standing.unreadable:
-        hint = f"`truekeep init {case.root}` writes it, on the machine that is to be the canonical host"
+        hint = f"`truekeep init {as_argument(case.root)}` writes it, on the machine that is to be the canonical host"
         yield Trouble("is missing: no file says which machine may write", f"{STATE}/host", hint)
     elif len(standing.rivals) > 1:
         hint = "`truekeep host take` on the one that stays; `truekeep host show` tells the story"

@@ -20,6 +20,7 @@ from truekeep.errors import BadInput, BadSetup
 from truekeep.host import own_state
 from truekeep.model import WORKSPACE
 from truekeep.schedule.hours import QuietHours, parse_every, parse_quiet_hours, render_every
+from truekeep.toml import render_text
 
 FILE = "schedule.toml"
 NAME = "truekeep"
@@ -154,8 +155,14 @@ def write_settings(name: str, settings: Settings | None) -> None:
     ]
     for key, table in sorted(tables.items()):
         lines.append(f"\n[{key}]\n")
-        lines += [f"{option} = {json.dumps(value)}\n" for option, value in table.items()]
+        lines += [f"{option} = {_rendered(value)}\n" for option, value in table.items()]
     disk.write_whole(path, "".join(lines).encode())
+
+
+def _rendered(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_rendered, value))}]"
+    return render_text(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _read_all() -> dict[str, dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 from truekeep import disk
 from truekeep.errors import BadInput, BadSetup, NotFound
+from truekeep.toml import render_text
 
 FILE = "sync.toml"
 VIAS = ("rsync", "rclone", "git")
@@ -92,7 +92,7 @@ def write_routes(folder: Path, routes: Mapping[str, Route]) -> None:
 
 
 def _quoted(name: str) -> str:
-    return json.dumps(name) if "." in name else name
+    return render_text(name) if "." in name else name
 
 
 def _value(value: Option) -> str:
@@ -101,8 +101,8 @@ def _value(value: Option) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, tuple):
-        return f"[{', '.join(json.dumps(item) for item in value)}]"
-    return json.dumps(value)
+        return f"[{', '.join(render_text(item) for item in value)}]"
+    return render_text(value)
 
 
 def add_route(folder: Path, route: Route) -> None:
