@@ -176,6 +176,33 @@ class TestWhatTheStoreSays:
         assert "hand-edited" in place.codes()
         assert "A person's own line." in place.card()
 
+    STALE = (
+        "Staging answers on port 8443 only.", "The proxy terminates TLS for it.", "Logs are kept for ten days there.",
+        "Deploys go through the pipeline.",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("said", "waits"),
+        [
+            (STALE, True),  # a stale copy: a person's line is not in it
+            ((STALE[0], "Builds run at night.", *STALE[1:]), True),
+            ((*STALE, "Ask Ada before you restart the staging proxy."), False),  # moved
+            (("Staging answers on ports 8443 and 9443.", "Ask Ada before you restart staging.", *STALE[1:]), False),
+        ],
+    )
+    def test_an_update_that_leaves_out_a_line_of_before_the_ledger_waits(
+        self, place: Place, said: tuple[str, ...], waits: bool
+    ) -> None:
+        """The ledger never wrote this card, so any line of it may be a person's."""
+        path = place.workspace / "memory/cards/staging-proxy.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = (self.STALE[0], "Ask Ada before you restart the staging proxy.", *self.STALE[1:])
+        path.write_text(a_card(body="\n".join(lines)))
+        place.leave(a_handoff(action="update-card", content=a_card(body="\n".join(said))), "2026-11-15-0900-b.md")
+        place.ingest()
+        assert ("hand-edited" in place.codes()) is waits
+        assert "Ask Ada" in place.card()
+
     def test_a_line_that_a_person_removed_does_not_come_back(self, place: Place) -> None:
         place.leave(a_handoff(content=a_card(body="Right line.\nWrong line.")))
         place.ingest()

@@ -32,7 +32,7 @@ def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shelf]:
         lambda shelf: shelf.find_document_clash("rules/x.md"),
         lambda shelf: shelf.find_same_topic("x", "x.md"),
         lambda shelf: shelf.find_near(sketch(parse_card("x.md", a_card(body="one two three four " * 9))), "x.md"),
-        lambda shelf: next(iter(shelf.hand_edits("memory/cards/x.md")[0]), None),
+        lambda shelf: next(iter(shelf.hand_edits("memory/cards/x.md").older), None),
         lambda shelf: shelf.instructions() or None,
     ],
 )

@@ -6,7 +6,7 @@ the store through a Shelf and returns a Filing; nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from pathlib import Path
@@ -33,6 +33,7 @@ from truekeep.errors import BadInput
 from truekeep.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.handoff import Handoff, is_conflict_copy, parse_handoff, parse_name
 from truekeep.journal import STATUS, Known, LogEntry, appended, find_stamp, receive_entry, title_of
+from truekeep.lines import kept_lines
 from truekeep.markdown import TooComplex, outline, underlines
 from truekeep.model import (
     BEGIN_MARK,
@@ -51,7 +52,18 @@ from truekeep.sections import newline_of, sections_of, with_sections
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 MAX_FINDINGS = 100
+REWORDED = 0.5  # of a line's words in one that stands in its place, to be the same line in other words
+MOST_COMPARED = 10_000  # lines that are gone times lines that came, in one place
 INSTRUCTED = 0.8  # of a handoff's lines in the instruction file, to say that it is all there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandEdits:
+    """Lines of a card that are not truekeep's, and those of truekeep's that are gone."""
+
+    written: Set[str] = frozenset()  # by a person, after truekeep
+    older: Set[str] = frozenset()  # there before the ledger: a person's, or not; nobody can tell
+    removed: Set[str] = frozenset()  # truekeep's, taken out by a person
 
 
 class Shelf(Protocol):
@@ -69,7 +81,7 @@ class Shelf(Protocol):
     def place_journal(self, path: str) -> str: ...
     def find_same_topic(self, topic: str, name: str) -> str | None: ...
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
-    def hand_edits(self, path: str) -> tuple[set[str], set[str]]: ...
+    def hand_edits(self, path: str) -> HandEdits: ...
     def instructions(self) -> str: ...
     def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]: ...
 
@@ -103,8 +115,8 @@ class EmptyShelf:
     def find_near(self, candidate: Sketch, name: str) -> str | None:  # noqa: ARG002
         return None
 
-    def hand_edits(self, path: str) -> tuple[set[str], set[str]]:  # noqa: ARG002
-        return set(), set()
+    def hand_edits(self, path: str) -> HandEdits:  # noqa: ARG002
+        return HandEdits()
 
     def instructions(self) -> str:
         return ""
@@ -388,14 +400,16 @@ class _Judge:
         kept = len(old_words & set(words_of(suggested.body))) / len(old_words) if old_words else 1.0
         if kept < KEEPS_LEAST:
             self._find("drops-most", f"only {kept:.0%} of its words would stay", "Suggested card content")
-        new_lines = {line.strip() for line in suggested.body.split("\n")}
-        old_lines = {line.strip() for line in existing.body.split("\n")}
-        written, removed = self.shelf.hand_edits(existing.path)
-        dropped = (written & old_lines) - new_lines
-        if dropped:
+        new_lines = [line.strip() for line in suggested.body.split("\n")]
+        old_lines = [line.strip() for line in existing.body.split("\n")]
+        by_hand = self.shelf.hand_edits(existing.path)
+        if dropped := (by_hand.written & set(old_lines)) - set(new_lines):
             what = f"it would drop {many(len(dropped), 'line')} that a person wrote"
             self._find("hand-edited", what, "Suggested card content")
-        if returning := removed & new_lines:
+        if lost := by_hand.older & _left_out(old_lines, new_lines):
+            what = f"it would leave out {many(len(lost), 'line')} that truekeep did not write"
+            self._find("hand-edited", what, "Suggested card content")
+        if returning := by_hand.removed & set(new_lines):
             what = f"it would bring back {many(len(returning), 'line')} that a person removed"
             self._find("hand-edited", what, "Suggested card content")
         if existing.repository and self.candidate.repository not in ("", existing.repository):
@@ -524,6 +538,26 @@ class _Judge:
 
 class Retry(Exception):
     """A file changed while the judge read it; ask again."""
+
+
+def _left_out(old: Sequence[str], new: Sequence[str]) -> set[str]:
+    """The old lines that the new text does without, as one made from a stale copy would: none says the same in other
+    words at their place."""
+    there = set(new)
+    lost: set[str] = set()
+    start = other = 0
+    kept = kept_lines([line.encode() for line in old], [line.encode() for line in new])
+    for at, new_at, length in (*kept, (len(old), len(new), 0)):
+        gone = [line for line in old[start:at] if line and line not in there]
+        instead = [set(words_of(line)) for line in new[other:new_at]]
+        is_large = len(gone) * len(instead) > MOST_COMPARED
+        lost.update(line for line in gone if is_large or not _is_reworded(set(words_of(line)), instead))
+        start, other = at + length, new_at + length
+    return lost
+
+
+def _is_reworded(words: set[str], instead: Sequence[set[str]]) -> bool:
+    return any(len(words & others) >= len(words) * REWORDED for others in instead)
 
 
 def _unreadable(candidate: Candidate, config: Config) -> Finding:

@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from truekeep import disk
-from truekeep.blame import BY_HAND, line_owners
+from truekeep.blame import BEFORE, BY_HAND, line_owners
 from truekeep.card import parse_journal, project_slug, words_of
 from truekeep.catalog import Catalog, Sketch
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
-from truekeep.filing import Filing
+from truekeep.filing import Filing, HandEdits
 from truekeep.ledger import Ledger
 from truekeep.model import DOCUMENTS, PROTECTED
 from truekeep.vault import Staging, Vault
@@ -125,19 +125,20 @@ class StoreShelf:
     def find_near(self, candidate: Sketch, name: str) -> str | None:
         return self._catalog.find_near(candidate, name)
 
-    def hand_edits(self, path: str) -> tuple[set[str], set[str]]:
-        """The lines of a card on disk that a person wrote after truekeep, and those of ours that a person removed."""
+    def hand_edits(self, path: str) -> HandEdits:
+        """What in a card on disk is not truekeep's, and what of truekeep's is no longer there."""
         data = self._staging.found(path)
         if data is None:
-            return set(), set()
+            return HandEdits()
         owners = line_owners(self._ledger, path, data)
         lines = [line.decode("utf-8", "replace").strip() for line in data.splitlines()]
         written = {line for line, owner in zip(lines, owners, strict=True) if owner == BY_HAND and line}
+        older = {line for line, owner in zip(lines, owners, strict=True) if owner == BEFORE and line}
         last = self._ledger.content(path)
         if last is None or last == data:
-            return written, set()
+            return HandEdits(written=written, older=older)
         ours = {line.strip() for line in (decode_text(last) or "").split("\n")}
-        return written, ours - set(lines) - {""}
+        return HandEdits(written=written, older=older, removed=ours - set(lines) - {""})
 
     def instructions(self) -> str:
         """The words of the repository's instruction files, for comparing."""
