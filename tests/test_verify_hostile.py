@@ -53,6 +53,8 @@ from tests.test_verify_repositories import (
 )
 from truekeep.claims import MAX_CLAIMS, extract_claims
 from truekeep.repo import Git, GitFailed
+from truekeep.verify.check import Verifier
+from truekeep.verify.kept import read_counts
 from truekeep.workspace import Workspace
 
 PATIENT = "[verify]\nbudget_ms = 30000\n"
@@ -1097,6 +1099,79 @@ def test_g15_evidence_that_changed_behind_the_tool_is_not_served(place: Place) -
         told = workspace.get(NOTES)
     assert told.verdicts == ()
     assert told.unchecked
+
+
+def told_anew(place: Place) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What is said with what was kept, and without any of it."""
+
+    def say() -> dict[str, list[str]]:
+        with place.open() as workspace:
+            return {item.path: [verdict.reason for verdict in item.verdicts] for item in workspace.verify()}
+
+    kept = say()
+    for path in (place.workspace / ".truekeep").glob("facts.sqlite*"):
+        path.unlink()
+    return kept, say()
+
+
+def test_g15_what_lies_outside_of_the_checkout_is_looked_at_again(place: Place, tmp_path: Path) -> None:
+    rotten(place)
+    outside = tmp_path / "tool.conf"
+    outside.write_text("x")
+    (place.workspace / "memory/other.md").write_text("x\n")
+    a_memory(place, f"It is set in `{outside}` for `src/app.py`; see `memory/other.md`.\n")
+    with place.open() as workspace:
+        workspace.verify()
+    outside.unlink()
+    (place.workspace / "memory/other.md").unlink()
+    kept, fresh = told_anew(place)
+    assert kept == fresh
+    assert "outside" in kept[NOTES]
+
+
+def test_g15_a_branch_that_was_deleted_holds_no_commit(place: Place) -> None:
+    rotten(place)
+    git(place.repo, "checkout", "-qb", "aside")
+    git(place.repo, "commit", "-q", "--allow-empty", "-m", "aside")
+    made = git(place.repo, "rev-parse", "HEAD").strip()
+    git(place.repo, "checkout", "-q", "-")
+    a_memory(place, f"Done in commit {made}.\n")
+    with place.open() as workspace:
+        workspace.verify()
+    git(place.repo, "branch", "-D", "aside")
+    kept, fresh = told_anew(place)
+    assert kept == fresh
+    assert kept[NOTES] != ["other-branch"]
+
+
+def test_a_memory_without_a_repository_is_judged_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place.workspace / "memory/other.md").write_text("x\n")
+    path = place.workspace / "memory/cards/free.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\ntopic: Free\n---\n\nSee `memory/other.md` and `src/nowhere.py`.\n")
+
+    def told() -> list[str]:
+        with place.open() as workspace:
+            (item,) = (item for item in workspace.verify() if item.path == "memory/cards/free.md")
+        return [verdict.reason for verdict in item.verdicts]
+
+    asked: list[str] = []
+    check = Verifier.check
+    monkeypatch.setattr(
+        Verifier,
+        "check",
+        lambda self, memories, **how: (asked.extend(item.path for item in memories), check(self, memories, **how))[1],
+    )
+    first = told()
+    assert first == ["in-memory", "no-checkout"]
+    assert "memory/cards/free.md" in asked
+    asked.clear()
+    assert told() == first
+    assert asked == []
+    (place.workspace / "memory/other.md").unlink()
+    assert told() == ["no-checkout", "no-checkout"]
+    counted = [path for path, *_ in read_counts(str(place.workspace / ".truekeep/facts.sqlite"))]
+    assert "memory/cards/free.md" not in counted  # no sign that it holds
 
 
 # --- Secrets ---------------------------------------------------------------------------------------------------------

@@ -136,7 +136,8 @@ class Verifier:
         tell("verify", len(by_root), len(by_root))
         results = self._collect(memories, asked, verdicts, worlds, problems, left_out)
         if keep:
-            kept.keep(self.store, memories, results, {root: world.now.state.git_dir for root, world in worlds.items()})
+            git_dirs = {root: world.now.state.git_dir for root, world in worlds.items()}
+            kept.keep(self.store, memories, results, git_dirs, workspace=self.workspace)
         return results
 
     def _ask(self, at: int, memory: Memory, claims: Sequence[Claim], root: str) -> Iterable[_Asked]:
@@ -157,7 +158,7 @@ class Verifier:
 
     def _root_for(self, repository: str) -> tuple[str, str]:
         if not repository:
-            return "", "the memory names no repository"
+            return "", kept.NO_REPOSITORY
         checkout = choose_checkout(repository, self.checkouts)
         if checkout is None:
             return "", f"no checkout of {repository} is known on this machine"

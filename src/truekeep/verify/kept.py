@@ -1,7 +1,8 @@
 """Verdicts as they are kept between a check and a recall, with the identity of everything that they rest on.
 
 Recall shows what the last check found as long as nothing of it changed: the memory, the checkout's HEAD and index, and
-every file that a verdict names. Looking costs a few stats; nothing of the inspection itself is loaded for it.
+every file that a verdict names, outside of it, too. Looking costs a few stats; nothing of the inspection itself is
+loaded for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.claim import VERSION, Claim
@@ -28,7 +29,10 @@ else:
             from hashlib import sha256
 
 LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+NO_REPOSITORY = "the memory names no repository"
 _LIVE = ("port", "unit", "container")
+_REFS = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
+_BY_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
 
 
 class Origin(NamedTuple):
@@ -70,23 +74,33 @@ class Checked(NamedTuple):
     @property
     def is_settled(self) -> bool:
         """Whether every verdict rests on evidence that can be looked at: nothing was missed that could turn up."""
-        return all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
+        return not self.roots or all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
 
     def count(self, verdict: str) -> int:
         return sum(item.verdict == verdict for item in self.verdicts)
 
 
-def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], git_dirs: Mapping[str, str]) -> None:
+def keep(
+    store: Store,
+    memories: Sequence[Memory],
+    results: Sequence[Checked],
+    git_dirs: Mapping[str, str],
+    *,
+    workspace: str = "",
+) -> None:
     """Keep the verdicts for recall, with the identity of everything that they rest on."""
     quick = {root: quick_stamp(root, git_dir) for root, git_dir in git_dirs.items()}
     rows = []
     for memory, checked in zip(memories, results, strict=True):
-        if not memory.path or (not checked.roots and checked.problems):
-            continue
+        if not memory.path or (not checked.roots and set(checked.problems) - {NO_REPOSITORY}):
+            continue  # a checkout that is not known here may turn up
         places = {item.place.partition(":")[0] for item in checked.verdicts}
         places |= {item.claim.place for item in checked.verdicts}
         places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
+        if any(item.reason in _BY_REFS for item in checked.verdicts):
+            places.update(_REFS)
         inside = sorted(place for place in places if place and place[0] not in "/~")
+        beside = sorted(set(_beside(checked.verdicts, workspace)))
         stamp = {
             "version": VERSION,
             "origins": _origins(memory),
@@ -95,6 +109,7 @@ def keep(store: Store, memories: Sequence[Memory], results: Sequence[Checked], g
             "doing": checked.doing,
             "left_out": checked.left_out,
             "trees": checked.trees,
+            "beside": {path: os.path.lexists(path) for path in beside},
             "roots": {
                 root: [quick[root], {place: stamp_of(root, place) for place in inside}] for root in checked.roots
             },
@@ -115,7 +130,9 @@ def recall(store: Store, memory: Memory, root: str = "", *, look: Callable[[str]
     if row is None or row[0] != _seal(digest, row[2], row[3]):
         return None
     stamp = json.loads(row[2])
-    if stamp["version"] != VERSION or stamp["origins"] != _origins(memory):
+    if stamp["version"] != VERSION or stamp["origins"] != _origins(memory) or "beside" not in stamp:
+        return None
+    if any(os.path.lexists(path) != was for path, was in stamp["beside"].items()):
         return None
     roots = tuple(stamp["roots"])
     if root and roots != (root,):
@@ -150,6 +167,20 @@ def renew(store: Store, paths: Iterable[str], at: float) -> None:
             "UPDATE verdict SET at = ?1 WHERE at < ?1 - 86400 AND path IN (SELECT value FROM json_each(?2))",
             (at, json.dumps(paths)),
         )
+
+
+def _beside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]:
+    """The places outside of any checkout that were looked at, of which only whether they are there counts."""
+    for item in verdicts:
+        name = item.claim.name
+        if "\0" in name:
+            continue
+        if name.startswith(("/", "~")):
+            yield os.path.abspath(os.path.expanduser(name))
+            continue
+        is_missing = item.verdict not in (CONFIRMED, CHANGED, MOVED)
+        if workspace and item.claim.kind in ("path", "directory") and (item.reason == "in-memory" or is_missing):
+            yield os.path.join(workspace, name)
 
 
 def _seal(digest: str, stamp: str, verdicts: str) -> bytes:
@@ -203,11 +234,15 @@ def count_verdicts(checked: Iterable[Checked]) -> dict[str, int]:
 
 
 def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
-    """The kept verdicts in a file of facts: each memory, when it was checked, how many there are of each word."""
+    """The kept verdicts in a file of facts: each memory, when it was checked, how many there are of each word.
+
+    Not of memories that name no repository: what no code answers for is no sign that they hold.
+    """
     rows = read_rows(
         path,
         "SELECT verdict.path, at, json_extract(item.value, '$[1]'), count(*) FROM verdict"
-        " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item GROUP BY 1, 3 ORDER BY 1",
+        " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item"
+        """ WHERE verdicts = '[]' OR instr(stamp, '"roots": {}') = 0 GROUP BY 1, 3 ORDER BY 1""",
     )
     found: dict[str, tuple[str, float, dict[str, int]]] = {}
     for memory, checked_at, word, count in rows:
@@ -231,7 +266,7 @@ def count_kept(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]
         for memory, verdicts in read_rows(
             path,
             "SELECT path, verdicts FROM verdict WHERE path IN (SELECT value FROM json_each(?))"
-            " AND json_valid(verdicts)",
+            """ AND json_valid(verdicts) AND (verdicts = '[]' OR instr(stamp, '"roots": {}') = 0)""",
             (json.dumps(part),),
         ):
             try:
