@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -514,6 +515,18 @@ def test_a_bug_is_a_short_reply_and_its_story_is_in_the_log(notes: Place, monkey
     assert "bug RuntimeError" in story
     assert "in fail" in story
     assert words not in story + reply.text
+
+
+def test_settings_that_are_edited_hold_at_once(notes: Place) -> None:
+    extra = notes.base / "notes.md"
+    extra.write_text("# Notes\n\nA quokka.\n")
+    with memory_of(notes) as memory:
+        get = partial(memory.call, TOOLS["memory_get"], {"path": str(extra)})
+        assert "A quokka." not in get().text
+        notes.configure(f'[recall]\nextra_paths = ["{extra}"]\n')
+        assert "A quokka." in get().text
+        (notes.workspace / ".truekeep/config.toml").write_text("broken = [")
+        assert "config.toml" in get().text
 
 
 def test_a_broken_workspace_is_explained(notes: Place) -> None:

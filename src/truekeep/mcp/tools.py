@@ -41,6 +41,7 @@ from truekeep.mcp.replies import (
 )
 from truekeep.model import as_stamp
 from truekeep.secrets import find_secrets, withhold
+from truekeep.state import STATE
 from truekeep.verify.verdict import VERDICTS
 from truekeep.workspace import Workspace
 
@@ -57,6 +58,7 @@ class Memory:
 
     def __init__(self, workspace: Workspace, *, writer: str = "", root: Path | None = None) -> None:
         self._workspace = workspace  # kept for recall: its index and its embedder stay loaded
+        self._settings = _mark_settings(workspace)
         self._writer = writer
         self._root = root  # the repository that the client works in, if it is known
 
@@ -66,9 +68,18 @@ class Memory:
         try:
             if problems := tool.find_problems(given):
                 raise BadInput(f"{tool.name}: {'; '.join(problems)}", hint="see the tool's input schema")
+            self._heed_settings()
             return _VERBS[tool.name](self, given, client)
         except Exception as error:  # noqa: BLE001 - a bug must not end the server, nor show a traceback to an agent
             return failed(tool.name, given, self.known(error))
+
+    def _heed_settings(self) -> None:
+        """Open the workspace anew when its settings were edited: a server outlives many an edit."""
+        settings = _mark_settings(self._workspace)
+        if settings != self._settings:
+            fresh = self._fresh()
+            self._workspace.close()
+            self._workspace, self._settings = fresh, settings
 
     def known(self, error: Exception) -> TruekeepError:
         """An error in the words of our own family. A bug's story goes to the log, without what it was about."""
@@ -336,6 +347,15 @@ def _which(machine_id: str, *, is_here: bool) -> str:
     if not machine_id:
         return "`truekeep host show` tells the story"
     return "this machine" if is_here else "another machine"
+
+
+def _mark_settings(workspace: Workspace) -> tuple[int, ...]:
+    """What is another one when the configuration was edited."""
+    try:
+        info = os.stat(workspace.path / STATE / "config.toml")
+    except OSError:
+        return ()
+    return info.st_dev, info.st_ino, info.st_mtime_ns, info.st_size
 
 
 _VERBS: Mapping[str, Callable[[Memory, Given, str], Reply]] = {
