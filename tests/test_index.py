@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +28,7 @@ from truekeep.index.passages import describe, heading_at
 from truekeep.index.refresh import FILE_LIMIT, Refreshed, embed_waiting, prepare, read_source, refresh
 from truekeep.index.schema import BLOCK, SECTIONS, TRANSCRIPTS_FROM, open_index, read_meta, section_of
 from truekeep.index.sources import Source, compare, look, store_of, sweep
-from truekeep.index.vectors import Shelf
+from truekeep.index.vectors import Shelf, pick_best
 
 SIZE = 8
 
@@ -809,3 +811,44 @@ def test_progress_counts_to_the_end(db: apsw.Connection, root: Path, monkeypatch
     tell: Callable[[int, int], None] = lambda at, total: told.append((at, total))  # noqa: E731
     bring_up_to_date(db, root, tell=tell)
     assert told == [(3, 7), (6, 7), (7, 7)]
+
+
+@given(scores=st.lists(st.integers(-5, 5), min_size=1, max_size=60), wide=st.booleans(), count=st.integers(1, 70))
+def test_the_best_are_found_alike_with_numpy_and_without(scores: list[int], wide: bool, count: int) -> None:
+    """Many scores are the same here, and which of them are chosen must not depend on how often a process was asked."""
+    import numpy as np
+
+    scores = scores * 40 if wide else scores
+    wanted = sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: (-scores[at], at))[:count]
+    assert pick_best(np, np.array(scores, dtype=np.int32), count) == wanted
+
+
+def test_answers_do_not_hang_on_the_order_of_sets(tmp_path: Path) -> None:
+    """Python orders words in a set anew in every process; scores, orders and guesses must be the same in all."""
+    for number in range(30):
+        text = (
+            f"The cat, the cut and the cot {number} share a kettla, a kettlo and a kettlu: gamma delta {number % 7}.\n"
+        )
+        (tmp_path / f"memory/cards/n{number}.md").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"memory/cards/n{number}.md").write_text(text * (1 + number % 3))
+    program = (
+        "import sys, datetime\n"
+        "from truekeep.embed.static import Static\n"
+        "from truekeep.index.refresh import refresh\n"
+        "from truekeep.index.schema import open_index\n"
+        "from truekeep.index.search import Searcher\n"
+        "from truekeep.index.sources import compare, sweep\n"
+        "db = open_index(':memory:')\n"
+        "static = Static(lexicon=sys.argv[1] + '/lexicon.bin')\n"
+        "refresh(db, compare(db, sweep(sys.argv[1])), static)\n"
+        "for text in sys.argv[2:]:\n"
+        "    found = Searcher(db, static).search(text, limit=9, today=datetime.date(2026, 11, 15))\n"
+        "    print([(hit.citation, hit.score, hit.matched) for hit in found.hits], found.query.corrections)\n"
+    )
+    told = set()
+    for seed in range(4):
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        questions = ["which kettlx shares the gamma of the delta", "cbt", "kettli in a pot", "kettla cat cut cot gamma"]
+        command = [sys.executable, "-c", program, str(tmp_path), *questions]
+        told.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(told) == 1

@@ -18,6 +18,7 @@ from truekeep.words import (
     fold_words,
     hump_words,
     spaced,
+    split_lines,
     split_words,
     stem_key,
 )
@@ -271,3 +272,9 @@ def test_any_text_will_do(text: str) -> None:
 @given(st.one_of(st.text(), st.text(st.characters(max_codepoint=127))))
 def test_words_are_split_alike_whatever_they_are_made_of(text: str) -> None:
     assert split_words(text) == WORD.findall(text)
+
+
+@given(text=st.text(alphabet="abÄß0_ -.\n\r\t\x1c\x85\u2028数", max_size=60))
+def test_words_by_line_are_the_words_of_each_line(text: str) -> None:
+    assert split_lines(text) == [split_words(line) for line in text.split("\n")]
+    assert split_lines(text) == [WORD.findall(line) for line in text.split("\n")]

@@ -14,12 +14,20 @@ from typing import NamedTuple
 
 WORD = re.compile(r"[^\W_]+")
 _BLANKED = "".join(chr(number) if chr(number).isalnum() else " " for number in range(128))
+_BLANKED_LINES = _BLANKED[:10] + "\n" + _BLANKED[11:]  # the same, with line ends kept
 _CJK = "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # fmt: skip  # noqa: E501
 
 
 def split_words(text: str) -> list[str]:
     """The words of a text, as WORD finds them; what is ASCII, as most of memory, in a quarter of the time."""
     return text.translate(_BLANKED).split() if text.isascii() else WORD.findall(text)
+
+
+def split_lines(text: str) -> list[list[str]]:
+    """The words of each line of a text, as split_words finds them in the line."""
+    if text.isascii():
+        return [line.split() for line in text.translate(_BLANKED_LINES).split("\n")]
+    return [split_words(line) for line in text.split("\n")]
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,6 @@ made on first use and safe to delete.
 from __future__ import annotations
 
 import os
-import re
 import struct
 import sys
 import zlib
@@ -38,7 +37,7 @@ _SLOT = struct.Struct("<QH")
 _NEAR = 0.35  # cosine below which two words have nothing to do with each other
 _UNIT = 65_536 / _NEAR  # the product of a vector with itself
 _SCALE = _UNIT**0.5  # a unit vector's numbers as 8 bits: nearly five standard deviations fit
-_HIGH = re.compile(rb"[\x01-\x7f]")
+_HIGH = (b"\x01", b"\x02", b"\x03")  # third bytes of scores that are near; no score reaches 2**18
 _MOST_WORDS = 60_000  # word vectors kept while indexing; 60 MB
 _TOGETHER = 64  # texts summed up in one go
 _FEW = 12  # texts that are cheaper to sum up in Python than to load numpy for
@@ -56,7 +55,7 @@ class Nearness:
     def of(self, words: Iterable[str]) -> float:
         """About the cosine of a short text: words are nearly at right angles, so lengths add up as squares."""
         places, scores = self._places, self._scores
-        found = [scores[at] for word in words if (at := places.get(word)) is not None]
+        found = [scores[at] for at in map(places.get, words) if at is not None]
         return sum(found) / _UNIT / len(found) ** 0.5 if found else 0.0
 
 
@@ -181,10 +180,13 @@ class Static:
         # A score from 2**16 on, and none below, has something in its third byte that is no sign: found without a loop.
         thirds = bytes(scores)[2::4] if sys.byteorder == "little" else bytes(scores)[1::4]
         near: list[dict[str, float]] = [{} for _ in words]
-        for match in _HIGH.finditer(thirds, count):
-            row, at = divmod(match.start(), count)
-            if self._known[at] != words[row - 1]:
-                near[row - 1][self._known[at]] = flat[match.start()] / _UNIT
+        for high in _HIGH:
+            place = thirds.find(high, count)
+            while place >= 0:
+                row, at = divmod(place, count)
+                if self._known[at] != words[row - 1]:
+                    near[row - 1][self._known[at]] = flat[place] / _UNIT
+                place = thirds.find(high, place + 1)
         return near, Nearness(self._places, flat)
 
     def knows(self, word: str) -> bool:

@@ -175,7 +175,7 @@ def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | N
             "SELECT text FROM chunks WHERE id = (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1)",
             (quote(term),),
         ).fetchone()
-        for known in set(split_words(str(row[0]).lower())) if row else ():
+        for known in sorted(set(split_words(str(row[0]).lower()))) if row else ():
             distance = edit_distance(word, known, allowed)
             if distance <= allowed and (best is None or (distance, count) < best[:2]):
                 best = (distance, count, known)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from truekeep.index.query import Query, variants
 from truekeep.model import INDEX
-from truekeep.words import split_words
+from truekeep.words import split_lines, split_words
 
 
 class Nearness(Protocol):
@@ -103,18 +104,18 @@ class Matcher:
         lowered = text.lower()
         return self._cover(self._keys.intersection(split_words(lowered)), lowered)
 
-    def line(self, text: str, meaning: float) -> float:
-        """The same for a line, with some of its nearness to the question as a whole."""
-        lowered = text.lower()
-        words = split_words(lowered)
-        cover = self._cover(self._keys.intersection(words), lowered)
-        return (1 - meaning) * cover + meaning * self._near.of(set(words)) if self._near is not None else cover
+    def line(self, words: AbstractSet[str], lowered: str, meaning: float) -> float:
+        """The same for a line, by its words and in lower case, with some of its nearness to the question as a whole."""
+        cover = self._cover(self._keys & words, lowered)
+        return (1 - meaning) * cover + meaning * self._near.of(words) if self._near is not None else cover
 
     def words_in(self, lowered: str) -> frozenset[str]:
         """The words of a text that match something."""
         return self._keys.intersection(split_words(lowered))
 
     def _cover(self, matching: frozenset[str], lowered: str) -> float:
+        if not matching and not self._pairs:
+            return 0.0
         best: dict[int, float] = {}
         for word in matching:
             for number, cosine in self.matches[word]:
@@ -124,7 +125,8 @@ class Matcher:
             if self._terms[number].word in lowered:
                 best[number] = 1.0
         weights = self._weights
-        return sum([weights[number] * cosine for number, cosine in best.items()])
+        # In the order of the question: sets have another one in every process, and sums differ in their last digit.
+        return sum([weights[number] * best[number] for number in sorted(best)])
 
 
 def standardise(values: Sequence[float]) -> list[float]:
@@ -132,7 +134,7 @@ def standardise(values: Sequence[float]) -> list[float]:
     if not values:
         return []
     mean = sum(values) / len(values)
-    deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+    deviation = (sum([(value - mean) ** 2 for value in values]) / len(values)) ** 0.5
     return [(value - mean) / deviation if deviation > 1e-9 else 0.0 for value in values]
 
 
@@ -146,26 +148,26 @@ def rank(query: Query, candidates: Sequence[Candidate], matcher: Matcher, weight
     ]
     has_meaning = any(candidate.cosine is not None for candidate in candidates)
     words = standardise([candidate.words for candidate in candidates])
-    soft_raw = [
-        max(matcher.soft(candidate.text), weights.title * matcher.soft(f"{candidate.title} {candidate.heading}"))
-        for candidate in candidates
-    ]
-    soft = standardise(soft_raw)
+    soft = standardise(
+        [
+            max(matcher.soft(candidate.text), weights.title * matcher.soft(f"{candidate.title} {candidate.heading}"))
+            for candidate in candidates
+        ]
+    )
     meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
+    stores = {"cards": weights.cards, "documents": weights.documents}
     scored: list[Scored] = []
     for at, candidate in enumerate(candidates):
         parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
         if meaning is not None:
             parts["meaning"] = weights.meaning * meaning[at]
-        exact = exactness(query, candidate)
-        if exact:
+        if query.identifiers and (exact := exactness(query, candidate)):
             parts["exact"] = weights.exact * exact
         if query.spans and candidate.day and (named := _in_spans(query, candidate)):
             parts["day"] = weights.span * named
         if candidate.path == INDEX and _POINTER.match(candidate.text):
             parts["pointer"] = weights.pointer
-        authority = {"cards": weights.cards, "documents": weights.documents}.get(candidate.store, 0.0)
-        if authority:
+        if authority := stores.get(candidate.store, 0.0):
             parts["store"] = authority
         if candidate.age_days and candidate.age_days > 0:
             parts["age"] = -weights.age * math.log2(1 + candidate.age_days / 91)
@@ -213,6 +215,7 @@ class Passage(NamedTuple):
     parts: Mapping[str, float] = {}  # what the line added to the chunk's score
 
 
+_SILENT = -9.0  # the score of a line that says nothing
 SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
 
 
@@ -226,31 +229,38 @@ def choose_passages(
     weights: Weights = WEIGHTS,
 ) -> list[Passage]:
     """The best lines of the best chunks, with as much around them as helps, best first and none twice."""
-    lines: list[tuple[int, int]] = []  # which chunk, which line of it
     texts: list[list[str]] = []
     starts: list[int] = []  # where each chunk's content begins, after frontmatter
+    places: list[tuple[int, int]] = []  # of the lines that say something: which chunk, which line of it
     raw: list[float] = []
+    wanted = [identifier.text.lower() for identifier in query.identifiers]
     for number, item in enumerate(ranked):
-        texts.append(item.candidate.text.split("\n"))
-        starts.append(_content_start(item.candidate, texts[number]))
-        for at, line in enumerate(texts[number]):
-            if at >= starts[number] and line and not line.isspace() and not ("[[" in line and _SEE.match(line)):
-                value = matcher.line(line, weights.line_meaning)
-                for identifier in query.identifiers:
-                    if identifier.text.lower() in line.lower():
+        whole = item.candidate.text
+        lines = whole.split("\n")
+        start = _content_start(item.candidate, lines)
+        texts.append(lines)
+        starts.append(start)
+        lowered = whole.lower()
+        small, words = lowered.split("\n"), split_lines(lowered)
+        for at in range(start, len(lines)):
+            line = lines[at]
+            if line and not line.isspace() and not ("[[" in line and _SEE.match(line)):
+                value = matcher.line(set(words[at]), small[at], weights.line_meaning)
+                for identifier in wanted:
+                    if identifier in small[at]:
                         value += 0.5
                 raw.append(value)
-                lines.append((number, at))
-    levelled = standardise(raw)
-    scores: dict[tuple[int, int], float] = {}
-    added: dict[tuple[int, int], float] = {}
-    for (number, at), level in zip(lines, levelled, strict=True):
-        added[number, at] = weights.line * level
-        scores[number, at] = added[number, at] + ranked[number].score
+                places.append((number, at))
+    added = [[0.0] * len(lines) for lines in texts]
+    scores = [[_SILENT] * len(lines) for lines in texts]
+    waiting: list[tuple[float, int, int, int]] = []
+    for (number, at), level in zip(places, standardise(raw), strict=True):
+        added[number][at] = weights.line * level
+        scores[number][at] = score = added[number][at] + ranked[number].score
+        waiting.append((-score, number, at, 0))
     taken: set[tuple[str, int]] = set()
     chosen: list[Passage] = []
     had: dict[str, int] = {}  # how many passages a file has already
-    waiting = [(-score, number, at, 0) for (number, at), score in scores.items()]
     heapify(waiting)
     while waiting:
         less, number, at, seen = heappop(waiting)
@@ -265,7 +275,7 @@ def choose_passages(
         had[candidate.path] = had.get(candidate.path, 0) + 1
         room = sizes[min(len(chosen), len(sizes) - 1)]
         taken.update((candidate.path, candidate.first + before) for before in range(starts[number]))
-        low, high = _grow(texts[number], scores, number, at, room, candidate, taken)
+        low, high = _grow(texts[number], scores[number], at, room, candidate, taken)
         for line_at in range(low, high + 1):
             taken.add((candidate.path, candidate.first + line_at))
         while low < at and not texts[number][low].strip():
@@ -276,7 +286,7 @@ def choose_passages(
         # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
         first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
         best = min(candidate.first + at, candidate.last)
-        parts = {"line": added[number, at]} | ({"again": -weights.again * seen} if seen else {})
+        parts = {"line": added[number][at]} | ({"again": -weights.again * seen} if seen else {})
         chosen.append(Passage(ranked[number], first, last, text, score, best, parts))
         if len(chosen) >= count:
             break
@@ -293,8 +303,7 @@ def _content_start(candidate: Candidate, lines: Sequence[str]) -> int:
 
 def _grow(
     lines: Sequence[str],
-    scores: Mapping[tuple[int, int], float],
-    number: int,
+    scores: Sequence[float],
     at: int,
     room: int,
     candidate: Candidate,
@@ -303,13 +312,14 @@ def _grow(
     """From one line on, take the better neighbour again and again while there is room."""
     low = high = at
     size = len(lines[at])
+    path, first, count = candidate.path, candidate.first, len(lines)
     while True:
-        up = low - 1 if low > 0 and (candidate.path, candidate.first + low - 1) not in taken else None
-        down = high + 1 if high + 1 < len(lines) and (candidate.path, candidate.first + high + 1) not in taken else None
+        up = low - 1 if low > 0 and (path, first + low - 1) not in taken else None
+        down = high + 1 if high + 1 < count and (path, first + high + 1) not in taken else None
         if up is None and down is None:
             return low, high
-        up_score = scores.get((number, up), -9.0) if up is not None else -99.0
-        down_score = scores.get((number, down), -9.0) if down is not None else -99.0
+        up_score = scores[up] if up is not None else -99.0
+        down_score = scores[down] if down is not None else -99.0
         chosen = up if up is not None and up_score > down_score else down
         if chosen is None:
             chosen = up

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _EACH = 50  # candidates that each search brings
 _READ = 20  # chunks whose lines are looked at
 _ROWS = 20_000  # rows that the word search may score before common words are left out
+_BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
 _BARE = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
 _SAME = 0.8  # shared words from which two passages say the same
 
@@ -146,7 +147,7 @@ class Searcher:
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
         passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
-        hits = _confide(_fold([_hit(passage, query, matcher) for passage in passages], limit))
+        hits = _confide([_hit(passage, query, matcher, also=also) for passage, also in _fold(passages, limit)])
         is_match = any(item.candidate.words > 0 for item in ranked) and (
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
@@ -201,21 +202,21 @@ class Searcher:
         return found
 
     def _ask(self, match: str, filter_: Filter, count: int) -> dict[int, float]:
-        bm25 = "bm25(1.2, 1.0, 0.6)"
+        # The function, not FTS5's column `rank`: that sorts all rows that match, where SQLite keeps the best of them.
         if filter_.is_plain:
             first, last = SECTIONS[filter_.sections[0]]
             rows = self.db.execute(
-                "SELECT rowid, rank FROM chunks_fts WHERE chunks_fts MATCH ? AND rank MATCH ?"
-                " AND rowid > ? AND rowid <= ? ORDER BY rank LIMIT ?",
-                (match, bm25, first, last, count),
+                f"SELECT rowid, {_BM25} AS score FROM chunks_fts WHERE chunks_fts MATCH ?"  # noqa: S608
+                " AND rowid > ? AND rowid <= ? ORDER BY score, rowid LIMIT ?",
+                (match, first, last, count),
             )
         else:
             condition, values = _where(filter_)
             rows = self.db.execute(
-                "SELECT chunks_fts.rowid, rank FROM chunks_fts JOIN chunks ON chunks.id = chunks_fts.rowid"  # noqa: S608
-                " JOIN files ON files.id = chunks.file_id"
-                f" WHERE chunks_fts MATCH ? AND rank MATCH ? AND {condition} ORDER BY rank LIMIT ?",
-                (match, bm25, *values, count),
+                f"SELECT chunks_fts.rowid, {_BM25} AS score FROM chunks_fts"  # noqa: S608
+                " JOIN chunks ON chunks.id = chunks_fts.rowid JOIN files ON files.id = chunks.file_id"
+                f" WHERE chunks_fts MATCH ? AND {condition} ORDER BY score, chunks_fts.rowid LIMIT ?",
+                (match, *values, count),
             )
         return {chunk_id: -score for chunk_id, score in rows}
 
@@ -293,26 +294,10 @@ class Searcher:
             for row in rows:
                 if row[9].startswith("#") and _BARE.match(row[9]):
                     continue  # a heading without anything under it
-                day = row[3] or _day_of(row[10])
-                candidates.append(
-                    Candidate(
-                        id=row[0],
-                        path=row[1],
-                        store=row[2],
-                        day=day,
-                        repository=row[4],
-                        title=row[5],
-                        heading=row[6],
-                        first=row[7],
-                        last=row[8],
-                        text=row[9],
-                        words=words.get(row[0], 0.0),
-                        cosine=None if near is None else near.get(row[0], 0.0),
-                        age_days=_age(day, today),
-                        origin=row[11],
-                        lines=row[12],
-                    )
-                )
+                chunk_id, day = row[0], row[3] or _day_of(row[10])
+                cosine = None if near is None else near.get(chunk_id, 0.0)
+                found = (words.get(chunk_id, 0.0), cosine, _age(day, today))
+                candidates.append(Candidate._make((*row[:3], day, *row[4:10], *found, *row[11:])))
         return candidates
 
     def _matcher(self, query: Query, vector: Vector | None) -> Matcher:
@@ -420,7 +405,7 @@ def _where(filter_: Filter) -> tuple[str, tuple[Any, ...]]:
     return " AND ".join(conditions), tuple(values)
 
 
-def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = True) -> Hit:
+def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = True, also: tuple[str, ...] = ()) -> Hit:
     candidate = passage.scored.candidate
     lowered = passage.text.lower()
     matched = [term.word for term in query.terms if term.word in lowered]
@@ -432,19 +417,30 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
     ]
     parts = {**passage.scored.parts, **passage.parts}
     score = _confidence(passage, matcher) if squash else passage.score
-    first, last, best = passage.first, passage.last, passage.best or passage.first
-    if candidate.lines:
-        from array import array
-
-        lines = array("I", candidate.lines)  # of the session file, for each line of the dialogue
-        first, last, best = (lines[min(place - candidate.first, len(lines) - 1)] for place in (first, last, best))
+    first, last, best = _shown_lines(passage)
     return Hit(
-        path=candidate.path, first=first, last=last, text=passage.text.replace("\r", ""), score=round(score, 4),
+        path=candidate.path, first=first, last=last, text=_shown_text(passage), score=round(score, 4),
         parts={name: round(value, 3) for name, value in parts.items()},
         store=candidate.store, day=candidate.day, age_days=candidate.age_days, heading=candidate.heading,
         title=candidate.title, repository=candidate.repository, matched=tuple(matched), best=best,
-        origin=candidate.origin,
+        also=also, origin=candidate.origin,
     )  # fmt: skip
+
+
+def _shown_text(passage: Passage) -> str:
+    return passage.text.replace("\r", "")
+
+
+def _shown_lines(passage: Passage) -> tuple[int, int, int]:
+    """The first, the last and the best line as they are cited: of a session, those of its file."""
+    candidate, best = passage.scored.candidate, passage.best or passage.first
+    if not candidate.lines:
+        return passage.first, passage.last, best
+    from array import array
+
+    lines = array("I", candidate.lines)  # of the session file, for each line of the dialogue
+    first, last, best = (lines[min(at - candidate.first, len(lines) - 1)] for at in (passage.first, passage.last, best))
+    return first, last, best
 
 
 def _confidence(passage: Passage, matcher: Matcher) -> float:
@@ -476,19 +472,20 @@ def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:
     return {number: word for number, (_, word) in best.items()}
 
 
-def _fold(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """Leave out what says the same as a better hit, and note where else it stands."""
-    chosen: list[Hit] = []
+def _fold(passages: Sequence[Passage], limit: int) -> list[tuple[Passage, tuple[str, ...]]]:
+    """Leave out what says the same as a better passage, and note where else it stands."""
+    chosen: list[tuple[Passage, tuple[str, ...]]] = []
     bags: list[frozenset[str]] = []
-    for hit in hits:
-        bag = _bag(hit.text)
+    for passage in passages:
+        bag = _bag(_shown_text(passage))
         twin = next((at for at, other in enumerate(bags) if _alike(bag, other) >= _SAME), None)
         if twin is None:
             if len(chosen) < limit:
-                chosen.append(hit)
+                chosen.append((passage, ()))
                 bags.append(bag)
-        elif len(chosen[twin].also) < 5:
-            chosen[twin] = chosen[twin]._replace(also=(*chosen[twin].also, hit.citation))
+        elif len(also := chosen[twin][1]) < 5:
+            first, last, _ = _shown_lines(passage)
+            chosen[twin] = chosen[twin][0], (*also, cite(passage.scored.candidate.path, first, last))
     return chosen
 
 
@@ -507,7 +504,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _day_of(mtime_ns: int) -> str:
     try:
-        return datetime.fromtimestamp(mtime_ns / 1e9).astimezone().date().isoformat()
+        return datetime.fromtimestamp(mtime_ns / 1e9).date().isoformat()  # noqa: DTZ006 - the day where we are
     except (ValueError, OverflowError, OSError):
         return ""
 
