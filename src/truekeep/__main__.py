@@ -1,4 +1,4 @@
-"""truekeep, and python -m truekeep. Hooks and shells that complete a word come in here without loading
+"""truekeep, and python -m truekeep. Hooks, searches and shells that complete a word come in here without loading
 the command line: somebody waits for them."""
 
 from __future__ import annotations
@@ -19,10 +19,26 @@ def main() -> None:
         status = hook(sys.argv[2:])
         os._exit(status)  # all is written and closed; taking the interpreter apart would cost a tenth of the time
     if sys.argv[1:3] == ["completion", "--values"]:  # somebody pressed Tab
-        from truekeep.completion import answer
+        from truekeep.completion import answer as complete
 
-        sys.stdout.write(answer(sys.argv[3:]))
+        sys.stdout.write(complete(sys.argv[3:]))
         return
+    if "search" in sys.argv[1:4]:
+        import gc
+
+        gc.disable()  # as above
+        from truekeep.asking import answer, parse_search
+
+        if (asked := parse_search(sys.argv[1:])) is not None:
+            status = 0
+            try:
+                answer(asked)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the command line knows how to say it
+                from truekeep.cli import tell
+
+                status = tell(error, as_json=asked.as_json)
+            os._exit(status)
+        gc.enable()
     from truekeep.cli import main as command
 
     command()

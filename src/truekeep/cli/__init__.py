@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -161,11 +163,16 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    as_json = "--json" in arguments
+    work = partial(cli, args=arguments, prog_name="truekeep", standalone_mode=False)
+    return end(work, as_json="--json" in arguments)
+
+
+def end(work: Callable[[], Any], *, as_json: bool) -> int:
+    """Do it, and turn every ending into words and an exit code."""
     from truekeep.errors import BadSetup, StorageFailed, TruekeepError, hint_for
 
     try:
-        return _status(cli(args=arguments, prog_name="truekeep", standalone_mode=False))
+        return _status(work())
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:
@@ -218,6 +225,15 @@ def run(arguments: list[str]) -> int:
             print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
         click.echo(f"truekeep: a bug ({type(error).__name__}); nothing is lost. The story is in {where}", err=True)
         return EXIT_BUG
+
+
+def tell(error: BaseException, *, as_json: bool) -> int:
+    """Say how something ended that ran without the command line."""
+
+    def fail() -> None:
+        raise error
+
+    return end(fail, as_json=as_json)
 
 
 def _status(value: Any) -> int:

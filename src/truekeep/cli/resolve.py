@@ -35,7 +35,7 @@ def resolve(ctx: click.Context, topic: tuple[str, ...], limit: int, as_json: boo
 
 
 def shown_resolution(resolution: Resolution) -> dict[str, Any]:
-    from truekeep.cli.verify import shown_verdict
+    from truekeep.asking import shown_verdict
 
     return {
         "topic": resolution.topic,

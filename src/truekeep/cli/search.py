@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.ages import parse_since, shown_age
+from truekeep.ages import shown_age
+from truekeep.asking import LIMIT, MOST, RANKINGS, STANDINGS, STORES, Asked, answer, shown_verdicts
 from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
-from truekeep.errors import as_argument
 from truekeep.hidden import clip, printable
 
 if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt
-    from truekeep.index.search import Hit
-    from truekeep.recall import Answer
     from truekeep.recall.indexing import Indexed
-    from truekeep.verify.verdict import Verdict
 
-_STORES = ("cards", "documents", "logs", "transcripts", "archive")
-_STANDINGS = ("refuted", "changed", "holds", "unchecked")
 _BAR = 24
-_SHOWN = 7  # lines of a hit that a terminal shows
 
 
 @click.command()
@@ -95,14 +88,14 @@ def _show_indexed(done: Indexed, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("-n", "--limit", type=click.IntRange(1, 1000), default=6, show_default=True, help="How many hits.")
-@click.option("--store", "stores", multiple=True, type=click.Choice(_STORES), help="Only this store; may be repeated.")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), default=LIMIT, show_default=True, help="How many hits.")
+@click.option("--store", "stores", multiple=True, type=click.Choice(STORES), help="Only this store; may be repeated.")
 @click.option("--since", metavar="DAY", help="Only memory of this day or later: 2026-03-01, or 30d, 8w, 6m, 1y.")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
 @click.option("--verified", is_flag=True, help="Leave out what current code refutes.")
-@click.option("--verdict", type=click.Choice(_STANDINGS), default=None, help="Only what code says this to.")
+@click.option("--verdict", type=click.Choice(STANDINGS), default=None, help="Only what code says this to.")
 @click.option("--explain", is_flag=True, help="Say why each hit is here.")
-@click.option("--ranking", type=click.Choice(("truekeep", "openclaw")), default="truekeep", show_default=True)
+@click.option("--ranking", type=click.Choice(RANKINGS), default="truekeep", show_default=True)
 @click.option("--mmr", type=click.FloatRange(0, 1), help="With openclaw: rerank for diversity; its own value is 0.7.")
 @click.option(
     "--half-life", type=click.FloatRange(min=0.1), metavar="DAYS", help="With openclaw: decay logs; its own is 30."
@@ -123,124 +116,9 @@ def search(
     """
     if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
         raise click.UsageError("--mmr and --half-life go with --ranking openclaw", ctx=ctx)
-    gc.disable()  # one answer and the process ends: looking for garbage among ten thousand files gains nothing
-    opened = open_workspace(ctx, workspace)
-    since = parse_since(given.pop("since") or "", opened.today())
-    given["verdict"] = given["verdict"] or ""
-    answer = opened.search(" ".join(query), since=since, **given)
-    if as_json:
-        print_json("search", shown_answer(answer))
-        return
-    _show_answer(answer, explain=explain)
-
-
-def shown_answer(answer: Answer) -> dict[str, Any]:
-    """An answer as data, for scripts and for MCP."""
-    return {
-        "query": answer.query,
-        "mode": answer.mode,
-        "provider": answer.provider,
-        "model": answer.model,
-        "ranking": answer.ranking,
-        "notes": list(answer.notes),
-        "corrections": [{"typed": typed, "known": known} for typed, known in answer.corrections],
-        "waiting": answer.waiting,
-        "hits": [shown_hit(hit) for hit in answer.hits],
-    }
-
-
-def shown_hit(hit: Hit) -> dict[str, Any]:
-    return {
-        "path": hit.path,
-        "first": hit.first,
-        "last": hit.last,
-        "citation": hit.citation,
-        "text": hit.text,
-        "best": hit.best,
-        "score": hit.score,
-        "parts": dict(hit.parts),
-        "store": hit.store,
-        "day": hit.day,
-        "age_days": hit.age_days,
-        "heading": hit.heading,
-        "repository": hit.repository,
-        "matched": list(hit.matched),
-        "also": list(hit.also),
-        **shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked),
-    }
-
-
-def shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:
-    """The verdicts on what a passage names, as data."""
-    from truekeep.cli.verify import shown_verdict
-
-    return {
-        "verdicts": [shown_verdict(verdict) for verdict in verdicts],
-        "checked_at": checked_at,
-        "unchecked": unchecked,
-    }
-
-
-def _show_answer(answer: Answer, *, explain: bool) -> None:
-    if not answer.hits:
-        click.echo("nothing in memory matches")
-    for number, hit in enumerate(answer.hits, 1):
-        age = shown_age(hit.age_days)
-        colour = "red" if (hit.age_days or 0) > 365 else "yellow" if (hit.age_days or 0) > 90 else "green"
-        place = click.style(printable(hit.citation), bold=True)
-        click.echo(f"{number}. {place}  {hit.store}  {click.style(age, fg=colour)}  {hit.score:.2f}")
-        if hit.heading:
-            click.echo(click.style(f"   {clip(printable(hit.heading), 100)}", fg="cyan"))
-        _show_lines(hit)
-        _show_verdicts(hit.verdicts, hit.unchecked)
-        if hit.also:
-            click.echo(click.style(f"   the same in {', '.join(map(printable, hit.also))}", dim=True))
-        if explain:
-            parts = "  ".join(
-                f"{name} {value:+.2f}" for name, value in sorted(hit.parts.items(), key=lambda item: -abs(item[1]))
-            )
-            click.echo(click.style(f"   why: {parts}", dim=True))
-            if hit.matched:
-                click.echo(click.style(f"   matched: {printable(', '.join(hit.matched[:12]))}", dim=True))
-    for typed, known in answer.corrections:
-        click.echo(
-            click.style(f"no memory has {printable(typed)!r}; looked for words like {printable(known)!r}", fg="yellow"),
-            err=True,
-        )
-    for note in answer.notes:
-        click.echo(click.style(printable(note), fg="yellow"), err=True)
-
-
-def _show_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> None:
-    """One line of what holds, and one for each thing that does not."""
-    if unchecked:
-        click.echo(click.style(f"   {unchecked}: `truekeep verify` checks what this names", dim=True))
-    for verdict in verdicts:
-        if verdict.verdict in ("gone", "moved", "changed"):
-            colour = {"gone": "red", "moved": "yellow", "changed": "cyan"}[verdict.verdict]
-            what = click.style(verdict.verdict, fg=colour)
-            click.echo(f"   {what} {printable(clip(verdict.claim.shown, 60))}: {printable(verdict.why)}")
-    if holds := sum(verdict.verdict == "confirmed" for verdict in verdicts):
-        what = f"{holds} of {len(verdicts)} claims confirmed against current code"
-        click.echo(click.style(f"   {what}", fg="green", dim=True))
-
-
-def _show_lines(hit: Hit) -> None:
-    """The lines around the one that answers best, that one marked."""
-    lines = [(hit.first + at, line) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
-    if hit.store == "transcripts" or not any(number == hit.best for number, _ in lines):
-        chosen, best = lines[:_SHOWN], -1
-    else:
-        best = next(at for at, (number, _) in enumerate(lines) if number == hit.best)
-        start = max(0, min(best - _SHOWN // 2, len(lines) - _SHOWN))
-        chosen, best = lines[start : start + _SHOWN], best - start
-    for at, (_, line) in enumerate(chosen):
-        mark = click.style("▸", fg="green") if at == best and len(chosen) > 1 else " "
-        click.echo(f" {mark} {clip(printable(line), 160)}")
-    if len(lines) > len(chosen):
-        cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
-        more = f"   … {len(lines) - len(chosen)} more lines: truekeep get {printable(cited)}"
-        click.echo(click.style(more, dim=True))
+    chosen = workspace or (ctx.obj or {}).get("workspace") or ""
+    given |= {"since": given["since"] or "", "verdict": given["verdict"] or ""}
+    answer(Asked(" ".join(query), workspace=chosen, explain=explain, as_json=as_json, **given))
 
 
 @click.command()

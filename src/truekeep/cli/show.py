@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from truekeep.asking import render_json, render_notices
 from truekeep.hidden import printable
 from truekeep.model import Finding
 from truekeep.workspace import Workspace
@@ -53,22 +54,16 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
 
 
 def _tell_notices(opened: Workspace) -> None:
-    """What happened besides: a ledger was damaged, a killed run was finished. Said once, whatever the command says."""
-    for notice in opened.notices:
-        click.echo(click.style("note: ", fg="yellow") + printable(notice), err=True)
+    for notice in render_notices(opened.notices, click.style):
+        click.echo(notice, err=True)
     opened.notices.clear()
 
 
 def print_json(kind: str, data: dict[str, Any]) -> None:
-    """Every --json output says what it is and in which version of its shape."""
-    import json
-
+    """Print data as JSON, with what happened besides."""
     context = click.get_current_context(silent=True)
     opened: list[Workspace] = context.meta.get(_OPENED, []) if context is not None else []
-    notices = [printable(notice) for workspace in opened for notice in workspace.notices]
-    told = {"schema": f"truekeep.{kind}/1", **data, **({"notices": notices} if notices else {})}
-    # ASCII only: JSON's own escapes keep every character, and none of them can speak to the terminal.
-    click.echo(json.dumps(told, indent=2, default=str))
+    click.echo(render_json(kind, data, [notice for workspace in opened for notice in workspace.notices]))
 
 
 def shown_finding(finding: Finding) -> dict[str, Any]:

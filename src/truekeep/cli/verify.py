@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.asking import shown_verdict
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
@@ -209,27 +210,6 @@ def shown_checked(
             for repair in repairs
         ],
         "done": list(done),
-    }
-
-
-def shown_verdict(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as data, for scripts and for MCP."""
-    claim = verdict.claim
-    return {
-        "kind": claim.kind,
-        "text": claim.text,
-        "shown": claim.shown,
-        "line": claim.line,
-        "column": claim.column,
-        "verdict": verdict.verdict,
-        "reason": verdict.reason,
-        "why": verdict.why,
-        "place": verdict.place,
-        "candidates": list(verdict.candidates),
-        "commit": verdict.commit,
-        "commit_day": verdict.day,
-        "rank": verdict.rank,
-        "uncommitted": verdict.is_dirty,
     }
 
 
