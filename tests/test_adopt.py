@@ -17,6 +17,7 @@ from tests.test_transcript import a_token, claude, lines_of
 from truekeep.adopt.leave import Adopted, read_memory
 from truekeep.errors import BadInput
 from truekeep.model import BEGIN_MARK, END_MARK
+from truekeep.workspace import Workspace
 
 WRITTEN = datetime(2026, 11, 10, 9, 30, tzinfo=UTC)
 
@@ -197,6 +198,23 @@ def test_a_killed_run_leaves_nothing_twice(home: Home) -> None:
     assert home.letters() == []
     assert len(read_memory(memory)) == 1
     assert memory.stat().st_mode & 0o077 == 0
+
+
+def test_a_workspace_made_anew_gets_the_notes_that_an_earlier_one_filed(home: Home) -> None:
+    home.note("a.md", a_note("a", "Staging answers on port 8443 only."))
+    home.note("b.md", a_note("b", "Ada reviews on Mondays.", kind="user"))
+    home.adopt()
+    home.ingest()
+    assert len(list((home.repo / CLAUDE / "processed").iterdir())) == 1
+    shutil.rmtree(home.place.workspace)
+    Workspace.init(home.place.workspace, repositories=(str(home.repo),), now=lambda: NOW)
+    home.place.configure()
+    home.adopt()
+    assert home.outcomes() == {"a.md": "left", "b.md": "left"}
+    assert len(home.letters()) == 1
+    home.ingest()
+    assert "port 8443" in home.place.card("shop-a.md")
+    assert "reviews on Mondays" in (home.place.workspace / "USER.md").read_text()
 
 
 def test_a_dry_run_changes_nothing(home: Home) -> None:

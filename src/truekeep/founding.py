@@ -49,5 +49,5 @@ def _found(rooms: Rooms, repositories: tuple[str, ...], *, is_bare: bool) -> Fou
             state.check_host(rooms.machine, "adopt it")
         is_new = not is_adopted and not is_repeated and not is_bare
         created = state.make(rooms.machine, repositories, at=rooms.stamp(), is_new=is_new)
-        rooms.begin_ledger()
+        rooms.begin_ledger(is_first=is_new)
     return Founded(path=path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())

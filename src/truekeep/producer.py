@@ -77,7 +77,7 @@ def adopt(
 
     here = find_top(repository.absolute() if repository is not None else Path.cwd())
     os.makedirs(own_state(), mode=0o700, exist_ok=True)
-    desk = Desk(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json")
+    desk = Desk(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json", knows_filed=False)
     folders = [here] if here is not None else []
     return bring(harness, desk, folders=folders, now=_now(), given=given, repository=repository, dry_run=dry_run)
 

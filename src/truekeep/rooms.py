@@ -52,6 +52,7 @@ class Rooms:
         self._facts: Store | None = None
         self._survey: Survey | None = None
         self._is_writing = False
+        self._is_empty = False  # a memory that was just made: no handoff can be in it yet
         self._tenure: Tenure | None = None
 
     def close(self) -> None:
@@ -141,9 +142,11 @@ class Rooms:
         if self._ledger is not None:
             self.close()  # it was opened for reading
 
-    def begin_ledger(self) -> None:
-        """Make the ledger of a new workspace."""
+    def begin_ledger(self, *, is_first: bool) -> None:
+        """Make the ledger of a workspace. The first one of an empty memory knows no handoff: what lies in processed/
+        went into another memory, and must be able to come into this one."""
         self._is_writing = True
+        self._is_empty = is_first
         self._ledger = self._ledger or self._open_ledger()
 
     def note_write(self) -> None:
@@ -257,6 +260,8 @@ class Rooms:
 
     def _dealt_with(self) -> Iterator[Record]:
         """What a new ledger should know of handoffs that came before it."""
+        if self._is_empty:
+            return
         from truekeep.post import all_inboxes, iter_dealt_with
 
         inboxes = all_inboxes(self.path, self.config)

@@ -263,6 +263,7 @@ class Workspace:
             judge=self.lint,
             has_card=lambda name: (self.path / CARDS / name).is_file(),
             memory_path=self.path / STATE / f"adopted-{self.machine.id[:8]}.json",
+            knows_filed=True,
         )
         folders, now = self._inspection.folders(), self.moment()
         return bring(harness, desk, folders=folders, now=now, given=given, repository=repository, dry_run=dry_run)

@@ -76,6 +76,7 @@ class Desk(NamedTuple):
     judge: Lint
     has_card: Callable[[str], bool]
     memory_path: Path  # what was brought
+    knows_filed: bool  # whether the judge knows what was filed; if not, a copy in processed/ says so
 
 
 def bring(
@@ -127,7 +128,7 @@ def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[A
     filings = desk.judge([(letter.raw, letter.name, letter.inbox.root) for letter in letters])
     try:
         for letter, filing in zip(letters, filings, strict=True):
-            done = _leave(letter, filing, dry_run=dry_run)
+            done = _leave(letter, filing, desk, dry_run=dry_run)
             results.append(done)
             if done.outcome in ("left", "already"):
                 memory[letter.note.key] = letter.brought._replace(handoff=done.handoff)
@@ -183,7 +184,7 @@ def _card_name(note: Note, taken: set[str]) -> str:
     return name if name not in taken and slugify(note.title) else f"{stem}-{note.key[-6:]}.md"
 
 
-def _leave(letter: _Letter, filing: Filing, *, dry_run: bool) -> Adopted:
+def _leave(letter: _Letter, filing: Filing, desk: Desk, *, dry_run: bool) -> Adopted:
     note, target = letter.note, filing.target or _target(letter.brought.card)
     if filing.has_secret:
         what = "it holds what looks like a credential; take it out there, and it comes with the next run"
@@ -192,16 +193,16 @@ def _leave(letter: _Letter, filing: Filing, *, dry_run: bool) -> Adopted:
         return _adopted(note, "refused", target=target, why=_codes(filing))
     if filing.outcome == "already":
         return _adopted(note, "already", target=target)
-    path = _waiting(letter)
+    path = _waiting(letter, () if desk.knows_filed else (PROCESSED,))
     if path is None:
         path = letter.inbox.path / letter.name if dry_run else deliver(letter.inbox, letter.name, letter.raw)
     why = f"it will wait for review: {_codes(filing)}" if filing.outcome == "review" else ""
     return _adopted(note, "left", target=target, handoff=str(path), why=why)
 
 
-def _waiting(letter: _Letter) -> Path | None:
+def _waiting(letter: _Letter, below: Sequence[str]) -> Path | None:
     """Where these very bytes lie already: a run that was killed had left them."""
-    for folder in (letter.inbox.path, letter.inbox.path / PROCESSED):
+    for folder in (letter.inbox.path, *(letter.inbox.path / name for name in below)):
         with suppress(OSError):
             path = folder / letter.name
             if not path.is_symlink() and path.read_bytes() == letter.raw:
