@@ -143,7 +143,7 @@ class TestNew:
     def test_from_standard_input(self, place: Place) -> None:
         out = cli(place, "handoff", "new", "--writer", "codex", stdin=a_document_handoff())
         assert str(place.repo / CODEX) in out
-        (path,) = (place.repo / CODEX).iterdir()
+        (path,) = (place.repo / CODEX).glob("*.md")
         assert path.read_text() == a_document_handoff()
 
     def test_everything_by_options(self, place: Place) -> None:
@@ -214,7 +214,7 @@ class TestNew:
         repo = git_repo(tmp_path / "repo")
         done = run_cli("handoff", "new", "--title", "A fact", "--fact", "Staging answers on 8443", cwd=repo)
         assert done.returncode == 0, done.stderr
-        assert len(list((repo / CLAUDE).iterdir())) == 1
+        assert len(list((repo / CLAUDE).glob("*.md"))) == 1
         assert run_cli("handoff", "lint", cwd=repo).returncode == 0
         assert "1 waiting" in run_cli("handoff", "list", cwd=repo).stdout
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import Place, a_card, a_document_handoff, run_cli
+from tests.helpers import CLAUDE, Place, a_card, a_document_handoff, run_cli
 from tests.histories import NAME, History, Repo, check, git, settle, verifier_for
 from tests.memories import remember
 from truekeep.verify import source, tree
@@ -617,6 +617,9 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     src = repo.root / "src"
     (src / "edited.py").write_text("\n\ndef edited_one():\n    return 2\n\n\ndef brand_new():\n    return 3\n")
     (src / "untracked.py").write_text("def untracked_one():\n    return 1\n")
+    for number, folder in enumerate((CLAUDE, f"{CLAUDE}/processed")):
+        (repo.root / folder).mkdir(parents=True, exist_ok=True)
+        (repo.root / folder / f"2026-02-06-090{number}-told.md").write_text("See `told_by_an_agent()`.\n")
     (src / "deleted.py").unlink()
     (src / "old_name.py").rename(src / "new_name.py")
     return repo
@@ -638,6 +641,9 @@ class TestUncommitted:
         verdict = dirty.ask(text)
         assert verdict.verdict == "confirmed"
         assert verdict.is_dirty is dirty_one
+
+    def test_a_handoff_is_no_evidence_for_itself(self, dirty: Repo) -> None:
+        assert word(dirty.ask("`told_by_an_agent()`")) == ("unverifiable", "never-seen")
 
     def test_deleted_in_the_work_tree(self, dirty: Repo) -> None:
         verdict = dirty.ask("`src/deleted.py`", written=BEFORE)

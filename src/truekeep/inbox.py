@@ -24,6 +24,7 @@ from truekeep.errors import BadInput
 
 PROCESSED = "processed"
 _OPEN_AT_ONCE = 8
+_UNTRACKED = b"# Handoffs travel to memory, not into this repository's history.\n*\n"
 _NOT_LETTERS = frozenset(("readme.md", "template.md", "agents.md", "claude.md", ".gitignore"))
 _NUMBERED = re.compile(r"(\d{4}-\d{2}-\d{2}-\d{4}-.+)-(\d{1,3})\.md\Z", re.DOTALL)  # see `deliver`
 _LETTER = re.compile(r"\.md\Z|\.md\.[^/]*(?:conflict\d*|path\d)\Z", re.IGNORECASE)
@@ -334,13 +335,20 @@ def _large_digest(info: os.stat_result, ends: bytes) -> bytes:
 
 
 def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
-    """Put a new handoff into an inbox: written whole, never over another, folders made as needed."""
+    """Put a new handoff into an inbox: written whole, never over another, folders made as needed.
+
+    An inbox that is made here, because nobody connected its repository, keeps itself out of that repository's git.
+    """
     descriptor = disk.open_root(str(inbox.root))
+    is_new = False
     for part in inbox.folder.split("/"):
         above = descriptor
         try:
-            with suppress(FileExistsError):
+            try:
                 os.mkdir(part, dir_fd=above)
+                is_new = True
+            except FileExistsError:
+                is_new = False
             descriptor = disk.open_folder(above, part, shown=inbox.folder)
         except UnsafePath as error:
             raise BadInput(
@@ -349,18 +357,26 @@ def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
         finally:
             os.close(above)
     try:
+        if is_new and os.path.lexists(inbox.root / ".git"):
+            _put(descriptor, ".gitignore", _UNTRACKED)
         stem = name.removesuffix(".md")
         for number in range(1, 1000):
             chosen = name if number == 1 else f"{stem}-{number}.md"
-            by = f".{os.getpid()}-{os.urandom(4).hex()}"  # two producers may choose the same name at once
-            disk.write_beside(descriptor, chosen, data, by=by)
-            try:
-                disk.put_new(descriptor, chosen, by=by)
-            except ChangedSince:
-                disk.discard(descriptor, chosen, by)
-                continue
-            os.fsync(descriptor)
-            return inbox.path / chosen
+            if _put(descriptor, chosen, data):
+                os.fsync(descriptor)
+                return inbox.path / chosen
         raise BadInput(f"a thousand handoffs named {name} wait already", hint="choose another --slug")
     finally:
         os.close(descriptor)
+
+
+def _put(folder: int, name: str, data: bytes) -> bool:
+    """Put a new file into a folder, whole; False when something stands there."""
+    by = f".{os.getpid()}-{os.urandom(4).hex()}"  # two producers may choose the same name at once
+    disk.write_beside(folder, name, data, by=by)
+    try:
+        disk.put_new(folder, name, by=by)
+    except ChangedSince:
+        disk.discard(folder, name, by)
+        return False
+    return True

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from truekeep.ages import many
-from truekeep.cli.show import json_option, print_json, workspace_option
+from truekeep.cli.show import json_option, print_json, short_path, workspace_option
 from truekeep.hidden import printable
 
+if TYPE_CHECKING:
+    from truekeep.adopt.leave import Adopted
+
+_WORDS = {
+    "left": "handed in",
+    "unchanged": "handed in before",
+    "already": "in memory already",
+    "withheld": "withheld",
+    "refused": "refused",
+}
+_FEW = 10  # notes up to which each is named
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
 
 
@@ -64,20 +78,15 @@ def adopt(
             },
         )
         return
-    for item in done:
-        if item.outcome == "unchanged" and not item.why:
-            continue
-        word = "would leave" if dry_run and item.outcome == "left" else item.outcome
-        click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
-        for line in (f"for {item.target}" if item.target else "", item.handoff, item.why):
-            if line:
-                click.echo(f"  {printable(line)}")
+    _show_notes(done, dry_run=dry_run)
     for item_ in skipped:
         click.echo(f"{click.style('skipped', fg='yellow')} {printable(item_.shown)}\n  {printable(item_.why)}")
     counts = Counter(item.outcome for item in done)
-    told = ", ".join(f"{counts[name]} {name}" for name in ("left", "unchanged", "already", "withheld", "refused"))
     if done or skipped:
-        click.echo(f"{many(len(done), 'note')}: {told}" + (f"; {len(skipped)} skipped" if skipped else ""))
+        words = {**_WORDS, "left": "would be handed in"} if dry_run else _WORDS
+        told = ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts[name])
+        notes = f"{many(len(done), 'note')}: {told}" if done else ""
+        click.echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
         if counts["left"] and opened is not None and not dry_run:
             click.echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
     else:
@@ -90,3 +99,26 @@ def adopt(
         where = opened.path if opened is not None else ""
         what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"
         click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+
+
+def _show_notes(done: Sequence[Adopted], *, dry_run: bool) -> None:
+    """Every note, when they are few; of many, how many of each repository. What could not be taken is always named."""
+    taken = [item for item in done if item.outcome in ("left", "already")]
+    if len(taken) > _FEW:
+        word = "would be handed in" if dry_run else "handed in"
+        for root, items in groupby(sorted(taken, key=lambda item: item.repository), key=lambda item: item.repository):
+            found = list(items)
+            fresh = [item for item in found if item.outcome == "left"]
+            parts = [f"{many(len(fresh), 'note')} {click.style(word, fg='green')}"] if fresh else []
+            parts += [f"{len(found) - len(fresh)} in memory already"] if len(found) > len(fresh) else []
+            held = sum(bool(item.why) for item in fresh)
+            doubtful = f"; {held} will wait for review" if held else ""
+            click.echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
+    for item in done:
+        if (item in taken and len(taken) > _FEW) or (item.outcome == "unchanged" and not item.why):
+            continue
+        word = "would leave" if dry_run and item.outcome == "left" else item.outcome
+        click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
+        for line in (f"for {item.target}" if item.target else "", short_path(item.handoff), item.why):
+            if line:
+                click.echo(f"  {printable(line)}")

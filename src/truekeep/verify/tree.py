@@ -19,6 +19,7 @@ from functools import cached_property
 from hashlib import blake2b, sha1
 from typing import NamedTuple
 
+from truekeep.model import WRITERS
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.facts import Kind, key_of, kind_of, language_for, read_facts
 from truekeep.verify.kept import stamp_of
@@ -27,6 +28,7 @@ from truekeep.verify.store import Store
 
 LARGEST = 1_000_000  # bytes of a file that is read for its words
 RACY = 2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
+_INBOXES = tuple(f"{folder}/" for folder in WRITERS.values())
 _SHARE = 512  # files between two looks at the clock
 _A_NAME = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
 _LEFT_OUT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
@@ -436,7 +438,10 @@ def _staged(git: Git) -> list[_Entry]:
 def _untracked(
     git: Git, root: str, entries: list[_Entry], old: _Listing | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-    """New files that git does not ignore. While no folder changed there are no others than last time."""
+    """New files that git does not ignore. While no folder changed there are no others than last time.
+
+    Handoffs are left out: a memory is no evidence for itself.
+    """
     names = {entry.path.rpartition("/")[0] for entry in entries}
     for name in list(names):
         while name:
@@ -456,7 +461,8 @@ def _untracked(
         raw = git.run("ls-files", "-o", "-z", "--exclude-standard", "--full-name", timeout=30)
     except GitFailed:
         return (), ()
-    return tuple(os.fsdecode(item) for item in raw.split(b"\0") if item), folders
+    found = (os.fsdecode(item) for item in raw.split(b"\0") if item)
+    return tuple(path for path in found if not path.startswith(_INBOXES)), folders
 
 
 def _look(
