@@ -15,6 +15,7 @@ from tests.helpers import CLAUDE, CODEX, Place, a_document_handoff, a_handoff, g
 from truekeep import cli as cli_module
 from truekeep.cli import COMMANDS
 from truekeep.cli.reference import render_reference, with_codes
+from truekeep.cli.show import cut, fit_widths, print_table
 
 ROOT = Path(__file__).parent.parent
 
@@ -476,3 +477,39 @@ def test_errors_of_the_disk_have_their_own_hints() -> None:
     for damaged in (apsw.CorruptError("x"), apsw.NotADBError("x")):
         assert "truekeep doctor --fix" in hint_for(damaged)
     assert "make room" not in hint_for(PermissionError(errno.EACCES, "x"))
+
+
+# --- Tables ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_fits_the_terminal_and_keeps_every_column(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import shutil
+
+    draft = "verify-carts-expire-after-48-hours-by-cart-hours-321ca5cde0"
+    rows = [[draft, "0 d", "claude", "git.example/acme/shop", "refuted, same-topic"]]
+    headers = ["draft", "age", "writer", "repository", "reasons"]
+    print_table(headers, rows)
+    assert capsys.readouterr().out.splitlines()[1] == "  ".join(rows[0])  # whole where no terminal cuts it
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for columns in (100, 80, 60):
+        size = os.terminal_size((columns, 24))
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda _, size=size: size)
+        print_table(headers, rows)
+        head, row = capsys.readouterr().out.splitlines()
+        assert max(len(head), len(row)) <= columns
+        assert "reasons" in head
+        assert "refuted" in row
+        name = row.partition("  ")[0]
+        assert "…" in name
+        assert draft.startswith(name.partition("…")[0])
+        assert draft.endswith(name.partition("…")[2])
+
+
+def test_prose_loses_its_end_and_names_their_middle() -> None:
+    assert cut("what it says in many words", 12) == "what it say…"
+    assert cut("memory/cards/staging-proxy.md", 15) == "memory/…roxy.md"
+    assert cut("short", 15) == "short"
+    assert fit_widths([60, 5, 40], 59) == [25, 5, 25]
+    assert fit_widths([60, 60], 10) == [10, 10]

@@ -810,7 +810,7 @@ def card(name: str, *, created: str = "", updated: str = "", confirmed: str = ""
 def stale(cards: Sequence[CardFacts], checks: dict[str, Check]) -> list[tuple[str, int | None, bool, str]]:
     known = {f"memory/cards/{name}.md": check for name, check in checks.items()}
     hurdle = {"r": "", "away": "no checkout of away is known on this machine"}.__getitem__
-    return [(item.path[13:-3], *item[1:]) for item in find_stale(cards, known, TODAY, 90, hurdle)]
+    return [(item.path[13:-3], *item[1:4]) for item in find_stale(cards, known, TODAY, 90, hurdle)]
 
 
 def test_the_last_sign_of_life_counts() -> None:
@@ -929,6 +929,37 @@ def test_what_is_printed_to_be_run_runs(place: Place, name: str) -> None:
             done = run_cli(*arguments, "--yes", *at)
         assert done.returncode == 0, done.stderr
     assert place.cards() == []
+
+
+def test_a_card_that_cannot_be_confirmed_is_not_told_to_be(place: Place) -> None:
+    bare = place.workspace / "memory/cards/bare.md"
+    bare.write_text("Just a text.\n")
+    at = ("-w", str(place.workspace))
+    (card,) = json.loads(run_cli("tidy", "decay", "--json", *at).stdout)["cards"]
+    assert card["commands"] == ["truekeep card drop bare --reason 'no sign of life'"]
+    said = run_cli("tidy", "decay", *at).stdout
+    assert "put frontmatter with topic and created above its text" in said
+    assert "card confirm" not in said
+    write_card(place, "old", "Something.", day="2020-01-01")
+    said = run_cli("tidy", "decay", *at).stdout
+    assert "next: truekeep card confirm old / truekeep card drop old" in said
+
+
+def test_many_cards_to_decide_on(place: Place) -> None:
+    for number in range(25):
+        write_card(place, f"old{number:02}", f"Something {number} of its own.", day="2020-01-01")
+    at = ("-w", str(place.workspace))
+    said = run_cli("tidy", "decay", *at).stdout
+    assert "and 5 more" in said
+    assert "`truekeep tidy decay --all` lists them" in said
+    assert run_cli("tidy", "decay", "--all", *at).stdout.count("memory/cards/old") == 25
+    done = run_cli("card", "confirm", "old00", "nobody", "old01", *at)
+    assert (done.returncode, done.stdout.count("confirmed memory/cards/")) == (3, 2)
+    assert "no card nobody.md" in done.stderr
+    assert run_cli("card", "drop", "old02", "old03", "--reason", "gone", "--yes", *at).returncode == 0
+    left = json.loads(run_cli("tidy", "decay", "--json", *at).stdout)["cards"]
+    assert len(left) == 21
+    assert run_cli("card", "confirm", "old04", "old05", "--json", *at).returncode == 3
 
 
 def test_exit_codes(place: Place) -> None:

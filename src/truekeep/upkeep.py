@@ -89,6 +89,7 @@ _COMPARED = frozenset(
 )  # findings that say that a handoff and a card do not agree
 _FACTS = "memory/facts.db"
 _ONE_NIGHT = 600.0  # seconds that a look serves the verbs of one night, while no file comes, goes or is replaced
+_NO_FRONTMATTER = frozenset(("no-frontmatter", "broken-frontmatter"))  # problems of a card that cannot be confirmed
 _LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
 
@@ -300,7 +301,8 @@ class Upkeep:
             return "" if known else f"no checkout of {repository} is known on this machine"
 
         checks = checks_of(read_counts(facts))
-        found = find_stale(survey.cards(), checks, self.today, config.decay.card_days, hurdle)
+        flawed = {item.path for item in survey.problems(self.today) if item.code in _NO_FRONTMATTER}
+        found = find_stale(survey.cards(), checks, self.today, config.decay.card_days, hurdle, flawed)
         if key:
             survey.remember("stale", key, json.dumps(found))
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.ages import many
+from truekeep.cli import show_error
 from truekeep.cli.show import (
     age_in_days,
     json_option,
@@ -364,60 +365,92 @@ def _show_written(written: Written, *, as_json: bool) -> None:
 
 
 @card.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @json_option
 @workspace_option
 @click.pass_context
-def confirm(ctx: click.Context, name: str, as_json: bool, workspace: str | None) -> None:
-    """Say that a card still holds, as of today.
+def confirm(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: str | None) -> int:
+    """Say that cards still hold, as of today.
 
-    Writes `confirmed: YYYY-MM-DD` into its frontmatter and touches nothing else. Another text on the card ends it. What
-    is empty or has no frontmatter is refused (exit 3).
+    Writes `confirmed: YYYY-MM-DD` into the frontmatter and touches nothing else. Another text on the card ends it. What
+    is empty or has no frontmatter is refused (exit 3); the others are confirmed all the same.
 
     Example: truekeep card confirm staging-proxy
     """
     from truekeep.cards import confirm_card
     from truekeep.host import person
 
-    path, day, entry = confirm_card(open_workspace(ctx, workspace), name, actor=person())
-    if as_json:
-        print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
-    elif entry is None:
-        click.echo(f"{path} says so already: confirmed {day}")
-    else:
-        click.echo(f"{click.style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
+    _one_as_json(names, as_json)
+    opened = open_workspace(ctx, workspace)
+
+    def act(name: str) -> None:
+        path, day, entry = confirm_card(opened, name, actor=person())
+        if as_json:
+            print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
+        elif entry is None:
+            click.echo(f"{path} says so already: confirmed {day}")
+        else:
+            click.echo(f"{click.style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
+
+    return _for_each(names, act)
+
+
+def _one_as_json(names: tuple[str, ...], as_json: bool) -> None:
+    if as_json and len(names) > 1:
+        raise BadInput("--json is for one card at a time", hint="run it once for each")
+
+
+def _for_each(names: tuple[str, ...], act: Callable[[str], None]) -> int:
+    """Do something with each card; one that cannot be done does not stop the others."""
+    code = 0
+    for name in names:
+        try:
+            act(name)
+        except BadInput as error:
+            if len(names) == 1:
+                raise
+            code = error.exit_code
+            show_error(error, as_json=False)
+    return code
 
 
 @card.command()
-@click.argument("name")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--reason", required=True, metavar="TEXT", help="Why: kept in the ledger.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @workspace_option
 @click.pass_context
-def drop(ctx: click.Context, name: str, reason: str, yes: bool, as_json: bool, workspace: str | None) -> None:
-    """Remove a card and its line in the index.
+def drop(
+    ctx: click.Context, names: tuple[str, ...], reason: str, yes: bool, as_json: bool, workspace: str | None
+) -> int:
+    """Remove cards and their lines in the index.
 
-    A line of the index that says more than where the card is stays, and is named. Undo brings all of it back.
+    A line of the index that says more than where a card is stays, and is named. Undo brings all of it back.
 
     Example: truekeep card drop staging-proxy --reason 'the proxy is gone'
     """
     from truekeep.cards import drop_card
     from truekeep.host import person
 
+    _one_as_json(names, as_json)
     opened = open_workspace(ctx, workspace)
-    found, stored = opened.card_file(name)
-    if not yes:
-        if as_json or not sys.stdin.isatty():
-            raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
-        shown = opened.card(found)[0]
-        age = shown_age(age_in_days(shown.updated, _today()))
-        click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
-    dropped = drop_card(opened, found, reason=reason, actor=person(), seen=stored.data)
-    if as_json:
-        print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})
-        return
-    undo = f"`truekeep undo {dropped.entry}` brings it back"
-    click.echo(f"{click.style('dropped', fg='magenta')} {dropped.path} ({undo})")
-    for line in dropped.left:
-        click.echo(click.style("MEMORY.md still says: ", fg="yellow") + line)
+
+    def act(name: str) -> None:
+        found, stored = opened.card_file(name)
+        if not yes:
+            if as_json or not sys.stdin.isatty():
+                raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
+            shown = opened.card(found)[0]
+            age = shown_age(age_in_days(shown.updated, _today()))
+            click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
+        dropped = drop_card(opened, found, reason=reason, actor=person(), seen=stored.data)
+        if as_json:
+            print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})
+            return
+        undo = f"`truekeep undo {dropped.entry}` brings it back"
+        click.echo(f"{click.style('dropped', fg='magenta')} {dropped.path} ({undo})")
+        for line in dropped.left:
+            click.echo(click.style("MEMORY.md still says: ", fg="yellow") + line)
+
+    return _for_each(names, act)

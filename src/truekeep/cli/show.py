@@ -18,6 +18,7 @@ from truekeep.workspace import Workspace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_NARROW = 10  # letters that a column keeps, however narrow the window
 _OPENED = "truekeep.opened"  # in a click context: the workspaces of this command
 
 COLOURS = {
@@ -94,17 +95,18 @@ def print_table(
     colour: int | None = None,
     tints: Sequence[str | None] = (),
 ) -> None:
-    """Aligned columns; on a terminal the last one is cut to the window's width, and each row's has its tint."""
+    """Aligned columns, each row's last one with its tint. On a terminal the widest are cut until a row fits."""
     clean = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
-    room = None
     if sys.stdout.isatty():
         import shutil
 
-        room = shutil.get_terminal_size((100, 24)).columns
-    click.echo(click.style(_row(headers, widths, room), bold=True))
+        widths = fit_widths(widths, shutil.get_terminal_size((100, 24)).columns)
+        clean = [[cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in clean]
+        headers = [cut(header, width) for header, width in zip(headers, widths, strict=True)]
+    click.echo(click.style(_row(headers, widths), bold=True))
     for number, row in enumerate(clean):
-        line = _row(row, widths, room)
+        line = _row(row, widths)
         if number < len(tints) and tints[number]:
             start = sum(widths[:-1]) + 2 * (len(widths) - 1)
             line = line[:start] + click.style(line[start:], fg=tints[number])
@@ -115,9 +117,26 @@ def print_table(
         click.echo(line)
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], room: int | None) -> str:
-    line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    return line[: room - 1] + "…" if room and len(line) > room else line
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def fit_widths(widths: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that fit: the widest give way, down to the next widest, and none to less than a few letters."""
+    fitting = list(widths)
+    while sum(fitting) + 2 * (len(fitting) - 1) > room and max(fitting) > _NARROW:
+        fitting[fitting.index(max(fitting))] -= 1
+    return fitting
+
+
+def cut(text: str, width: int) -> str:
+    """A text that fits: prose without its end; a name or path without its middle, for its end tells it from others."""
+    if len(text) <= width:
+        return text
+    if " " in text.strip() or width < _NARROW:
+        return text[: width - 1].rstrip() + "…"
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
 def print_difference(lines: Sequence[str]) -> None:

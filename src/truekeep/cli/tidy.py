@@ -37,7 +37,7 @@ _MOST = 20  # rows of one kind that are shown
 _LATELY = 60.0  # seconds that the files were looked at before
 _TINTS = {"verify first": "yellow", "decide": "yellow", "cannot be read": "red"}
 
-Row = tuple[str, str, str, str]
+Row = tuple[str, str, str]
 
 
 @click.group(invoke_without_command=True)
@@ -81,6 +81,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
 @tidy.command()
 @click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--archive", is_flag=True, help="Put logs away of which everything has expired.")
+@click.option("--all", "every", is_flag=True, help="Show every row, however many.")
 @click.option("--force", is_flag=True, help="Even if the clock looks wrong.")
 @click.option(
     "--exit-code", is_flag=True, help="Exit 10 when there was nothing to do, 11 when something waits for a person."
@@ -89,7 +90,14 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
 @workspace_option
 @click.pass_context
 def decay(
-    ctx: click.Context, dry_run: bool, archive: bool, force: bool, exit_code: bool, as_json: bool, workspace: str | None
+    ctx: click.Context,
+    dry_run: bool,
+    archive: bool,
+    every: bool,
+    force: bool,
+    exit_code: bool,
+    as_json: bool,
+    workspace: str | None,
 ) -> int:
     """Forget what no longer counts, and list what needs a look.
 
@@ -109,7 +117,7 @@ def decay(
     if as_json:
         print_json("tidy-decay", {"dry_run": dry_run, **shown_decay(done)})
     else:
-        show_decay(done, opened.config.decay, dry_run=dry_run)
+        show_decay(done, opened.config.decay, dry_run=dry_run, every=every)
     if exit_code and (done.cards or done.problems):
         return EXIT_WAITING
     return EXIT_NOTHING if exit_code and not done.has_changes else 0
@@ -144,12 +152,12 @@ def shown_decay(done: Decay) -> dict[str, Any]:
     }
 
 
-def show_decay(done: Decay, settings: Settings, *, dry_run: bool) -> None:
+def show_decay(done: Decay, settings: Settings, *, dry_run: bool, every: bool = False) -> None:
     rows = list(_rows(done, settings, dry_run=dry_run))
     if rows:
-        shown = [row for _, some in groupby(rows, key=lambda row: row[0]) for row in _first(list(some))]
+        shown = [row for _, some in groupby(rows, key=lambda row: row[0]) for row in _first(list(some), every=every)]
         tints = [_TINTS.get(row[0]) for row in shown]
-        print_table(["what", "where", "what becomes of it", "because"], shown, tints=tints)
+        print_table(["what", "where", "what becomes of it, and why"], shown, tints=tints)
     for note in done.notes:
         click.echo(click.style(printable(note), fg="yellow"), err=True)
     counts = (
@@ -165,44 +173,42 @@ def show_decay(done: Decay, settings: Settings, *, dry_run: bool) -> None:
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
         click.echo(f"{many(wanting, 'card')} to verify, {len(done.cards) - wanting} to decide on")
+        first = min(done.cards, key=lambda card: (card.is_checked, not card.can_be_confirmed))
+        click.echo(f"next: {' / '.join(_commands(first))}; each takes several names")
 
 
-def _first(rows: Sequence[Row]) -> list[Row]:
+def _first(rows: Sequence[Row], *, every: bool) -> list[Row]:
     left = len(rows) - _MOST
-    if left <= 1:
+    if left <= 1 or every:
         return list(rows)
-    return [*rows[:_MOST], (rows[0][0], f"and {left} more", "--json lists them all", "")]
+    return [*rows[:_MOST], (rows[0][0], f"and {left} more", "`truekeep tidy decay --all` lists them")]
 
 
 def _rows(done: Decay, settings: Settings, *, dry_run: bool) -> Iterator[Row]:
     days = {"contextual": settings.contextual_days, "potential": settings.potential_days}
     for (path, tier), count in _by_log(done.leaving):
         because = f"{tier}, more than {days[tier]} days ago" if tier in days else tier
-        yield "log", path, f"{_entries(count)} {'would leave' if dry_run else 'left'} search", because
+        yield "log", path, f"{_entries(count)} {'would leave' if dry_run else 'left'} search: {because}"
     for (path, tier), count in _by_log(done.returning):
-        yield "log", path, f"{_entries(count)} {'would come' if dry_run else 'came'} back", f"{tier}, and counts again"
+        yield "log", path, f"{_entries(count)} {'would come' if dry_run else 'came'} back: {tier}, and counts again"
     for move in done.moves:
-        yield "log", move.path, f"{'would go' if dry_run else 'went'} to {move.to}", "everything in it has expired"
+        yield "log", move.path, f"{'would go' if dry_run else 'went'} to {move.to}: everything in it has expired"
     gone = "would be removed" if dry_run else "removed"
     for draft in done.drafts:
-        yield "draft", draft, gone, "nobody decided on it; undo brings it back"
+        yield "draft", draft, f"{gone}: nobody decided on it; undo brings it back"
     for folder, count in Counter(os.path.dirname(file) for file in done.processed).items():
-        yield "processed", short_path(withhold(folder)), f"{count} {gone}", "filed long ago"
+        yield "processed", short_path(withhold(folder)), f"{count} {gone}: filed long ago"
     if done.sessions:
         leave = "would leave search" if dry_run else "left search"
         because = f"nobody spoke in them for {settings.transcript_days} days; the archive keeps them"
-        yield "transcripts", many(done.sessions, "session"), leave, because
+        yield "transcripts", many(done.sessions, "session"), f"{leave}: {because}"
     for card in sorted(done.cards, key=lambda item: item.is_checked):
         age = f"no sign of life for {shown_age(card.age_days)}" if card.age_days is not None else "it has no date"
-        yield (
-            "decide" if card.is_checked else "verify first",
-            card.path,
-            " / ".join(_commands(card)),
-            f"{age}; {card.why}",
-        )
+        unfit = "" if card.can_be_confirmed else "; to keep it, put frontmatter with topic and created above its text"
+        yield "decide" if card.is_checked else "verify first", card.path, f"{age}; {card.why}{unfit}"
     for problem in done.problems:
         place, _, what = problem.partition(": ")
-        yield "cannot be read", place, "it stays in search", withhold(what)
+        yield "cannot be read", place, f"it stays in search: {withhold(what)}"
 
 
 def _by_log(entries: Iterable[Expiry]) -> list[tuple[tuple[str, str], int]]:
@@ -220,7 +226,8 @@ def _commands(card: Stale) -> list[str]:
         return [f"truekeep verify {shlex.quote(card.path)}"]
     name = card.path.rpartition("/")[2].removesuffix(".md")
     named = shlex.quote(card.path if name.startswith("-") or name.endswith(".md") else name)
-    return [f"truekeep card confirm {named}", f"truekeep card drop {named} --reason 'no sign of life'"]
+    confirm = [f"truekeep card confirm {named}"] if card.can_be_confirmed else []
+    return [*confirm, f"truekeep card drop {named} --reason 'no sign of life'"]
 
 
 @tidy.command()

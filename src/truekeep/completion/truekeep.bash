@@ -317,7 +317,7 @@ _truekeep_table() {
         ;;
     'tidy decay')
         words=''
-        flags='--dry-run --archive --force --exit-code --json -h --help'
+        flags='--dry-run --archive --all --force --exit-code --json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
         ;;

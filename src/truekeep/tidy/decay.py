@@ -8,7 +8,7 @@ survey and the last verdicts; the desk brings them together and carries them out
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,6 +80,7 @@ class Stale(NamedTuple):
     age_days: int | None  # since the last one; None: it has no date
     is_checked: bool  # verification has said what it can: now it is for a person to decide
     why: str
+    can_be_confirmed: bool = True  # it has frontmatter that can say so
 
 
 class Decay(NamedTuple):
@@ -234,10 +235,12 @@ def find_stale(
     today: date,
     card_days: int,
     hurdle: Callable[[str], str],
+    flawed: Container[str] = (),
 ) -> list[Stale]:
     """The cards without a sign of life for so long, the oldest first.
 
     `hurdle` says why memory of a repository cannot be verified on this machine; nothing if it can.
+    `flawed` are cards without frontmatter that can be read.
     """
     oldest = (today - timedelta(days=card_days)).isoformat()
     ahead = (today + timedelta(days=1)).isoformat()  # what is dated later says nothing
@@ -254,9 +257,9 @@ def find_stale(
                 continue
         age = (today - date.fromisoformat(life)).days if life else None
         if check is not None and oldest <= checked <= ahead:
-            found.append(Stale(card.path, age, True, _nothing_confirmed(check)))
+            found.append(Stale(card.path, age, True, _nothing_confirmed(check), card.path not in flawed))
         elif check is None and (why := hurdle(card.repository)):
-            found.append(Stale(card.path, age, True, why))
+            found.append(Stale(card.path, age, True, why, card.path not in flawed))
         else:
             why = f"last verified {(today - check.day).days} days ago" if check is not None else "never verified"
             found.append(Stale(card.path, age, False, why))
