@@ -24,6 +24,7 @@ _WORDS = {
     "withheld": "withheld",
     "refused": "refused",
 }
+_TAKEN = ("left", "already")
 _FEW = 10  # notes up to which each is named
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
 
@@ -103,8 +104,9 @@ def adopt(
 
 def _show_notes(done: Sequence[Adopted], *, dry_run: bool) -> None:
     """Every note, when they are few; of many, how many of each repository. What could not be taken is always named."""
-    taken = [item for item in done if item.outcome in ("left", "already")]
-    if len(taken) > _FEW:
+    taken = [item for item in done if item.outcome in _TAKEN]
+    is_summed_up = len(taken) > _FEW
+    if is_summed_up:
         word = "would be handed in" if dry_run else "handed in"
         for root, items in groupby(sorted(taken, key=lambda item: item.repository), key=lambda item: item.repository):
             found = list(items)
@@ -115,7 +117,7 @@ def _show_notes(done: Sequence[Adopted], *, dry_run: bool) -> None:
             doubtful = f"; {held} will wait for review" if held else ""
             click.echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
     for item in done:
-        if (item in taken and len(taken) > _FEW) or (item.outcome == "unchanged" and not item.why):
+        if (is_summed_up and item.outcome in _TAKEN) or (item.outcome == "unchanged" and not item.why):
             continue
         word = "would leave" if dry_run and item.outcome == "left" else item.outcome
         click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
