@@ -36,8 +36,9 @@ from truekeep.decayed import (
 from truekeep.errors import BadInput, BadSetup, EditedSince
 from truekeep.importance import Tiers
 from truekeep.index import refresh as refreshing
-from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.index.schema import read_meta, write_meta
 from truekeep.recall.files import Files
+from truekeep.sqlite import transaction
 from truekeep.survey import CardFacts
 from truekeep.tidy.decay import Check, find_stale, is_spent, write_moves
 from truekeep.tidy.decay import Decay as Done

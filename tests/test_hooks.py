@@ -546,8 +546,8 @@ OURS = {"closeout", "hooks", "host", "model", "repo", "work"}
 OURS_FOR_THE_BRIEF = {
     "ages", "blocks", "brief", "briefing", "card", "checkouts", "claim", "closeout", "config", "disk", "errors",
     "formats", "frontmatter", "hooks", "host", "index", "index.passages", "index.roll", "index.schema", "index.sources",
-    "inspection", "ledger", "model", "repo", "rooms", "state", "toml", "truth", "vault", "verify", "verify.kept",
-    "verify.store", "verify.verdict", "wake", "workspace",
+    "inspection", "ledger", "model", "repo", "rooms", "sqlite", "state", "toml", "truth", "vault", "verify",
+    "verify.kept", "verify.store", "verify.verdict", "wake", "workspace",
 }  # fmt: skip
 
 

@@ -7,7 +7,6 @@ up never means looking at all of them.
 
 from __future__ import annotations
 
-import os
 import zlib
 from array import array
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from truekeep.card import Card, parse_card, words_of
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
 from truekeep.formats import CATALOG, read_format
 from truekeep.model import CARDS
+from truekeep.sqlite import remove_database
 from truekeep.vault import Vault
 
 VERSION = CATALOG.number
@@ -163,9 +163,8 @@ class Catalog:
     def _discard(self) -> None:
         """Derived: a damaged or foreign file is simply made again."""
         self.close()
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with suppress(OSError):
-                os.unlink(self._path + suffix)
+        with suppress(OSError):
+            remove_database(self._path)
 
     def stage(self, name: str, card_sketch: Sketch) -> None:
         """Note a card that is about to be written, so that the next handoff of the same batch sees it."""

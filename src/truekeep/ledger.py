@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ import apsw
 
 from truekeep.formats import LEDGER, newer_state
 from truekeep.model import Finding, Origin, Splice
+from truekeep.sqlite import transaction
 
 if TYPE_CHECKING:
     from truekeep.vault import Change
@@ -183,7 +184,7 @@ class Ledger:
                 self._pragma("journal_mode = WAL")
             self._pragma("synchronous = FULL")
             if version == 0:
-                with self._transaction():
+                with transaction(self._db):
                     self._db.execute(_SCHEMA)
                     self._db.execute(_QUESTIONS)
                     self._remember(known())
@@ -200,7 +201,7 @@ class Ledger:
         """Bring a ledger of an earlier format to today's, all of it or nothing."""
         can_wait = self._has_wholes()  # all that a reader or a writer needs is there; the next one does the rest
         failures = (apsw.BusyError, apsw.ReadOnlyError, apsw.FullError) if can_wait else ()
-        with suppress(*failures), self._transaction():
+        with suppress(*failures), transaction(self._db):
             if self._pragma("user_version") == 1:  # nobody was faster
                 if not can_wait:
                     self._db.execute("ALTER TABLE batch ADD COLUMN whole INTEGER NOT NULL DEFAULT 0")
@@ -219,17 +220,6 @@ class Ledger:
     def close(self) -> None:
         self._db.close()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-
     # Writing: begin, (files are written), finish.
 
     def begin(
@@ -244,7 +234,7 @@ class Ledger:
     ) -> int:
         """Record a batch as pending. Splices name their entry by its place in `entries`."""
         db = self._db
-        with self._transaction():
+        with transaction(self._db):
             db.execute("INSERT INTO batch(at, state, whole) VALUES (?, 'pending', ?)", (at, int(whole)))
             batch = db.last_insert_rowid()
             first = (db.execute("SELECT max(id) FROM entry").get or 0) + 1
@@ -281,7 +271,7 @@ class Ledger:
     def finish(self, batch: int) -> None:
         """The batch is on disk: what was to become of its handoffs is so from now on."""
         db = self._db
-        with self._transaction():
+        with transaction(self._db):
             outcomes = db.execute("SELECT digest, outcome, target FROM outcome WHERE batch = ?", (batch,)).fetchall()
             db.executemany(
                 "UPDATE handoff SET outcome = ?, target = coalesce(?, target) WHERE digest = ?",
@@ -296,7 +286,7 @@ class Ledger:
 
     def cancel(self, batch: int) -> None:
         """Forget a batch of which nothing is on disk."""
-        with self._transaction():
+        with transaction(self._db):
             self._forget_changes("SELECT id FROM change WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM entry WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM handoff WHERE batch = ?", (batch,))
@@ -305,7 +295,7 @@ class Ledger:
 
     def drop_change(self, batch: int, path: str) -> None:
         """Forget one file's part of a pending batch, because a person was faster; its handoffs are judged anew."""
-        with self._transaction():
+        with transaction(self._db):
             self._db.execute(
                 "DELETE FROM handoff WHERE batch = ? AND digest IN (SELECT handoff FROM entry WHERE id IN"
                 " (SELECT entry FROM splice WHERE change IN (SELECT id FROM change WHERE batch = ? AND path = ?)))",

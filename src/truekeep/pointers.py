@@ -91,14 +91,9 @@ class Pointers:
         for offset, (removed, inserted) in reversed(ordered):
             self._edited.append((entry, Splice(path=INDEX, offset=offset, removed=removed, inserted=inserted)))
 
-    def drop(self, card_name: str, entry: int, *, but_one: bool = False) -> list[str]:
-        """Take out the lines that only point at a card. Gives those that stay, because somebody says more in them.
-
-        `but_one` leaves one line: a person's own if there is one, else the first.
-        """
-        names = (card_name,)
-        stays = self.mend(entry, once=names) if but_one else self.mend(entry, gone=names)
-        return stays.get(card_name, [])
+    def drop(self, card_name: str, entry: int) -> list[str]:
+        """Take out the lines that only point at a card. Gives those that stay, because somebody says more in them."""
+        return self.mend(entry, gone=(card_name,)).get(card_name, [])
 
     def mend(
         self,
@@ -111,7 +106,8 @@ class Pointers:
         """Take lines out and retitle lines, in one pass over the index. Gives the lines that stay, by card.
 
         Of cards that are `gone`, every line that only points at them goes; of those that are to be there `once`, all
-        but one. Of what is `retitled`, the first line that is exactly so is changed.
+        but one: a person's own if there is one, else the first. Of what is `retitled`, the first line that is exactly
+        so is changed.
         """
         if added := self._added_names.intersection(gone):
             self._added = [item for item in self._added if item[1] not in added]

@@ -88,19 +88,17 @@ def draft_of(idea: Idea, now: datetime) -> Draft:
     )
 
 
-def offer(
-    ideas: Iterable[Idea], books: Books, *, actor: str, now: datetime, most: int = MOST_WAITING, dry_run: bool = False
-) -> list[Offered]:
+def offer(ideas: Iterable[Idea], books: Books, *, actor: str, now: datetime, dry_run: bool = False) -> list[Offered]:
     """Put ideas before a person, as many as one can decide on; an idea that was turned down is not offered again."""
-    desk = _Desk(books, actor, now, most, dry_run=dry_run)
+    desk = _Desk(books, actor, now, dry_run=dry_run)
     return [desk.offer(idea) for idea in ideas]
 
 
 class _Desk:
     """Where ideas become drafts, or do not."""
 
-    def __init__(self, books: Books, actor: str, now: datetime, most: int, *, dry_run: bool) -> None:
-        self._books, self._actor, self._now, self._most, self._dry_run = books, actor, now, most, dry_run
+    def __init__(self, books: Books, actor: str, now: datetime, *, dry_run: bool) -> None:
+        self._books, self._actor, self._now, self._dry_run = books, actor, now, dry_run
         self._drafts: dict[str, dict[str, Draft]] = {}  # that wait, by the command that made them
 
     def offer(self, idea: Idea) -> Offered:
@@ -115,7 +113,7 @@ class _Desk:
             return self._unfit(idea, old)
         if old is None and self._is_turned_down(idea, draft):
             return Offered(idea, draft.id, "rejected")
-        if old is None and len(waiting) >= self._most:
+        if old is None and len(waiting) >= MOST_WAITING:
             return Offered(idea, draft.id, "later")
         if old is not None and (old.is_edited or _is_same(old, draft)):
             return Offered(idea, draft.id, "waiting")

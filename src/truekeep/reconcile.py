@@ -460,7 +460,7 @@ def hold_instructions(
                     yield found, Repairs(value=(card, item.value.value))
 
 
-def said_in(path: str, text: str, *, store: str, day: str, repository: str, topic: str = "") -> list[Said]:
+def said_in(path: str, text: str, *, store: str, day: str, repository: str) -> list[Said]:
     """The values that some text gives."""
-    found: list[Value] = find_values(text, topic=topic, repository=repository)
+    found: list[Value] = find_values(text, repository=repository)
     return [Said(path, store, day, repository, value) for value in found]

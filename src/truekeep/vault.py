@@ -337,12 +337,9 @@ class Staging:
         """See to it that the index has exactly one line for a card."""
         self.index().point_at(card_name, topic, entry, old_topic=old_topic)
 
-    def unpoint(self, card_name: str, entry: int, *, but_one: bool = False) -> list[str]:
-        """Take the lines that only point at a card out of the index. Gives those left to a person.
-
-        `but_one` leaves one line for the card, a person's own if there is one.
-        """
-        return self.index().drop(card_name, entry, but_one=but_one)
+    def unpoint(self, card_name: str, entry: int) -> list[str]:
+        """Take the lines that only point at a card out of the index. Gives those left to a person."""
+        return self.index().drop(card_name, entry)
 
     def index(self) -> Pointers:
         """The index with what is staged for it."""

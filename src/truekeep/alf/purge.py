@@ -29,10 +29,10 @@ from truekeep.alf.records import Record, dump_record, find_marks, pretty
 from truekeep.alf.snapshot import Snapshot
 from truekeep.alf.spelling import Cuts
 from truekeep.errors import NotFound
+from truekeep.sqlite import TAILS
 
 REASONS = ("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")
 _SQLITE = b"SQLite format 3\0"
-_TAILS = ("-wal", "-shm", "-journal")
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -103,9 +103,7 @@ class Edited(NamedTuple):
         return sorted(set(range(1, len(self.before) + 1)) - set(self.numbers))
 
 
-def purged(
-    snapshot: Snapshot, ids: Sequence[str], *, spool: Spool, reason: str, at: str, by: str = ""
-) -> tuple[Edition, Purged]:
+def purged(snapshot: Snapshot, ids: Sequence[str], *, spool: Spool, reason: str, at: str) -> tuple[Edition, Purged]:
     """The archive without these records and what they say."""
     if snapshot.is_delta:
         raise BadArchive("this is a delta", hint="apply it first, purge the full archive, and delete the delta")
@@ -123,8 +121,6 @@ def purged(
         "requested_at": at,
         "completed_at": at,
     }
-    if by:
-        audit["requested_by"] = by
     layers = layers_of(snapshot, is_ours=snapshot.is_ours)
     attachments = None if snapshot.is_ours else snapshot.file_of("attachments")
     others = [
@@ -320,7 +316,7 @@ def _files(snapshot: Snapshot, targets: Sequence[Record], places: dict[str, set[
 
 def _is_beside(path: str, touched: set[str], asked: set[str]) -> bool:
     """Whether a file is the log or journal of a database of facts that is not any more what it was."""
-    return any(path == f"{known}{tail}" for known in touched & {FACTS, *asked} for tail in _TAILS)
+    return any(path == f"{known}{tail}" for known in touched & {FACTS, *asked} for tail in TAILS)
 
 
 def _database(
@@ -330,7 +326,7 @@ def _database(
     here = [record for record in targets if scope_of(record) == line.path]
     wanted = {fact for fact in map(_fact_of, here) if fact is not None}
     lines = snapshot.files()
-    beside = [lines[path] for tail in _TAILS if (path := line.path + tail) in lines]
+    beside = [lines[path] for tail in TAILS if (path := line.path + tail) in lines]
     if line.entry is None or len(wanted) < len(here) or any(other.size for other in beside):
         return None
     if snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:

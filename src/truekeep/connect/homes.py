@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,25 +20,24 @@ class Homes(NamedTuple):
     keep: Path  # the record and the backups
 
 
-def find_homes(environ: Mapping[str, str] | None = None) -> Homes:
+def find_homes() -> Homes:
     """The folders as the harnesses themselves would find them."""
-    given = os.environ if environ is None else environ
-    home = Path(given.get("HOME") or Path.home())
+    home = Path(os.environ.get("HOME") or Path.home())
 
     def folder(variable: str, default: str) -> Path:
-        named = given.get(variable)
+        named = os.environ.get(variable)
         return Path(os.path.abspath(home / os.path.expanduser(named))) if named else home / default
 
-    profile = given.get("OPENCLAW_PROFILE") or "default"
+    profile = os.environ.get("OPENCLAW_PROFILE") or "default"
     openclaw = folder("OPENCLAW_STATE_DIR", ".openclaw" if profile == "default" else f".openclaw-{profile}")
     claude = folder("CLAUDE_CONFIG_DIR", ".claude")
     return Homes(
         home=home,
         claude=claude,
-        claude_json=(claude if given.get("CLAUDE_CONFIG_DIR") else home) / ".claude.json",
+        claude_json=(claude if os.environ.get("CLAUDE_CONFIG_DIR") else home) / ".claude.json",
         codex=folder("CODEX_HOME", ".codex"),
         openclaw=openclaw,
-        openclaw_json=Path(given.get("OPENCLAW_CONFIG_PATH") or openclaw / "openclaw.json"),
+        openclaw_json=Path(os.environ.get("OPENCLAW_CONFIG_PATH") or openclaw / "openclaw.json"),
         market=folder("XDG_DATA_HOME", ".local/share") / "truekeep" / "plugin",
         keep=folder("XDG_STATE_HOME", ".local/state") / "truekeep" / "connect",
     )

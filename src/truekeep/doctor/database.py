@@ -18,11 +18,11 @@ from urllib.parse import quote
 
 import apsw
 
+from truekeep.sqlite import DAMAGE, remove_database
+
 MISSING, EMPTY, SOUND, DAMAGED, FOREIGN, OLDER, NEWER, BUSY, ODD = (
     "missing", "empty", "sound", "damaged", "foreign", "older", "newer", "busy", "odd",
 )  # fmt: skip
-TAILS = ("-wal", "-shm", "-journal")
-_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)
 _PAUSE = 0.2
 
 
@@ -65,7 +65,7 @@ def _look(path: str, version: int, tables: Sequence[str]) -> Look:
                 return Look(OLDER, f"is of the older version {known}")
             said = db.execute("PRAGMA quick_check(1)").get
             return Look(SOUND) if said == "ok" else Look(DAMAGED, f"is damaged ({_first_line(str(said))})")
-    except _DAMAGE as error:
+    except DAMAGE as error:
         return Look(DAMAGED, f"is damaged ({error})")
     except apsw.SQLError as error:
         return Look(FOREIGN, f"is some other database ({error})")
@@ -102,7 +102,7 @@ def save_tables(path: str, beside: str) -> bool:
 
     Indexes are made anew, so damage that is only in them costs nothing. (VACUUM would copy them.)
     """
-    remove(beside)
+    remove_database(beside)
     try:
         with opened(path) as old:
             new = apsw.Connection(beside)
@@ -114,7 +114,7 @@ def save_tables(path: str, beside: str) -> bool:
     except (apsw.Error, UnicodeDecodeError):
         is_whole = False
     if not is_whole:
-        remove(beside)
+        remove_database(beside)
     return is_whole
 
 
@@ -136,13 +136,6 @@ def _copy(old: apsw.Connection, new: apsw.Connection) -> None:
                 new.execute(sql)
     for pragma in ("application_id", "user_version"):
         new.execute(f"PRAGMA {pragma} = {int(old.execute(f'PRAGMA {pragma}').get)}")
-
-
-def remove(path: str) -> None:
-    """Remove a database and what SQLite keeps beside it."""
-    for tail in ("", *TAILS):
-        with suppress(FileNotFoundError):
-            os.unlink(path + tail)
 
 
 def _identity(path: str) -> tuple[object, ...]:

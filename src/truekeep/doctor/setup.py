@@ -14,12 +14,13 @@ import apsw
 
 from truekeep.ages import many
 from truekeep.doctor.case import Case, Found, Trouble
-from truekeep.doctor.database import TAILS, opened, remove, size_of
+from truekeep.doctor.database import opened, size_of
 from truekeep.doctor.state import CONFIG, line_of_key
 from truekeep.errors import TruekeepError, as_argument
 from truekeep.host import machine_name, own_id_path
 from truekeep.ledger import set_aside
 from truekeep.model import as_stamp
+from truekeep.sqlite import TAILS, remove_database
 from truekeep.state import STATE
 
 _OTHERS = 0o007
@@ -201,7 +202,7 @@ def _is_held(path: str, held: dict[int, int]) -> bool:
 
 def _orphan(case: Case, path: str) -> str:
     if not path.endswith("ledger.sqlite"):
-        remove(path)
+        remove_database(path)
         return "removed: it was derived"
     return f"kept as {os.path.basename(set_aside(path, stamp=case.stamp()))}-wal"
 

@@ -15,8 +15,9 @@ from truekeep import disk, ledger
 from truekeep.ages import many
 from truekeep.doctor import database
 from truekeep.doctor.case import Case, Found, Trouble
-from truekeep.doctor.database import TAILS, look_into, opened, remove, save_tables
+from truekeep.doctor.database import look_into, opened, save_tables
 from truekeep.errors import BadSetup, Busy, as_argument
+from truekeep.sqlite import TAILS, remove_database
 from truekeep.state import STATE, State
 
 CONFIG = "config.toml"
@@ -213,7 +214,7 @@ def _mend_ledger(case: Case, path: str) -> str:
         workspace.state.check_host(workspace.machine, "mend the ledger")
         is_saved = save_tables(path, f"{path}.new") and _is_ledger(f"{path}.new")
         if not is_saved:
-            remove(f"{path}.new")
+            remove_database(f"{path}.new")
         kept = os.path.basename(ledger.set_aside(path, stamp=case.stamp()))
     if is_saved:
         return f"{_put_ledger(case, path)}; the damaged one is kept as {kept}"
@@ -225,7 +226,7 @@ def _put_ledger(case: Case, path: str) -> str:
         workspace.state.check_host(workspace.machine, "mend the ledger")
         if os.path.lexists(path) and os.path.getsize(path):
             raise Busy("another truekeep was faster", hint="run it again")
-        remove(path)
+        remove_database(path)
         os.rename(f"{path}.new", path)
         _sync_folder(case.state)
     return "written anew with all of its history"
@@ -332,7 +333,7 @@ def check_derived(name: str) -> Callable[[Case], Found]:
 
 
 def _remake(case: Case, known: Derived) -> str:
-    remove(os.path.join(case.state, known.file))
+    remove_database(os.path.join(case.state, known.file))
     return f"removed, and {known.rebuild(case)}"
 
 

@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 import apsw
 
-from truekeep.index.schema import DAMAGE, TRANSCRIPTS_FROM, Unusable, open_index
+from truekeep.index.schema import TRANSCRIPTS_FROM, Unusable, open_index
 from truekeep.model import CARDS
+from truekeep.sqlite import DAMAGE
 from truekeep.words import is_name, telling_words
 
+_MOST_HINTS = 3
 _MOST_WORDS = 24
 _RARE_SHARE = 0.02
 _RARE_AT_LEAST = 4  # chunks; in a small memory every word is in a large share of it
@@ -39,14 +41,14 @@ class Hint(NamedTuple):
     words: tuple[str, ...]
 
 
-def find_hints(path: str, prompt: str, *, repository: str, told: Container[str], most: int = 3) -> list[Hint]:
+def find_hints(path: str, prompt: str, *, repository: str, told: Container[str]) -> list[Hint]:
     """The cards that this prompt needs and the session was not given yet; of this repository, or of none."""
     words = telling_words(prompt, most=_MOST_WORDS)
     if not words or not os.path.exists(path):
         return []
     try:
         with closing(open_index(path, read_only=True)) as db:
-            return _find(db, words, repository, told, most)
+            return _find(db, words, repository, told)
     except (Unusable, OSError, apsw.Error, *DAMAGE):
         return []
 
@@ -72,7 +74,7 @@ def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
     return 0 < len(db.execute(_HAVING, (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)).fetchall()) <= limit
 
 
-def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str], most: int) -> list[Hint]:
+def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str]) -> list[Hint]:
     limit = _limit(db)
     rare = 0
     matched: dict[str, list[str]] = defaultdict(list)
@@ -84,7 +86,7 @@ def _find(db: apsw.Connection, words: list[str], repository: str, told: Containe
         for (found,) in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*", repository)):
             matched[str(found)].append(word)
     needed = [Hint(card, tuple(said)) for card, said in matched.items() if card not in told and _is_needed(said, rare)]
-    return sorted(needed, key=lambda hint: (-sum(1 + is_name(word) for word in hint.words), hint.path))[:most]
+    return sorted(needed, key=lambda hint: (-sum(1 + is_name(word) for word in hint.words), hint.path))[:_MOST_HINTS]
 
 
 def _is_needed(said: list[str], rare: int) -> bool:

@@ -30,6 +30,7 @@ _MOST_TERMS = 48
 _SMALL = 20_000  # chunks up to which every match is counted and scored
 _COMMON = 3_000  # in a larger memory: chunks with a word, from which it is common and counted no further
 _GUESS = 0.7  # what a guessed word counts, beside a typed one
+_MOST_STEMS = 60_000  # among which a misspelt word is looked for
 _ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
     "s",
@@ -150,7 +151,7 @@ def phrase_of(identifier: Identifier) -> str:
 # Misspellings.
 
 
-def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | None:
+def find_known(db: apsw.Connection, word: str) -> str | None:
     """The word of the memory that an unknown word is most likely a misspelling of.
 
     The index keeps stems, which are near to much; so a stem only proposes, and a word of a text that has it decides.
@@ -162,7 +163,7 @@ def find_known(db: apsw.Connection, word: str, *, most: int = 60_000) -> str | N
     for first in dict.fromkeys((word[0], word[1])):  # the second letter: the first was left out, or the two swapped
         rows: Any = db.execute(
             "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
-            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + 2, most),
+            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + 2, _MOST_STEMS),
         )
         for term, count in rows:
             distance = min(edit_distance(form, term, 2) for form in typed)

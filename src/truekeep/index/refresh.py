@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.embed import Embedder, EmbedderFailed, Vector, load_numpy
 from truekeep.index import passages
 from truekeep.index.chunks import Chunk, split_chunks, strip_notes
-from truekeep.index.schema import SECTIONS, read_meta, section_of, transaction, write_meta
+from truekeep.index.schema import SECTIONS, read_meta, section_of, write_meta
 from truekeep.index.sources import Changes, Source
 from truekeep.index.vectors import clear_vectors, store_vectors
+from truekeep.sqlite import transaction
 from truekeep.words import hump_words, spaced
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 400
 SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
 _EMBED_BATCH = 256
+_CACHED = 50_000  # vectors that are kept when there are too many
 
 
 class Refreshed(NamedTuple):
@@ -134,13 +136,12 @@ def embed_waiting(
     db: apsw.Connection,
     embedder: Embedder,
     *,
-    until: float | None = None,
     tell: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[int, str]:
     """Give vectors to the chunks that wait for one. Returns how many got one, and why it stopped if it did."""
     total = db.execute("SELECT count(*) FROM unembedded").get
     done = 0
-    while until is None or time.monotonic() < until:
+    while True:
         rows: list[Any] = db.execute(
             "SELECT chunk_id, heading, text, title FROM unembedded JOIN chunks ON chunks.id = chunk_id"
             " JOIN files ON files.id = file_id LIMIT ?",
@@ -410,11 +411,11 @@ def _pack_lines(lines: Sequence[int]) -> bytes:
     return array("I", lines).tobytes()
 
 
-def remove_stale_cache(db: apsw.Connection, *, keep: int = 50_000) -> None:
+def remove_stale_cache(db: apsw.Connection) -> None:
     """Keep the cache from growing for ever: the longest unused go first."""
     with suppress(Exception), transaction(db):
         db.execute(
             "DELETE FROM embedding_cache WHERE (provider, model, key, digest) IN (SELECT provider, model, key, digest"
             " FROM embedding_cache ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
-            (keep,),
+            (_CACHED,),
         )

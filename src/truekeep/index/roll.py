@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import apsw
 
-from truekeep.index.schema import DAMAGE, Unusable, open_index
+from truekeep.index.schema import Unusable, open_index
 from truekeep.model import INDEX
+from truekeep.sqlite import DAMAGE
 
 _CARDS = "FROM files WHERE store = 'cards' AND +path != ?"  # the plus: not by the index of all paths
 _COUNT = "SELECT count(*) - EXISTS (SELECT 1 FROM files WHERE path = ?) FROM files WHERE store = 'cards'"

@@ -18,13 +18,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import apsw
 
 from truekeep.formats import INDEX
+from truekeep.sqlite import DAMAGE, remove_database, transaction
 
 VERSION = INDEX.number
 BLOCK = 256  # vectors in a block
@@ -79,9 +79,6 @@ class Unusable(Exception):
         self.is_newer = is_newer
 
 
-DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)  # text that is none is damage
-
-
 def open_index(path: str, *, read_only: bool = False) -> apsw.Connection:
     """Open the index, making an empty one where there is none. Raises Unusable, or apsw's error for the disk."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -130,19 +127,6 @@ def _create(db: apsw.Connection) -> None:
             db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-@contextmanager
-def transaction(db: apsw.Connection) -> Iterator[None]:
-    """One batch: all of it or nothing, and the only writer from its first statement on."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(apsw.Error):
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
 def section_of(store: str) -> str:
     """Which part of the ids a store's chunks have: above the first number of SECTIONS, up to the second."""
     return store if store in SECTIONS else "memory"
@@ -157,13 +141,6 @@ def write_meta(db: apsw.Connection, key: str, value: Any) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
-def remove_index(path: str) -> None:
-    """Delete a database and what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        with suppress(FileNotFoundError):
-            os.unlink(path + suffix)
-
-
 def set_aside(path: str, *, stamp: str) -> str:
     """Keep a damaged database as evidence, the last one only, and clear its place."""
     kept = f"{path}.damaged-{stamp}"
@@ -173,5 +150,5 @@ def set_aside(path: str, *, stamp: str) -> str:
             with suppress(OSError):
                 os.unlink(os.path.join(folder, old))
     os.replace(path, kept)
-    remove_index(path)
+    remove_database(path)
     return kept

@@ -129,12 +129,9 @@ def look(root: str, extra: Sequence[str] = ()) -> Look:
     return Look(folders, list(_elsewhere(root, extra, problems)), problems)
 
 
-def sweep(root: str, extra: Sequence[str] = (), *, problems: list[str] | None = None) -> Iterator[Source]:
-    """Every memory file there is, without reading one. Folders that cannot be listed are added to the problems."""
-    seen = look(root, extra)
-    if problems is not None:
-        problems += seen.problems
-    yield from seen.sources()
+def sweep(root: str, extra: Sequence[str] = ()) -> Iterator[Source]:
+    """Every memory file there is, without reading one."""
+    return look(root, extra).sources()
 
 
 def _root_files(root: str) -> Folder:

@@ -26,7 +26,7 @@ import apsw
 from truekeep.config import Recall as Settings
 from truekeep.embed import Embedder
 from truekeep.errors import BadInput, Busy, StorageFailed, TruekeepError
-from truekeep.index.schema import DAMAGE, Unusable, open_index, read_meta
+from truekeep.index.schema import Unusable, open_index, read_meta
 from truekeep.index.search import Filter, Found, Hit, Searcher
 from truekeep.index.sources import STORES, Changes, Look, Source
 from truekeep.recall.embedders import Embedders, is_built_in
@@ -34,6 +34,7 @@ from truekeep.recall.file import IndexFile, index_in_background
 from truekeep.recall.files import Files
 from truekeep.recall.lookout import lookout_of
 from truekeep.recall.sessions import Sessions
+from truekeep.sqlite import DAMAGE
 
 if TYPE_CHECKING:
     from truekeep.excerpt import Excerpt

@@ -17,7 +17,8 @@ import apsw
 
 from truekeep.embed import Embedder, EmbedderFailed, Versioned
 from truekeep.embed.choice import choose, make_embedder
-from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.index.schema import read_meta, write_meta
+from truekeep.sqlite import transaction
 
 if TYPE_CHECKING:
     from truekeep.config import Recall as Settings

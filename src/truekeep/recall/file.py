@@ -17,6 +17,7 @@ import apsw
 from truekeep.errors import StorageFailed
 from truekeep.index import schema
 from truekeep.index.schema import Unusable, open_index
+from truekeep.sqlite import remove_database
 
 if TYPE_CHECKING:
     from truekeep.recall.lookout import Lookout
@@ -135,7 +136,7 @@ class IndexFile:
 
     def clear_successor(self) -> None:
         """What a killed rebuild left."""
-        schema.remove_index(self.path + ".new")
+        remove_database(self.path + ".new")
 
 
 def index_in_background(root: str, environ: Mapping[str, str]) -> str:

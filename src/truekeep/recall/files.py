@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truekeep.errors import TruekeepError
-from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.index.schema import read_meta, write_meta
 from truekeep.index.sources import Changes, Look, Source, compare, has_all, look, sweep
+from truekeep.sqlite import transaction
 
 if TYPE_CHECKING:
     import apsw

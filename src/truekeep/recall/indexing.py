@@ -11,8 +11,9 @@ import apsw
 from truekeep.errors import StorageFailed
 from truekeep.formats import INDEX, newer_state, read_format
 from truekeep.index.refresh import embed_waiting, remove_stale_cache
-from truekeep.index.schema import DAMAGE, Unusable, transaction, write_meta
+from truekeep.index.schema import Unusable, write_meta
 from truekeep.recall.embedders import carry_vectors, find_misfit, write_embedder
+from truekeep.sqlite import DAMAGE, transaction
 
 if TYPE_CHECKING:
     from truekeep.embed import Embedder

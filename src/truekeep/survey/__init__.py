@@ -26,9 +26,10 @@ import apsw
 
 from truekeep.card import words_of
 from truekeep.index.refresh import is_settled, read_source
-from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.index.schema import read_meta, write_meta
 from truekeep.index.sources import Changes, Look, Source, compare, look
 from truekeep.model import CARDS
+from truekeep.sqlite import transaction
 from truekeep.survey.noting import Stat, add_counts, forget_file, write_facts
 from truekeep.survey.reading import hash_word, read_facts
 from truekeep.survey.schema import NAME, Foreign, discard, open_survey, stamp_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from truekeep.survey.browsing import Browsing
 
 _FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
+_MOST_HOLDERS = 12
 _BATCH = 400
 _LARGE = 256 * 1024  # bytes of a file for which nobody waits; 50,000 lines of a log take seconds
 
@@ -307,7 +309,7 @@ class Survey:
             rows: list[Any] = self.db.execute(said, (key,)).fetchall()
             yield [(day, path, line, text) for day, path, line, text in rows]
 
-    def holders(self, words: set[int], most: int = 12) -> list[str]:
+    def holders(self, words: set[int]) -> list[str]:
         """The cards that have the most of these words, the common ones left out."""
         shared: Counter[int] = Counter()
         looked = 0
@@ -317,10 +319,8 @@ class Survey:
                 break
             rows: list[Any] = self.db.execute("SELECT card FROM words WHERE word = ?", (word,)).fetchall()
             shared.update(row[0] for row in rows)
-        found = [
-            self.db.execute("SELECT path FROM files WHERE id = ?", (card,)).get for card, _ in shared.most_common(most)
-        ]
-        return [str(path) for path in found]
+        path_of = "SELECT path FROM files WHERE id = ?"
+        return [str(self.db.execute(path_of, (card,)).get) for card, _ in shared.most_common(_MOST_HOLDERS)]
 
     def counted(self, words: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Words, and how many cards have each."""

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from truekeep.index.schema import read_meta, transaction, write_meta
+from truekeep.index.schema import read_meta, write_meta
+from truekeep.sqlite import transaction
 from truekeep.survey.schema import stamp_of
 
 _DAY = "iif(day != '', day, date(mtime_ns / 1000000000, 'unixepoch', 'localtime'))"

@@ -24,6 +24,7 @@ from contextlib import suppress
 import apsw
 
 from truekeep.formats import SURVEY, read_format
+from truekeep.sqlite import remove_database
 
 NAME = "survey.sqlite"
 VERSION = SURVEY.number
@@ -110,10 +111,9 @@ def open_survey(path: str) -> apsw.Connection:
 
 
 def discard(path: str) -> None:
-    """Remove a survey and what SQLite keeps beside it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        with suppress(OSError):
-            os.unlink(path + suffix)
+    """Derived: a damaged or foreign survey is simply made again."""
+    with suppress(OSError):
+        remove_database(path)
 
 
 def stamp_of(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truekeep.index.schema import transaction
+from truekeep.sqlite import transaction
 from truekeep.survey import Said
 from truekeep.values import Value, find_values
 

@@ -41,9 +41,9 @@ class Turn(NamedTuple):
     at: str  # as the file has it; empty when it has none
 
 
-def iter_turns(lines: Iterable[bytes], harness: str, *, sidechains: bool = False) -> Iterator[Turn]:
-    """The dialogue in the lines of a session file; `sidechains` adds what Claude's subagents said."""
-    return _iter_heard(lines, Listener(harness, sidechains=sidechains))
+def iter_turns(lines: Iterable[bytes], harness: str) -> Iterator[Turn]:
+    """The dialogue in the lines of a session file, without what Claude's subagents said."""
+    return _iter_heard(lines, Listener(harness))
 
 
 def _iter_heard(lines: Iterable[bytes], listener: Listener) -> Iterator[Turn]:
@@ -65,15 +65,12 @@ class Progress(NamedTuple):
 class Listener:
     """Hears a session line by line, from the start or from where another listener was."""
 
-    def __init__(
-        self, harness: str, *, sidechains: bool = False, breaks: bool = False, progress: Progress | None = None
-    ) -> None:
+    def __init__(self, harness: str, *, breaks: bool = False, progress: Progress | None = None) -> None:
         if harness not in HARNESSES:
             raise BadInput(f"no harness is called {printable(harness)}", hint=f"known: {', '.join(HARNESSES)}")
         self._signs = _SIGNS[harness]
         self._speech = {"claude": self._claude, "codex": self._codex, "openclaw": self._openclaw}[harness]
         self._breaks = breaks
-        self._claude_asides = _CLAUDE_ASIDES if sidechains else (*_CLAUDE_ASIDES, "isSidechain")
         self.line, self._has_spoken, self.has_ended = progress or Progress()
 
     @property
@@ -96,7 +93,7 @@ class Listener:
         role, message = row.get("type"), row.get("message")
         if role not in _ROLES or not isinstance(message, dict) or message.get("role", role) != role:
             return None
-        if row.get("toolUseResult") is not None or any(row.get(aside) for aside in self._claude_asides):
+        if row.get("toolUseResult") is not None or any(row.get(aside) for aside in _CLAUDE_ASIDES):
             return None
         if message.get("model") == "<synthetic>":
             return None  # Claude Code speaking in the agent's place, about an error
@@ -171,7 +168,7 @@ def _has_signs(line: bytes, signs: Signs) -> bool:
     return all(any(sign in line for sign in group) for group in signs) or b"\\u00" in line
 
 
-_CLAUDE_ASIDES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+_CLAUDE_ASIDES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isSidechain")
 
 
 def _is_dream(row: Row) -> bool:

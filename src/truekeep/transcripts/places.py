@@ -69,17 +69,15 @@ _PLACES = (
 _MAX_DEPTH = 8
 
 
-def find_transcripts(
-    *, home: Path, environ: Mapping[str, str], since: float | None, compressed: bool = False
-) -> Iterator[TranscriptFile]:
+def find_transcripts(*, home: Path, environ: Mapping[str, str], since: float | None) -> Iterator[TranscriptFile]:
     """Every session file of the three harnesses that was written at or after a time, in a stable order.
 
     A harness's own folder may be a symlink, as dotfiles often are; nothing below it is followed. What cannot be read
-    is passed over, and so are compressed files unless they are asked for.
+    is passed over, and so are compressed files.
     """
     for seen in iter_seen(home=home, environ=environ):
         old = since is not None and seen.info.st_mtime < since
-        if not old and (compressed or not seen.trail[-1].endswith(".zst")):
+        if not old and not seen.trail[-1].endswith(".zst"):
             yield seen.describe()
 
 

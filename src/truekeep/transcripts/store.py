@@ -18,7 +18,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
@@ -28,6 +28,7 @@ from urllib.parse import quote
 import apsw
 
 from truekeep.formats import TRANSCRIPTS, newer_state
+from truekeep.sqlite import transaction
 from truekeep.transcripts.dialogue import Progress, Turn
 
 VERSION = TRANSCRIPTS.number
@@ -201,17 +202,8 @@ class Store:
     def close(self) -> None:
         self.db.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            with suppress(apsw.Error):
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-            raise
+    def transaction(self) -> AbstractContextManager[None]:
+        return transaction(self.db)
 
     # Originals.
 

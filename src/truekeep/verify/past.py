@@ -362,14 +362,14 @@ class Past:
                             found.setdefault(path, commit)
         return found
 
-    def last_touch(self, path: str, revisions: str = "HEAD") -> Commit | None:
-        key = f"touch {self.key} {self.state.head} {revisions} {path}"
+    def last_touch(self, path: str) -> Commit | None:
+        key = f"touch {self.key} {self.state.head} HEAD {path}"
         known = self.store.answer(key)
         if known is None:
             self._check_time()
             try:
                 lines = self.git.lines(
-                    "log", "-1", "--no-show-signature", "--format=%H %ct", revisions, "--", path, timeout=20
+                    "log", "-1", "--no-show-signature", "--format=%H %ct", "HEAD", "--", path, timeout=20
                 )
             except GitFailed:
                 return None

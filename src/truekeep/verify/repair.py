@@ -14,6 +14,8 @@ from typing import NamedTuple
 from truekeep.hidden import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
+_MOST_SHOWN, _LONGEST_SHOWN = 4, 200  # edits, characters
+
 
 class Edit(NamedTuple):
     """One span of a text and what it becomes."""
@@ -31,14 +33,14 @@ class Edit(NamedTuple):
         return f"{claim.shown if claim.text == self.old else self.old} → {self.new}"
 
 
-def shown_edits(edits: Sequence[Edit], *, most: int = 4, size: int = 200) -> str:
+def shown_edits(edits: Sequence[Edit]) -> str:
     """The first edits of a list, and how many more there are."""
     told = list(dict.fromkeys(edit.shown for edit in edits))
     text = ""
-    for count in range(min(most, len(told)), 0, -1):
+    for count in range(min(_MOST_SHOWN, len(told)), 0, -1):
         more = f"; … and {len(told) - count} more" if count < len(told) else ""
         text = "; ".join(told[:count]) + more
-        if len(text) <= size:
+        if len(text) <= _LONGEST_SHOWN:
             break
     return text
 

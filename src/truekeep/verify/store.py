@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import apsw
 
 from truekeep.formats import FACTS, read_format
+from truekeep.sqlite import remove_database
 
 VERSION = FACTS.number
 
@@ -265,9 +266,9 @@ def begun_anew(act: Callable[[], _Told]) -> _Told:
 
 
 def _remove(path: str) -> None:
-    for tail in ("", "-journal", "-wal", "-shm") if path != ":memory:" else ():
+    if path != ":memory:":
         with contextlib.suppress(OSError):
-            os.unlink(path + tail)
+            remove_database(path)
 
 
 def _connect(path: str) -> apsw.Connection:
