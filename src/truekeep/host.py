@@ -28,6 +28,12 @@ def own_state() -> str:
     return os.path.join(state, "truekeep")
 
 
+def below_home(path: object, home: object) -> str:
+    """A path as people write it: what is in the home folder begins with a tilde."""
+    text, above = str(path), f"{home}/"
+    return f"~/{text.removeprefix(above)}" if text.startswith(above) else text
+
+
 def has_routes() -> bool:
     """Whether this machine has ways of its own to send handoffs."""
     return os.path.isfile(os.path.join(own_state(), "sync.toml"))

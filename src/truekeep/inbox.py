@@ -97,7 +97,7 @@ class Inboxes:
         self.problems: list[Skipped] = []
         self._limit = limit
         self._settle = settle
-        self._open: OrderedDict[Inbox, tuple[int, list[int | None]]] = OrderedDict()
+        self._open: OrderedDict[Inbox, _Opened] = OrderedDict()
         self._ignore_lease_signal()
 
     def _ignore_lease_signal(self) -> None:
@@ -110,22 +110,14 @@ class Inboxes:
 
     def close(self) -> None:
         while self._open:
-            self._close(self._open.popitem()[1])
-
-    @staticmethod
-    def _close(handles: tuple[int, list[int | None]]) -> None:
-        folder, (processed,) = handles
-        os.close(folder)
-        if processed is not None:
-            os.fsync(processed)
-            os.close(processed)
+            self._open.popitem()[1].close()
 
     def waiting(self) -> list[tuple[str, Inbox]]:
         """What waits, oldest name first: names start with the time of writing."""
         names: list[tuple[str, Inbox]] = []
         for inbox in self.inboxes:
             try:
-                folder = self._folder(inbox)[0]
+                folder = self._opened(inbox).folder
                 names.extend((name, inbox) for name in os.listdir(folder) if is_letter_name(name))
             except UnsafePath as error:
                 self.problems.append(Skipped(inbox=inbox, name="", why=f"the inbox {error.what}; it is not followed"))
@@ -154,7 +146,7 @@ class Inboxes:
                 disk.refuse_writers(descriptor)
 
         try:
-            folder = self._folder(inbox)[0]
+            folder = self._opened(inbox).folder
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if info.st_size > self._limit and stat.S_ISREG(info.st_mode):
                 return self._too_large(name, inbox, folder, inspect)
@@ -201,43 +193,55 @@ class Inboxes:
     def processed_name(self, letter: Letter) -> str:
         """The name that a letter will have in processed/."""
         try:
-            return _free_name(self._processed(letter.inbox), letter)
+            return _free_name(self._opened(letter.inbox).open_processed(), letter)
         except (OSError, UnsafePath):
             return letter.name
-
-    def _processed(self, inbox: Inbox) -> int:
-        folder, holder = self._folder(inbox)
-        processed = holder[0]
-        if processed is None:
-            with suppress(FileExistsError):
-                os.mkdir(PROCESSED, dir_fd=folder)
-                os.fsync(folder)
-            processed = holder[0] = disk.open_folder(folder, PROCESSED)
-        return processed
 
     def clear(self, letter: Letter) -> str | None:
         """Move a letter to processed/. Gives its name there; None when it stays: changed meanwhile, or not movable."""
         try:
-            folder = self._folder(letter.inbox)[0]
+            opened = self._opened(letter.inbox)
+            folder = opened.folder
             if disk.stamp_of(os.stat(letter.name, dir_fd=folder, follow_symlinks=False)) != letter.stamp:
                 return None
-            processed = self._processed(letter.inbox)
+            processed = opened.open_processed()
             name = _free_name(processed, letter)
             os.rename(letter.name, name, src_dir_fd=folder, dst_dir_fd=processed)
         except (OSError, UnsafePath):
             return None
         return name
 
-    def _folder(self, inbox: Inbox) -> tuple[int, list[int | None]]:
-        handles = self._open.get(inbox)
-        if handles is not None:
+    def _opened(self, inbox: Inbox) -> _Opened:
+        opened = self._open.get(inbox)
+        if opened is not None:
             self._open.move_to_end(inbox)
-            return handles
+            return opened
         while len(self._open) >= _OPEN_AT_ONCE:
-            self._close(self._open.popitem(last=False)[1])
-        handles = (open_inbox(inbox), [None])
-        self._open[inbox] = handles
-        return handles
+            self._open.popitem(last=False)[1].close()
+        opened = self._open[inbox] = _Opened(open_inbox(inbox))
+        return opened
+
+
+class _Opened:
+    """An inbox that is held open, and its processed/ from when that is first needed."""
+
+    def __init__(self, folder: int) -> None:
+        self.folder = folder
+        self._processed: int | None = None
+
+    def open_processed(self) -> int:
+        if self._processed is None:
+            with suppress(FileExistsError):
+                os.mkdir(PROCESSED, dir_fd=self.folder)
+                os.fsync(self.folder)
+            self._processed = disk.open_folder(self.folder, PROCESSED)
+        return self._processed
+
+    def close(self) -> None:
+        os.close(self.folder)
+        if self._processed is not None:
+            os.fsync(self._processed)
+            os.close(self._processed)
 
 
 def _turn(name: str) -> tuple[str, int, str]:

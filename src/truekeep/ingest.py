@@ -21,6 +21,7 @@ from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, draft_body, draft_id, reasons_of, render_draft
 from truekeep.filing import Candidate, Filing, Retry, Routes, plan_filing
 from truekeep.hidden import printable
+from truekeep.host import below_home
 from truekeep.inbox import PROCESSED, Inbox, Inboxes, Letter, Skipped
 from truekeep.ledger import Entry, Record
 from truekeep.model import INDEX, Filed, Origin, Report, as_stamp
@@ -58,8 +59,9 @@ class Ingest:
         self.report = Report(dry_run=dry_run)
         self._at = as_stamp(now)
         self._repositories: dict[Path, str] = {}
-        self._shown_inboxes = {inbox: _home_relative(str(inbox.path)) for inbox in inboxes.inboxes}
-        self._told_inboxes = {
+        home = Path.home()
+        self._shown_inboxes = {inbox: withhold(printable(below_home(inbox.path, home))) for inbox in inboxes.inboxes}
+        self._noted_inboxes = {
             inbox: f"{inbox.machine}:{inbox.there}/{inbox.folder}" if inbox.there else shown
             for inbox, shown in self._shown_inboxes.items()
         }
@@ -240,7 +242,7 @@ class Ingest:
                 writer=item.letter.inbox.writer,
                 machine=item.letter.inbox.machine or self.machine,
                 repository=item.repository,
-                inbox=self._told_inboxes[item.letter.inbox],
+                inbox=self._noted_inboxes[item.letter.inbox],
                 name=item.shown_name,
             ),
             title="" if filing.has_secret else printable(filing.title)[:200],
@@ -358,9 +360,3 @@ def _note(item: _Judged, filing: Filing) -> str:
     if filing.has_secret:
         return item.shown_name
     return printable(filing.title)[:200] or item.shown_name
-
-
-def _home_relative(path: str) -> str:
-    """A path as people write it, and without what cannot be shown."""
-    home = str(Path.home())
-    return withhold(printable("~" + path[len(home) :] if path.startswith(home + "/") else path))

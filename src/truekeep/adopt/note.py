@@ -13,6 +13,7 @@ from typing import NamedTuple
 from truekeep import disk
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.hidden import printable, strip_hidden
+from truekeep.host import below_home
 from truekeep.secrets import withhold
 from truekeep.transcripts.wrappers import cut_injected
 
@@ -64,8 +65,7 @@ class Place(NamedTuple):
 
     def shown(self, path: Path) -> str:
         """A path for people: below the home folder as they write it, and without credentials."""
-        home, text = f"{self.home}{os.sep}", str(path)
-        return withhold(printable(f"~/{text[len(home) :]}" if text.startswith(home) else text))
+        return withhold(printable(below_home(path, self.home)))
 
 
 def make_note(

@@ -13,6 +13,7 @@ import click
 
 from truekeep.asking import render_json, render_notices
 from truekeep.hidden import printable
+from truekeep.host import below_home
 from truekeep.model import Finding
 from truekeep.workspace import Workspace
 
@@ -153,5 +154,4 @@ def print_findings(findings: Sequence[Finding], *, indent: str = "") -> None:
 
 def short_path(path: object) -> str:
     """A path as people write it, and safe to print."""
-    home, text = os.path.expanduser("~"), str(path)
-    return printable(f"~{text.removeprefix(home)}" if text.startswith(f"{home}/") else text)
+    return printable(below_home(path, os.path.expanduser("~")))

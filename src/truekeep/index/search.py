@@ -43,7 +43,7 @@ class Filter(NamedTuple):
     repository: str = ""
 
     @property
-    def transcripts(self) -> bool:
+    def has_transcripts(self) -> bool:
         return "transcripts" in self.stores
 
     @property
@@ -147,7 +147,11 @@ class Searcher:
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
         passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
-        hits = _confide([_hit(passage, query, matcher, also=also) for passage, also in _fold(passages, limit)])
+        told = [
+            _hit(passage, query, matcher, score=_confidence(passage, matcher), also=also)
+            for passage, also in _fold(passages, limit)
+        ]
+        hits = _with_falling_scores(told)
         is_match = any(item.candidate.words > 0 for item in ranked) and (
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
@@ -322,7 +326,7 @@ class Searcher:
         half_life: float | None,
     ) -> list[Hit]:
         pool = limit * 4
-        match = " AND ".join(quote(word) for word in _document_words(query.text))
+        match = " AND ".join(quote(word) for word in _openclaw_words(query.text))
         words = self._ask(match, filter_, pool) if match else {}
         ids = dict.fromkeys(words)
         near: Mapping[int, float] | None = None
@@ -350,10 +354,10 @@ class Searcher:
             for item in scored[:limit]
         ]
         matcher = Matcher(query, [])
-        return [_hit(passage, query, matcher, squash=False) for passage in whole]
+        return [_hit(passage, query, matcher, score=passage.score) for passage in whole]
 
 
-def _document_words(text: str) -> list[str]:
+def _openclaw_words(text: str) -> list[str]:
     return re.findall(r"\w+", text)[:64]
 
 
@@ -405,7 +409,7 @@ def _where(filter_: Filter) -> tuple[str, tuple[Any, ...]]:
     return " AND ".join(conditions), tuple(values)
 
 
-def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = True, also: tuple[str, ...] = ()) -> Hit:
+def _hit(passage: Passage, query: Query, matcher: Matcher, *, score: float, also: tuple[str, ...] = ()) -> Hit:
     candidate = passage.scored.candidate
     lowered = passage.text.lower()
     matched = [term.word for term in query.terms if term.word in lowered]
@@ -416,7 +420,6 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, squash: bool = Tru
         if term.word not in lowered and number in nearest
     ]
     parts = {**passage.scored.parts, **passage.parts}
-    score = _confidence(passage, matcher) if squash else passage.score
     first, last, best = _shown_lines(passage)
     return Hit(
         path=candidate.path, first=first, last=last, text=_shown_text(passage), score=round(score, 4),
@@ -452,8 +455,8 @@ def _confidence(passage: Passage, matcher: Matcher) -> float:
     return 1 - (1 - covered) * (1 - 0.5 * max(0.0, candidate.cosine or 0.0))
 
 
-def _confide(hits: Sequence[Hit]) -> list[Hit]:
-    """Scores that fall, as the order says: no hit is surer than the one before it."""
+def _with_falling_scores(hits: Sequence[Hit]) -> list[Hit]:
+    """As the order says: no hit is surer than the one before it."""
     least = 1.0
     falling: list[Hit] = []
     for hit in hits:

@@ -44,6 +44,8 @@ TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up t
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 _LONGEST_QUERY = 100_000
 
+Ask = Callable[[Searcher, Filter], Found]  # one question, wherever it is put
+
 
 class Answer(NamedTuple):
     """Hits, and what to know about them."""
@@ -128,17 +130,23 @@ class Recall:
             raise BadInput("there is nothing to search for", hint='truekeep search "which port does staging use"')
         self.notes = []
         query = query[:_LONGEST_QUERY].encode("utf-8", "replace").decode()  # half a character is none
-        options: dict[str, Any] = {
-            "limit": limit,
-            "today": self._now().date(),
-            "formula": formula,
-            "lambda_mmr": lambda_mmr,
-            "half_life": half_life,
-        }
+        today = self._now().date()
+
+        def ask(searcher: Searcher, filter_: Filter) -> Found:
+            return searcher.search(
+                query,
+                limit=limit,
+                today=today,
+                filter_=filter_,
+                formula=formula,
+                lambda_mmr=lambda_mmr,
+                half_life=half_life,
+            )
+
         for attempt in range(2):
             try:
-                searcher, left = self._ready(transcripts=filter_.transcripts, within=within)
-                found = searcher.search(query, filter_=filter_, **options)
+                searcher, left = self._ready(transcripts=filter_.has_transcripts, within=within)
+                found = ask(searcher, filter_)
                 break
             except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
                 if attempt:
@@ -148,9 +156,9 @@ class Recall:
                 if attempt:
                     raise StorageFailed(f"{self._file.path}: {error}", hint="check the disk") from error
                 self._file.set_aside(str(error))
-        found = self._with_files(found, left, query, filter_, options)
+        found = self._with_files(found, left, ask, filter_, limit)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
-            found = self._with_transcripts(found, searcher, query, filter_, options)
+            found = self._with_transcripts(found, searcher, ask, filter_, limit)
         if (
             found.hits
             and found.mode == "hybrid"
@@ -247,9 +255,9 @@ class Recall:
         self,
         found: Found,
         left: Sequence[Source],
-        query: str,
+        ask: Ask,
         filter_: Filter,
-        options: Mapping[str, Any],
+        limit: int,
     ) -> Found:
         """The same search over files that are not in the index, by their words, in memory."""
         if not left:
@@ -260,34 +268,33 @@ class Recall:
             done = self._files.take_in(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
                 self._note(f"{done.left} files were not looked at; `truekeep index` takes them in")
-            extra = Searcher(db, None).search(query, filter_=filter_, **options)
+            extra = ask(Searcher(db, None), filter_)
         finally:
             db.close()
         paths = {source.path for source in left}
         kept = [hit for hit in found.hits if hit.path not in paths]
-        merged = sorted((*kept, *extra.hits), key=lambda hit: -hit.score)[: options["limit"]]
+        merged = sorted((*kept, *extra.hits), key=lambda hit: -hit.score)[:limit]
         known = {term.word for term in extra.query.terms if term.chunks}
         corrections = tuple(pair for pair in found.query.corrections if pair[0] not in known)
-        query_ = found.query._replace(corrections=corrections)
-        return found._replace(hits=tuple(merged), mode=found.mode if kept else "words", query=query_)
+        query = found.query._replace(corrections=corrections)
+        return found._replace(hits=tuple(merged), mode=found.mode if kept else "words", query=query)
 
     def _with_transcripts(
         self,
         found: Found,
         searcher: Searcher,
-        query: str,
+        ask: Ask,
         filter_: Filter,
-        options: Mapping[str, Any],
+        limit: int,
     ) -> Found:
         """The same search over what was said in sessions, for a question that memory has no answer to."""
         self._catch_up_transcripts(searcher)
-        asked = filter_._replace(stores=("transcripts",))
-        other = searcher.search(query, filter_=asked, **options)
+        other = ask(searcher, filter_._replace(stores=("transcripts",)))
         named = tuple(hit for hit in other.hits if "exact" in hit.parts or not other.query.identifiers)
         if not other.is_match or not named:
             return found
         self._note("nothing in memory matches; the first are from session transcripts")
-        return found._replace(hits=(*named, *found.hits)[: options["limit"]])
+        return found._replace(hits=(*named, *found.hits)[:limit])
 
     # Opening.
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from truekeep.disk import UnsafePath
 from truekeep.hidden import printable
+from truekeep.host import below_home
 from truekeep.model import as_stamp
 from truekeep.secrets import withhold
 from truekeep.transcripts.dialogue import Listener, Turn
@@ -292,8 +293,7 @@ class Sync:
 
     def _pointer(self, place: str) -> str:
         """Where the original is, for people: below the home folder as they write it."""
-        home = f"{self._where.home}{os.sep}"
-        return withhold(printable(f"~/{place[len(home) :]}" if place.startswith(home) else place))
+        return withhold(printable(below_home(place, self._where.home)))
 
     def _newest(self, turns: Iterable[Turn], written: datetime | None) -> str:
         """When somebody last spoke; else when the original was written; as far as clocks can be believed, else now."""
