@@ -6,7 +6,7 @@ same id by birth. Nobody else gets an id that was carried away. What has not cha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from truekeep.alf.ids import digest_of, reminted_id
@@ -63,49 +63,52 @@ def carry(fresh: list[Record], known: Iterable[Known], *, agent: str, scope: str
     old = list(known)
     if not old:
         return
-    open_ = list(range(len(fresh)))
-    digests = {at: digest_of(str(fresh[at]["content"])) for at in open_}
-    open_, old = _pair(open_, old, digests.get, lambda item: item.digest, fresh, True)
-    open_, old = _pair(open_, old, lambda at: _heading(fresh[at]), lambda item: item.heading, fresh, False)
-    open_, old = _pair(open_, old, lambda at: fresh[at]["id"], lambda item: item.id, fresh, False)
-    taken = {record["id"] for at, record in enumerate(fresh) if at not in set(open_)}
+    new = fresh  # those that were none of the old ones
+    new, old = _pair(new, old, lambda record: digest_of(str(record["content"])), lambda item: item.digest, is_same=True)
+    new, old = _pair(new, old, _heading, lambda item: item.heading)
+    new, old = _pair(new, old, lambda record: record["id"], lambda item: item.id)
+    unpaired = set(map(id, new))
+    taken = {record["id"] for record in fresh if id(record) not in unpaired}
     taken |= {item.id for item in old}  # an id that is deleted now is nobody's
-    for at in open_:
+    for record in new:
         number = 0
-        while fresh[at]["id"] in taken:
-            fresh[at]["id"] = reminted_id(agent, scope, str(fresh[at]["content"]), number)
+        while record["id"] in taken:
+            record["id"] = reminted_id(agent, scope, str(record["content"]), number)
             number += 1
-        taken.add(fresh[at]["id"])
+        taken.add(record["id"])
 
 
 def _pair(
-    open_: list[int],
+    new: Sequence[Record],
     old: list[Known],
-    key: Callable[[int], object],
+    key: Callable[[Record], object],
     old_key: Callable[[Known], object],
-    fresh: list[Record],
-    is_same: bool,
-) -> tuple[list[int], list[Known]]:
-    """Pair what has the same key, in order. Gives what is left on both sides."""
+    *,
+    is_same: bool = False,
+) -> tuple[list[Record], list[Known]]:
+    """Let those that have the same key, in order, take over id and times. Gives what is left on both sides.
+
+    `is_same`: what they say is the same, so that it was updated when it was.
+    """
     waiting: dict[object, list[Known]] = {}
     for item in reversed(old):
         if (found := old_key(item)) is not None:
             waiting.setdefault(found, []).append(item)
     left = []
-    gone: set[int] = set()
-    for at in open_:
-        wanted = key(at)
+    paired: set[int] = set()
+    for record in new:
+        wanted = key(record)
         match = waiting[wanted].pop() if wanted is not None and waiting.get(wanted) else None
         if match is None:
-            left.append(at)
+            left.append(record)
             continue
-        gone.add(id(match))
-        fresh[at]["id"] = match.id
-        temporal = fresh[at]["temporal"]
+        paired.add(id(match))
+        record["id"] = match.id
+        temporal = record["temporal"]
         for name in ("created_at", "observed_at", *(("updated_at",) if is_same else ())):
             if name in match.times:
                 temporal[name] = match.times[name]
-    return left, [item for item in old if id(item) not in gone]
+    return left, [item for item in old if id(item) not in paired]
 
 
 def by_scope(records: Iterable[Record]) -> dict[str, list[Known]]:

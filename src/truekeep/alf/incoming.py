@@ -77,13 +77,14 @@ def import_archive(
             return done
         blocked = [] if salvage else plan.of(BLOCKED)
         if blocked:
+            first = blocked[0]
             raise BadInput(
-                f"{_files(blocked)} in the way, such as {blocked[0].line.path}: {blocked[0].why}; nothing was written",
+                f"{_how_many(blocked)} in the way, such as {first.line.path}: {first.why}; nothing was written",
                 hint="`--dry-run` lists them; `--salvage` leaves them out",
             )
         if different and not (replace or keep):
             raise BadInput(
-                f"{_files(different)} there and different, such as {different[0].line.path}; nothing was written",
+                f"{_how_many(different)} there and different, such as {different[0].line.path}; nothing was written",
                 hint="`--dry-run` lists them; --replace takes the archive's, --keep leaves yours",
             )
         if replace:
@@ -104,7 +105,7 @@ def import_archive(
     return done._replace(replaced=len(different) if replace else 0, written=count, is_host=is_host)
 
 
-def _files(found: Sequence[Planned]) -> str:
+def _how_many(found: Sequence[Planned]) -> str:
     return "1 file is" if len(found) == 1 else f"{len(found)} files are"
 
 

@@ -82,7 +82,7 @@ def plan_import(snapshot: Snapshot, root: str, *, salvage: Salvage | None = None
             raise BadArchive(error.message, entry=error.problem.entry, hint=_SALVAGE)
         planned.append(Planned(line, state, pieces, why))
     elsewhere = tuple(line for line in lines.values() if line.entry is None)
-    return Plan(tuple(planned), is_rebuilt, elsewhere, tuple(plan_services(snapshot)), tuple(notes))
+    return Plan(tuple(planned), is_rebuilt, elsewhere, tuple(services_of(snapshot)), tuple(notes))
 
 
 def _above(path: str) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _state(root: str, line: Line, pieces: Callable[[], Iterable[bytes]]) -> tupl
         return (DIFFERENT if file.read(1) else SAME), ""
 
 
-def plan_services(snapshot: Snapshot) -> Iterator[str]:
+def services_of(snapshot: Snapshot) -> Iterator[str]:
     """What has to be logged in to again: an archive carries no secrets."""
     found = snapshot.documents().get("credentials", {}).get("credentials")
     for item in found if isinstance(found, list) else ():

@@ -420,7 +420,7 @@ def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, 
 def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
     from truekeep.alf.carry import scope_of
     from truekeep.alf.compare import first_words
-    from truekeep.alf.restore import plan_services
+    from truekeep.alf.restore import services_of
 
     counts: Counter[tuple[str, str]] = Counter()
     listed = []
@@ -444,7 +444,7 @@ def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
             for (namespace, kind), count in sorted(counts.items())
         ],
         "files": {"count": len(files), "bytes": size, "tiers": dict(sorted(tiers.items()))},
-        "credentials": list(plan_services(snapshot)),
+        "credentials": list(services_of(snapshot)),
         "problems": [problem._asdict() for problem in snapshot.reader.problems],
     }
     return {**told, "listed": listed} if with_records else told

@@ -143,30 +143,11 @@ class Recall:
                 half_life=half_life,
             )
 
-        for attempt in range(2):
-            try:
-                searcher, left = self._ready(transcripts=filter_.has_transcripts, within=within)
-                found = ask(searcher, filter_)
-                break
-            except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
-                if attempt:
-                    raise StorageFailed(f"{self._file.path}: {error}", hint="`truekeep index --rebuild`") from error
-                self._file.set_aside(str(error))
-            except DAMAGE as error:
-                if attempt:
-                    raise StorageFailed(f"{self._file.path}: {error}", hint="check the disk") from error
-                self._file.set_aside(str(error))
+        searcher, left, found = self._ask_index(ask, filter_, within)
         found = self._with_files(found, left, ask, filter_, limit)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._with_transcripts(found, searcher, ask, filter_, limit)
-        if (
-            found.hits
-            and found.mode == "hybrid"
-            and not any(hit.matched and not all("~" in word for word in hit.matched) for hit in found.hits)
-        ):
-            self._note("no memory has these words; these are the nearest in meaning")
-        if found.failure:
-            self._note(f"meaning could not be asked ({found.failure}); these are found by words alone")
+        self._note_how(found)
         name = searcher.embedder
         return Answer(
             hits=found.hits,
@@ -179,6 +160,36 @@ class Recall:
             corrections=found.query.corrections,
             waiting=len(left),
         )
+
+    def _ask_index(self, ask: Ask, filter_: Filter, within: float) -> tuple[Searcher, list[Source], Found]:
+        """Ask the index as it is now; one that turns out to be damaged is set aside, and its successor asked.
+
+        Gives also who answered, and the files that are not in it.
+        """
+        for attempt in range(2):
+            try:
+                searcher, left = self._ready(transcripts=filter_.has_transcripts, within=within)
+                return searcher, left, ask(searcher, filter_)
+            except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
+                if attempt:
+                    raise StorageFailed(f"{self._file.path}: {error}", hint="`truekeep index --rebuild`") from error
+                self._file.set_aside(str(error))
+            except DAMAGE as error:
+                if attempt:
+                    raise StorageFailed(f"{self._file.path}: {error}", hint="check the disk") from error
+                self._file.set_aside(str(error))
+        raise AssertionError("unreachable")
+
+    def _note_how(self, found: Found) -> None:
+        """Say so where the hits were found otherwise than by words and meaning together."""
+        if (
+            found.hits
+            and found.mode == "hybrid"
+            and not any(hit.matched and not all("~" in word for word in hit.matched) for hit in found.hits)
+        ):
+            self._note("no memory has these words; these are the nearest in meaning")
+        if found.failure:
+            self._note(f"meaning could not be asked ({found.failure}); these are found by words alone")
 
     def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[Source]]:
         """The index, as fresh as there is time for, and the files that are not in it."""
