@@ -21,7 +21,7 @@ from tests.memories import reindex, state
 from tests.sessions import LONG, ONE, TWO, archive_file, dialogue, grow, place_of, sync, write_session
 from tests.test_embed import OPENAI, Claw
 from truekeep.alf.factsdb import UnreadableFacts, facts_of
-from truekeep.alf.finer import MAX_ROWS, CardFacts, Judged, card_facts, card_id, finer_records
+from truekeep.alf.finer import MAX_ROWS, Judged, LastCheck, card_id, finer_records, last_check_of
 from truekeep.alf.moment import parse_moment, quarter_of
 from truekeep.alf.records import Record, dump_record, parse_line, upstream_records
 from truekeep.alf.talk import session_records
@@ -51,7 +51,7 @@ def finer(
     text: str,
     *,
     scheme: str = "content",
-    seen: Callable[[str], CardFacts | None] = unseen,
+    seen: Callable[[str], LastCheck | None] = unseen,
     agent: str = AGENT,
 ) -> list[Record]:
     """The finer records of a file, checked, beside upstream's own."""
@@ -276,7 +276,7 @@ def test_verdicts_travel() -> None:
         Judged("port", "8443", 11, "gone", "nothing has it"),
         Judged("url", "https://x", 12, "unverifiable", "not asked"),
     )
-    (record,) = finer(CARD, card(), seen=lambda path: CardFacts(claims, 1_772_366_400.75) if path == CARD else None)
+    (record,) = finer(CARD, card(), seen=lambda path: LastCheck(claims, 1_772_366_400.75) if path == CARD else None)
     assert record["confidence"] == 0.6667
     told = record["raw_source_format"]["truekeep"]
     assert told["checked_at"] == NOON
@@ -288,7 +288,7 @@ def test_verdicts_travel() -> None:
 
 @pytest.mark.parametrize("claims", [(), (Judged("url", "https://x", 1, "unverifiable"),)])
 def test_nothing_checked_is_no_confidence(claims: tuple[Judged, ...]) -> None:
-    (record,) = finer(CARD, card(), seen=lambda _: CardFacts(claims))
+    (record,) = finer(CARD, card(), seen=lambda _: LastCheck(claims))
     assert "confidence" not in record
     assert ("truekeep" in record["raw_source_format"]) is bool(claims)
 
@@ -296,7 +296,7 @@ def test_nothing_checked_is_no_confidence(claims: tuple[Judged, ...]) -> None:
 def test_facts_of_a_check() -> None:
     claim = Claim("line", "12", 0, 2, 3, 1, "src/a.py", place="src/a.py")
     checked = Checked(CARD, "", (), (Verdict(claim, "gone", "lost", "the file is shorter"),), 7.5)
-    assert card_facts(checked) == CardFacts((Judged("line", "src/a.py:12", 3, "gone", "the file is shorter"),), 7.5)
+    assert last_check_of(checked) == LastCheck((Judged("line", "src/a.py:12", 3, "gone", "the file is shorter"),), 7.5)
 
 
 def test_a_card_is_linked_to_what_upstream_made_of_it() -> None:

@@ -17,7 +17,7 @@ from truekeep.alf.people import agent_name, identity_of, principals_of
 from truekeep.alf.records import RUNTIME, Record, upstream_records
 
 if TYPE_CHECKING:
-    from truekeep.alf.finer import CardFacts
+    from truekeep.alf.finer import LastCheck
     from truekeep.alf.vectors import Vectors
 
 FACTS = "memory/facts.db"
@@ -39,7 +39,7 @@ class Manner(NamedTuple):
     plain: bool = False  # only what the format's own tool would write
     credentials: Sequence[Document] = ()
     vectors: Vectors | None = None
-    seen: Callable[[str], CardFacts | None] = lambda _: None
+    seen: Callable[[str], LastCheck | None] = lambda _: None
     sessions: Callable[[], Iterable[Record]] | None = None
 
 

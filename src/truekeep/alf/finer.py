@@ -70,7 +70,7 @@ class Judged(NamedTuple):
     why: str = ""
 
 
-class CardFacts(NamedTuple):
+class LastCheck(NamedTuple):
     """What the last check of a memory found."""
 
     claims: tuple[Judged, ...]
@@ -96,12 +96,12 @@ _SHELVES = {
 }
 
 
-def card_facts(checked: Checked) -> CardFacts:
+def last_check_of(checked: Checked) -> LastCheck:
     """What a check found, as far as an archive tells it."""
     claims = (
         Judged(item.claim.kind, item.claim.shown, item.claim.line, item.verdict, item.why) for item in checked.verdicts
     )
-    return CardFacts(tuple(claims), checked.checked_at)
+    return LastCheck(tuple(claims), checked.checked_at)
 
 
 def card_id(agent: str, name: str) -> str:
@@ -116,7 +116,7 @@ def finer_records(
     mtime_ns: int,
     agent: str,
     upstream: Sequence[Record],
-    seen: Callable[[str], CardFacts | None],
+    seen: Callable[[str], LastCheck | None],
 ) -> list[Record]:
     """The additional records of a file. `upstream`: its records as upstream makes them; `seen`: what was verified."""
     if not is_told(path) or not text.strip(WHITESPACE):
@@ -151,7 +151,7 @@ def _is_text(path: str) -> bool:
 
 
 def _card_record(
-    path: str, card: Card, text: str, mtime_ns: int, agent: str, upstream: Sequence[Record], facts: CardFacts | None
+    path: str, card: Card, text: str, mtime_ns: int, agent: str, upstream: Sequence[Record], check: LastCheck | None
 ) -> Record:
     front = card.front
     created, updated = card.created, card.updated
@@ -167,8 +167,8 @@ def _card_record(
     entities = [{"name": card.repository, "type": "project"}] if card.repository else []
     entities += [{"name": name, "type": "tool"} for name in dict.fromkeys(front.items("tools"))]
     told: dict[str, Any] = _place(None, 1, text.count("\n") + (not text.endswith("\n")))
-    if facts is not None and facts.claims:
-        told["truekeep"] = _told_facts(facts)
+    if check is not None and check.claims:
+        told["truekeep"] = _told_check(check)
     return own_record(
         id=card_id(agent, card.name),
         agent=agent,
@@ -185,7 +185,7 @@ def _card_record(
         status="superseded" if is_over else _STATES.get(front.text("status").casefold(), "active"),
         category=card.category,
         supersedes=card_id(agent, replaced[0]) if replaced else None,
-        confidence=_confidence(facts),
+        confidence=_confidence(check),
         entities=entities,
         tags=tags_of("cards", *card.tags),
         related_records=_card_relations(card, replaced, agent, upstream),
@@ -221,18 +221,18 @@ def _ended_at(card: Card, mtime_ns: int) -> str:
     return max(ended, shown_day(card.created)) if card.created else ended
 
 
-def _confidence(facts: CardFacts | None) -> float | None:
+def _confidence(check: LastCheck | None) -> float | None:
     """The share of the claims that could be checked which hold."""
-    checked = [claim for claim in facts.claims if claim.verdict != _UNCHECKED] if facts is not None else []
+    checked = [claim for claim in check.claims if claim.verdict != _UNCHECKED] if check is not None else []
     return round(sum(claim.verdict in _HOLDING for claim in checked) / len(checked), 4) if checked else None
 
 
-def _told_facts(facts: CardFacts) -> dict[str, Any]:
+def _told_check(check: LastCheck) -> dict[str, Any]:
     claims = []
-    for claim in facts.claims:
+    for claim in check.claims:
         told = {"kind": claim.kind, "text": claim.text, "line": claim.line, "verdict": claim.verdict}
         claims.append(told | ({"why": claim.why} if claim.why else {}))
-    when = {"checked_at": shown_moment(int(facts.checked_at) * 1_000_000_000)} if facts.checked_at else {}
+    when = {"checked_at": shown_moment(int(check.checked_at) * 1_000_000_000)} if check.checked_at else {}
     return {"claims": claims, **when}
 
 

@@ -29,7 +29,7 @@ from truekeep.state import STATE
 from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
-    from truekeep.alf.finer import CardFacts
+    from truekeep.alf.finer import LastCheck
     from truekeep.alf.records import Record
 
 _RETRIES = 3
@@ -205,13 +205,13 @@ def _credentials(state: Path | None, agent: str) -> Iterator[dict[str, object]]:
             yield from credentials_of(path.read_text(encoding="utf-8"), agent=agent, at=at)
 
 
-def _seen(workspace: Workspace) -> Callable[[str], CardFacts | None]:
+def _seen(workspace: Workspace) -> Callable[[str], LastCheck | None]:
     """What the last check said to a card, as far as that still stands."""
-    from truekeep.alf.finer import card_facts
+    from truekeep.alf.finer import last_check_of
 
-    def seen(path: str) -> CardFacts | None:
+    def seen(path: str) -> LastCheck | None:
         checked = workspace.last_checked(path)
-        return card_facts(checked) if checked is not None and checked.verdicts else None
+        return last_check_of(checked) if checked is not None and checked.verdicts else None
 
     return seen
 
@@ -236,7 +236,8 @@ def _without_secrets(tree: Tree, items: list[Item], before: Mapping[str, Line]) 
 
 
 def _is_known(item: Item, line: Line | None) -> bool:
-    return line is not None and line[1:4] == (item.entry, item.size, sane_time(item.mtime_ns))
+    now = (item.entry, item.size, sane_time(item.mtime_ns))
+    return line is not None and (line.entry, line.size, line.mtime_ns) == now
 
 
 def _holds_secret(tree: Tree, item: Item) -> bool:

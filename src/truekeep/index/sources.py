@@ -46,6 +46,10 @@ class Source(NamedTuple):
     inode: int
     location: str  # where to open it
 
+    @property
+    def stat(self) -> Stat:
+        return self.size, self.mtime_ns, self.ctime_ns, self.inode
+
 
 def store_of(path: str) -> Store:
     """Which store a path belongs to: curated memory, topic documents, the log of a day, or what was put away."""
@@ -111,7 +115,7 @@ class Look(NamedTuple):
             return ""
         count = len(self.extra) + sum(len(folder.files) for folder in self.folders)
         state = sum(folder.state for folder in self.folders)
-        state += sum(hash((crc32(source.path.encode()), source[2:6])) for source in self.extra)
+        state += sum(hash((crc32(source.path.encode()), source.stat)) for source in self.extra)
         return f"{count} {state:x}"
 
     def sources(self) -> Iterator[Source]:
@@ -278,4 +282,4 @@ def compare(
 def has_all(db: apsw.Connection, sources: Iterable[Source]) -> bool:
     """Whether the index has all these files as they were seen, and none that may change without its times moving."""
     wanted = "SELECT size, mtime_ns, ctime_ns, inode, is_settled, store FROM files WHERE path = ?"
-    return all(db.execute(wanted, (source.path,)).fetchone() == (*source[2:6], 1, source.store) for source in sources)
+    return all(db.execute(wanted, (source.path,)).fetchone() == (*source.stat, 1, source.store) for source in sources)
