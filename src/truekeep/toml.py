@@ -1,4 +1,4 @@
-"""TOML as truekeep and most people write it, read without loading a parser, and texts as it has them. Text only.
+"""TOML as truekeep and most people write it, read without loading a parser, and texts as it has them.
 
 Hooks read two small files of it, and Python's own parser costs more to load than both to read. What is not plainly
 understood here is left to that parser, errors included.
@@ -6,7 +6,10 @@ understood here is left to that parser, errors included.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -17,6 +20,18 @@ def parse_toml(text: str) -> dict[str, Any]:
     import tomllib
 
     return tomllib.loads(text)
+
+
+def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
+    """What a file of settings says; nothing where there is none."""
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        from truekeep.errors import BadSetup
+
+        raise BadSetup(f"{path} cannot be read: {error}", hint=hint) from error
 
 
 def _parse_plain(text: str) -> dict[str, Any] | None:

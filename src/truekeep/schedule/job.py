@@ -20,7 +20,7 @@ from truekeep.errors import BadInput, BadSetup
 from truekeep.host import own_state
 from truekeep.model import WORKSPACE
 from truekeep.schedule.hours import QuietHours, parse_every, parse_quiet_hours, render_every
-from truekeep.toml import render_text
+from truekeep.toml import read_toml, render_text
 
 FILE = "schedule.toml"
 NAME = "truekeep"
@@ -166,17 +166,7 @@ def _rendered(value: Any) -> str:
 
 
 def _read_all() -> dict[str, dict[str, Any]]:
-    import tomllib
-
-    path = settings_path()
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetup(
-            f"{path} cannot be read: {error}", hint="mend it, or remove it and run `truekeep schedule install`"
-        ) from error
+    given = read_toml(settings_path(), hint="mend it, or remove it and run `truekeep schedule install`")
     return {name: table for name, table in given.items() if isinstance(table, dict)}
 
 

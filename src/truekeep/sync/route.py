@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from truekeep import disk
 from truekeep.errors import BadInput, BadSetup, NotFound
-from truekeep.toml import render_text
+from truekeep.toml import read_toml, render_text
 
 FILE = "sync.toml"
 VIAS = ("rsync", "rclone", "git")
@@ -47,17 +47,8 @@ def check_name(name: str) -> str:
 
 def read_routes(folder: Path) -> dict[str, Route]:
     """Every route that is kept in a state folder."""
-    import tomllib
-
     path = folder / FILE
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetup(
-            f"{path} cannot be read: {error}", hint="mend it, or remove it and add the routes again"
-        ) from error
+    given = read_toml(path, hint="mend it, or remove it and add the routes again")
     return {name: _route(name, table, path) for name, table in given.items()}
 
 
