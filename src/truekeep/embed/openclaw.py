@@ -21,12 +21,11 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
-from urllib.parse import quote
 
 from truekeep.embed import Embedder, EmbedderFailed, Vector, checked
 
 if TYPE_CHECKING:
-    import apsw
+    pass
 
 _CHUNK_TABLES = ("memory_index_chunks", "chunks")
 _CACHE_TABLES = ("memory_embedding_cache", "embedding_cache")
@@ -81,15 +80,18 @@ class Lender:
     """One database, open for reading. Raises EmbedderFailed when it cannot be read; a broken row is passed over."""
 
     def __init__(self, path: Path, *, busy_ms: int = 1_000) -> None:
+        from truekeep.sqlite import Visit
+
         self.path = path
-        self._busy_ms = busy_ms
-        self._db: apsw.Connection
-        # A database in WAL mode that nobody has open has no -shm file. Even a reader would make one, and could not take
-        # it away again; but then nobody writes either, and the file can be read as it stands. If that changes
-        # meanwhile it is noticed.
-        self._frozen = _read_stamp(path) if _is_wal(path) and not _beside(path, "-shm").exists() else None
+        self._visit: Visit | None = None
         with self._reading():
-            self._tables = self._open()
+            self._visit = Visit(os.fspath(path), busy_ms=busy_ms)
+            self._db = self._visit.db
+            try:
+                self._tables = self._find_tables()
+            except BaseException:
+                self._db.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -244,35 +246,10 @@ class Lender:
 
     # --- The connection
 
-    def _open(self) -> set[str]:
-        """Connects, and says which of the known tables are there with the columns that are needed."""
-        import apsw
-
-        try:
-            return self._connect()
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
-            if self._frozen is not None:
-                raise
-            # The files that WAL needs are there but not for us, or cannot be made.
-            self._frozen = _read_stamp(self.path)
-            return self._connect()
-
-    def _connect(self) -> set[str]:
-        import apsw
-
-        mode = "mode=ro" if self._frozen is None else "mode=ro&immutable=1"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        self._db = apsw.Connection(f"file:{quote(os.fspath(self.path.absolute()))}?{mode}", flags=flags)
-        try:
-            self._db.set_busy_timeout(self._busy_ms)
-            self._db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-            return {
-                table for table, needed in _COLUMNS.items() if table in there and needed <= self._list_columns(table)
-            }
-        except apsw.Error:
-            self._db.close()
-            raise
+    def _find_tables(self) -> set[str]:
+        """Which of the known tables are there with the columns that are needed."""
+        there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        return {table for table, needed in _COLUMNS.items() if table in there and needed <= self._list_columns(table)}
 
     def _list_columns(self, table: str) -> set[str]:
         return {name for (name,) in self._db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
@@ -286,14 +263,20 @@ class Lender:
         except (apsw.BusyError, apsw.LockedError) as error:
             raise EmbedderFailed(f"{self.path} is locked by another program", hint="Try again.") from error
         except (apsw.NotADBError, apsw.CorruptError) as error:
-            self._check_frozen()
+            self._check_unchanged()
             raise EmbedderFailed(f"{self.path} is damaged or not a database") from error
         except apsw.Error as error:
             raise EmbedderFailed(f"{self.path} cannot be read: {type(error).__name__}") from error
-        self._check_frozen()
+        except OSError as error:
+            raise EmbedderFailed(f"{self.path} cannot be read: {error.strerror}") from error
+        self._check_unchanged()
 
-    def _check_frozen(self) -> None:
-        if self._frozen is not None and self._frozen != _read_stamp(self.path):
+    def _check_unchanged(self) -> None:
+        try:
+            has_changed = self._visit is not None and self._visit.has_changed()
+        except OSError as error:
+            raise EmbedderFailed(f"{self.path} cannot be read: {error.strerror}") from error
+        if has_changed:
             raise EmbedderFailed(f"{self.path} was written to while it was read", hint="Try again.")
 
 
@@ -353,32 +336,6 @@ def _marks(batch: Collection[Any]) -> str:
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------
-
-
-def _is_wal(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            header = file.read(20)
-    except OSError as error:
-        raise EmbedderFailed(f"{path} cannot be read: {error.strerror}") from error
-    return header.startswith(b"SQLite format 3\0") and header[18:20] == b"\2\2"
-
-
-def _read_stamp(path: Path) -> tuple[int, int, int, int]:
-    """What changes when the database is written to, its log included."""
-    try:
-        info = path.stat()
-    except OSError as error:
-        raise EmbedderFailed(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        log_size = _beside(path, "-wal").stat().st_size
-    except OSError:
-        log_size = -1
-    return info.st_ino, info.st_size, info.st_mtime_ns, log_size
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
 
 
 def _list_folder(folder: Path) -> list[Path]:

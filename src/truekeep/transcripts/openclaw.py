@@ -8,15 +8,14 @@ first, and a database that has others than are known is said and left alone.
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import apsw
 
+from truekeep.sqlite import Visit
 from truekeep.transcripts.files import HEAD, MAX_LINE, load_zstd
 from truekeep.transcripts.store import Source
 
@@ -43,41 +42,23 @@ class Database:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        # One in WAL mode that nobody has open has no -shm file. Even a reader would make one, and could not take it
-        # away again; but then nobody writes either, and the file can be read as it stands.
-        self._still = stamp_of(path) if _is_wal(path) and not os.path.exists(path + "-shm") else None
         try:
-            self._db = self._connect()
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
-            self._still = stamp_of(path)  # the files that WAL needs are there, but not for us
-            self._db = self._connect()
+            self._visit = Visit(path)
         except apsw.Error as error:
             raise OSError(errno.EIO, f"it cannot be read ({error})", path) from error
+        self._db = self._visit.db
         try:
             self._events = self._find_events()
         except BaseException:
             self._db.close()
             raise
 
-    def _connect(self) -> apsw.Connection:
-        mode = "mode=ro" if self._still is None else "mode=ro&immutable=1"
-        name = f"file:{quote(os.path.abspath(self.path))}?{mode}"
-        db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
-            db.set_busy_timeout(1000)
-            db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-            db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        except BaseException:
-            db.close()
-            raise
-        return db
-
     def close(self) -> None:
         self._db.close()
 
     def has_changed(self) -> bool:
-        """Whether a database that was taken for unused was written to meanwhile: then what was read may be torn."""
-        return self._still is not None and self._still != stamp_of(self.path)
+        """Whether what was read may be torn, because a database that was taken for unused was written to meanwhile."""
+        return self._visit.has_changed()
 
     def _find_events(self) -> str:
         """The expressions for an event's JSON and its compressed JSON; nothing when it keeps no transcripts yet."""
@@ -180,19 +161,3 @@ def _line(plain: bytes | None, packed: bytes | None) -> bytes:
             if not unpacking.eof:
                 plain = None
     return plain.replace(b"\n", b" ") if plain is not None and len(plain) <= MAX_LINE else b""
-
-
-def stamp_of(path: str) -> tuple[int, int, int]:
-    """What changes when the database is written to, its log included."""
-    info = os.stat(path)
-    size, newest, changed = info.st_size, info.st_mtime_ns, info.st_ctime_ns
-    with suppress(OSError):
-        log = os.stat(path + "-wal")
-        size, newest, changed = size + log.st_size, max(newest, log.st_mtime_ns), max(changed, log.st_ctime_ns)
-    return size, newest, changed
-
-
-def _is_wal(path: str) -> bool:
-    with open(path, "rb") as file:
-        header = file.read(20)
-    return header.startswith(b"SQLite format 3\0") and header[18:20] == b"\2\2"

@@ -24,10 +24,11 @@ from truekeep.hidden import printable
 from truekeep.host import below_home
 from truekeep.model import as_stamp
 from truekeep.secrets import withhold
+from truekeep.sqlite import stamp_of
 from truekeep.transcripts.dialogue import Listener, Turn
 from truekeep.transcripts.files import HEAD, Session, clean_name, open_session, parse_session
 from truekeep.transcripts.kin import settle_all
-from truekeep.transcripts.openclaw import Database, Told, Unknown, stamp_of
+from truekeep.transcripts.openclaw import Database, Told, Unknown
 from truekeep.transcripts.places import (
     TranscriptFile,
     find_agent_databases,
