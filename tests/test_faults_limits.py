@@ -170,6 +170,25 @@ def no_inodes(point: Path) -> None:
     try_without_room(point, list(range(16)), fill_inodes)
 
 
+def reads_without_room(point: Path) -> None:
+    place = prepared(point)
+    place.ingest()
+    fill_bytes(point, 0)
+    problems = []
+    for command in (["history"], ["why", "MEMORY.md"], ["review", "list"], ["status", "pipeline"], ["card", "list"]):
+        done = run_cli(*command, cwd=point, TRUEKEEP_WORKSPACE=str(place.workspace))
+        if done.returncode or not done.stdout:
+            problems.append(f"{command}: {done.returncode} {done.stderr}")
+    done = run_cli("ingest", cwd=point, TRUEKEEP_WORKSPACE=str(place.workspace))
+    if done.returncode != 7 or "make room" not in done.stderr:
+        problems.append(f"ingest: {done.returncode} {done.stderr}")
+    print(json.dumps({"problems": problems}))
+
+
+def test_j1_what_is_there_can_be_read_on_a_full_disk(tmp_path: Path) -> None:
+    assert run_mounted("size=3m", tmp_path, "reads_without_room") == {"problems": []}
+
+
 def test_j1_full_disk(tmp_path: Path) -> None:
     found = run_mounted("size=3m", tmp_path, "no_bytes")
     assert found["problems"] == []

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ from tests.test_verify_repositories import (
 from truekeep.claims import MAX_CLAIMS, extract_claims
 from truekeep.repo import Git, GitFailed
 from truekeep.verify.check import Verifier
-from truekeep.verify.kept import read_counts
+from truekeep.verify.kept import Checked, Memory, read_counts
 from truekeep.workspace import Workspace
 
 PATIENT = "[verify]\nbudget_ms = 30000\n"
@@ -1157,11 +1157,12 @@ def test_a_memory_without_a_repository_is_judged_once(place: Place, monkeypatch:
 
     asked: list[str] = []
     check = Verifier.check
-    monkeypatch.setattr(
-        Verifier,
-        "check",
-        lambda self, memories, **how: (asked.extend(item.path for item in memories), check(self, memories, **how))[1],
-    )
+
+    def noted(verifier: Verifier, memories: Sequence[Memory], **how: Any) -> list[Checked]:
+        asked.extend(item.path for item in memories)
+        return check(verifier, memories, **how)
+
+    monkeypatch.setattr(Verifier, "check", noted)
     first = told()
     assert first == ["in-memory", "no-checkout"]
     assert "memory/cards/free.md" in asked

@@ -94,7 +94,7 @@ class EditedSince(TruekeepError):
     code, exit_code = "edited-since", 8
 
 
-def hint_for(error: Exception) -> str:
+def hint_for(error: BaseException) -> str:
     """What helps against a disk that says no, or a database that cannot be used. apsw is not imported to tell."""
     no_room = (errno.ENOSPC, errno.EDQUOT)
     if getattr(error, "errno", None) in no_room or type(error).__name__ == "FullError":

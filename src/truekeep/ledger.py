@@ -196,6 +196,10 @@ class Ledger:
             raise Damaged(path) from error
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
             raise Unwritable(path) from error
+        except (apsw.IOError, apsw.FullError) as error:  # no room for SQLite's own lock file, which a reader needs, too
+            if read_only or _has_log(path):
+                raise
+            raise Unwritable(path) from error
 
     def _upgrade(self) -> None:
         """Bring a ledger of an earlier format to today's, all of it or nothing."""
@@ -661,6 +665,11 @@ def _connect_read_only(path: str) -> apsw.Connection:
     """Open a ledger on a disk that cannot be written, where SQLite could not even make its lock files."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+
+
+def _has_log(path: str) -> bool:
+    """Whether a part of the ledger is in its log, where a reader that leaves it alone would not see it."""
+    return os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
 
 
 def set_aside(path: str, *, stamp: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.config import Config
 from truekeep.disk import UnsafePath
-from truekeep.errors import Busy, LedgerDamaged, StorageFailed
+from truekeep.errors import Busy, LedgerDamaged, StorageFailed, hint_for
 from truekeep.host import person, this_machine
 from truekeep.model import as_stamp
 from truekeep.state import STATE, State
@@ -247,7 +247,7 @@ class Rooms:
             return Ledger(path) if os.path.exists(path) and os.path.getsize(path) else Ledger(":memory:")
         except Unwritable as error:
             if self._is_writing:
-                raise StorageFailed(f"{path} cannot be written", hint="check the permissions and the disk") from error
+                raise StorageFailed(f"{path} cannot be written", hint=hint_for(error.__cause__ or error)) from error
             return Ledger(path, read_only=True)
         except Damaged as error:
             if not self._is_writing:
