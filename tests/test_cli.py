@@ -366,6 +366,31 @@ def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:
         assert "\x1b" not in done.stdout + done.stderr, command
 
 
+def test_no_part_of_memory_speaks_to_the_terminal(place: Place) -> None:
+    """Frontmatter that a person or a sync tool wrote, state files, names of repositories and of drafts' originals."""
+    code = "\x1b]0;owned\x07\x9b31m\u202e"
+    cards = place.workspace / "memory/cards"
+    cards.mkdir(parents=True, exist_ok=True)
+    front = f"topic: A {code}\ntags: [t{code}]\nupdated: 2026-11-01\nrepository: r{code}\nwriter: w{code}"
+    for name in ("a.md", f"b{code}.md"):
+        (cards / name).write_text(f"---\n{front}\n---\n\nText {code} of `src/x{code}.py`.\n")
+    (place.workspace / "HEARTBEAT.md").write_text(f"## Now\n\nBusy {code}\n")
+    place.leave("# doubt\n")
+    cli(place, "ingest")
+    (draft,) = place.drafts()
+    draft.write_text(draft.read_text().replace("original: ", f'original: "{code}" # ', 1))
+    git_repo(place.repo, remote=f"https://example.com/me/app{code}.git")
+    for command in (
+        ["card", "show", "a"], ["card", "show", f"b{code}"], ["card", "list"], ["heartbeat"], ["wake"], ["status"],
+        ["review", "list"], ["review", "show", draft.stem], ["review", "reject", draft.stem], ["undo", "2"],
+        ["search", "text"], ["resolve", "text"], ["verify", "--all"], ["why", "memory/cards/a.md"], ["doctor"],
+        ["init", str(place.base / f"w{code}")],
+    ):  # fmt: skip
+        done = run_cli(*command, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
+        assert done.returncode in (0, 1), (command, done.stderr)
+        assert not set(code) & set("\x1b\x07\x9b\u202e") & set(done.stdout + done.stderr), command
+
+
 # --- What happened besides -------------------------------------------------------------------------------------------
 
 WRITING = {

@@ -125,10 +125,10 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
     if found.writer or found.repository:
         parts.append(f"by {found.writer or '?'} in {found.repository or '?'}")
     if handoff:
-        parts.append(f"handoff {printable(handoff)}")
-    click.echo(click.style(f"{found.path}: {'; '.join(parts)}", bold=True))
+        parts.append(f"handoff {handoff}")
+    click.echo(click.style(printable(f"{found.path}: {'; '.join(parts)}"), bold=True))
     if found.problem:
-        click.echo(click.style(f"frontmatter: {found.problem}", fg="yellow"))
+        click.echo(click.style(f"frontmatter: {printable(found.problem)}", fg="yellow"))
     click.echo()
     click.echo(printable(text, newlines=True).rstrip("\n"))
 

@@ -216,9 +216,9 @@ def undo(ctx: click.Context, entry: int, dry_run: bool, as_json: bool, workspace
         return
     click.echo(f"{coloured('undone')} entry {entry}; this is entry {made.id}")
     for path in made.paths:
-        click.echo(f"  {path}")
+        click.echo(f"  {printable(path)}")
     for note in notes:
-        click.echo(f"  note: {note}")
+        click.echo(f"  note: {printable(note)}")
 
 
 def _show_undoing(planned: Undoing, *, as_json: bool) -> None:
@@ -237,4 +237,4 @@ def _show_undoing(planned: Undoing, *, as_json: bool) -> None:
         for line in lines:
             click.echo(f"  {line}")
     for note in planned.notes:
-        click.echo(f"  note: {note}")
+        click.echo(f"  note: {printable(note)}")

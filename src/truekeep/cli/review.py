@@ -156,7 +156,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     click.echo(click.style(found.id, bold=True))
     click.echo(f"from {printable(_origin(found))}")
     if found.original and not found.is_proposal and not found.is_upkeep:
-        click.echo(f"original: {found.original}")
+        click.echo(f"original: {printable(found.original)}")
     if changed:
         told = f"outdated: {' and '.join(changed)} changed since; reject it, the next run proposes what is left of it"
         click.echo(click.style(printable(told), fg="red"))
@@ -243,7 +243,7 @@ def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bo
         if not as_json:
             click.echo(
                 f"{coloured('rejected')} {draft.id}"
-                + (f"; original: {draft.original}" if draft.original and not draft.is_upkeep else "")
+                + (f"; original: {printable(draft.original)}" if draft.original and not draft.is_upkeep else "")
             )
         return _draft_json(draft)
 

@@ -257,7 +257,10 @@ def heartbeat(
     if as_json:
         print_json("heartbeat", {"text": text})
     else:
-        click.echo(text or "There is no heartbeat yet: `truekeep heartbeat --now TEXT` begins one.")
+        from truekeep.hidden import printable
+
+        told = printable(text, newlines=True)
+        click.echo(told or "There is no heartbeat yet: `truekeep heartbeat --now TEXT` begins one.")
 
 
 @click.command(cls=TextCommand)

@@ -51,13 +51,14 @@ def init(
             },
         )
         return
+    where = printable(str(made.path))
     word = "already a workspace" if made.is_repeated else "adopted" if made.is_adopted else "made"
-    click.echo(f"{made.path}: {click.style(word, fg='green')}")
+    click.echo(f"{where}: {click.style(word, fg='green')}")
     click.echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
     for name in made.created:
         click.echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
     if made.is_repeated and repositories and f"{STATE}/config.toml" not in made.created:
-        click.echo(f"  the repositories are listed in {made.path}/.truekeep/config.toml; add yours there")
+        click.echo(f"  the repositories are listed in {where}/.truekeep/config.toml; add yours there")
     elif not repositories and not made.is_repeated:
         click.echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
     elif made.is_repeated:
