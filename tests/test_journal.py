@@ -56,6 +56,17 @@ def test_no_text_forges_the_time_of_a_status(place: Place, forged: str) -> None:
     assert "\n\nx\n" in read(place, PROJECT)
 
 
+def test_a_status_that_a_person_wrote_over_is_not_lost(place: Place) -> None:
+    mk(place, PROJECT, "### Status\n\ngood")
+    path = place.workspace / PROJECT
+    path.write_text(path.read_text().replace("good", "good, but wait for Ada"))
+    assert "hand-edited" in mk(place, PROJECT, "### Status\n\nbetter", "2026-11-15-1001-x.md")
+    assert "wait for Ada" in path.read_text()
+    said = "### Status\n\ngood, but wait for Ada\n\nAda is back."
+    assert "hand-edited" not in mk(place, PROJECT, said, "2026-11-15-1002-x.md")
+    assert "Ada is back." in path.read_text()
+
+
 def test_a_status_of_later_today_does_not_block_those_before(place: Place) -> None:
     assert "future-date" in mk(place, PROJECT, "### Status\n\nlate\n\n(2026-11-15 23:59 +0000, codex)")
     assert "\n(2026-11-15 12:00, codex, app)\n\nlate\n" in read(place, PROJECT)

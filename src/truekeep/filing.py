@@ -493,6 +493,10 @@ class _Judge:
             return self._filing("review", target)
         if new == text:
             return self._filing("already", target)
+        there = {line.strip() for line in old.split("\n")}
+        dropped = (self.shelf.hand_edits(target).written & there) - {line.strip() for line in new.split("\n")}
+        if dropped:
+            self._find("hand-edited", f"it would drop {many(len(dropped), 'line')} that a person wrote", where)
         return replace(self._filing("routed", target, new.encode()), replaces=True)
 
     def _find(self, code: str, message: str, section: str = "") -> None:
