@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers import CLAUDE, CODEX, Place, a_document_handoff, a_handoff, git_repo, run_cli
+from tests.helpers import CLAUDE, CODEX, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
 from truekeep import cli as cli_module
 from truekeep.cli import COMMANDS
 from truekeep.cli.reference import render_reference, with_codes
@@ -364,6 +364,27 @@ def test_terminal_codes_never_reach_the_terminal(place: Place) -> None:
     for command in (["handoff", "list"], ["handoff", "lint"], ["ingest"], ["review", "list"], ["history"]):
         done = run_cli(*command, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
         assert "\x1b" not in done.stdout + done.stderr, command
+
+
+def test_names_and_texts_that_are_not_utf8_are_told(place: Place) -> None:
+    """A memory file of such a name was in no list, and to ask for it was a bug; a text was written with marks in it."""
+    name = os.fsdecode(b"memory/cards/bad\xff.md")
+    (place.workspace / "memory/cards").mkdir(parents=True, exist_ok=True)
+    (place.workspace / name).write_text(a_card())
+    for command in (["card", "show"], ["card", "confirm"], ["why"], ["history"]):
+        done = run_cli(*command, name, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
+        assert (done.returncode, "not UTF-8" in done.stderr) == (3, True), (command, done.stderr)
+    done = run_cli("doctor", cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
+    assert done.returncode == 1
+    assert r"memory/cards/bad\xff.md" in done.stdout
+    for command in (["log"], ["checkpoint"]):
+        for said in (b"x\xff", b"x" * 4_000_001):
+            told = subprocess.run(
+                [sys.executable, "-m", "truekeep", *command, "-w", str(place.workspace)],
+                input=said, capture_output=True, cwd=place.repo,
+            )  # fmt: skip
+            assert (told.returncode, b"nothing was written" in told.stderr) == (3, True), told.stderr
+    assert not list((place.workspace / "memory").glob("2026-*.md"))
 
 
 def test_no_part_of_memory_speaks_to_the_terminal(place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from truekeep.card import Card, parse_card
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput, EditedSince, NotFound
+from truekeep.hidden import printable
 from truekeep.model import CARDS
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def iter_cards(vault: Vault) -> Iterator[Card]:
 
 def get_card_file(vault: Vault, wanted: str) -> tuple[str, Stored]:
     """A card's name and its file, by any way to call it."""
+    _check_text(wanted)
     name = wanted.removeprefix(f"{CARDS}/")
     if not name.endswith(".md"):
         name += ".md"
@@ -77,6 +79,7 @@ def _decoded(path: str, stored: Stored) -> str:
 
 def path_inside(root: Path, path: str) -> str:
     """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""
+    _check_text(path)
     top = os.path.realpath(root)
     for start in (os.getcwd(), str(root)):
         full = os.path.join(start, path)
@@ -86,6 +89,14 @@ def path_inside(root: Path, path: str) -> str:
             is_card = "/" not in inside and (root / card).is_file() and not (root / inside).exists()
             return card if is_card else inside
     raise BadInput(f"{path} is not in {root}", hint="name a file of the workspace")
+
+
+def _check_text(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        what = f"{printable(name)} is no name of a memory file: it is not UTF-8 text"
+        raise BadInput(what, hint="give the file another name") from error
 
 
 def _nearest(vault: Vault, name: str) -> str:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.cli.show import json_option, open_workspace, print_json, workspace_option
+from truekeep.errors import BadInput
 
 if TYPE_CHECKING:
     from truekeep.checkpoint import Checkpoint
     from truekeep.leaving import Left
 
 HARNESSES = ("claude", "codex", "openclaw")
+MOST_BYTES = 4_000_000  # on standard input
 _repo = click.option("--repo", metavar="DIR", help="The repository that this is about; the current one by default.")
 _writer = click.option("--writer", metavar="NAME", default="", help="Who writes this: claude, codex, a person's name.")
 
@@ -164,7 +166,13 @@ def _leave(ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: s
 def _stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("Say something: as words or options, or on standard input.")
-    return sys.stdin.buffer.read(4_000_000).decode("utf-8", "replace")
+    data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise BadInput("there is more than 4 MB on standard input", hint="say it in fewer words; nothing was written")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput("standard input is not UTF-8 text", hint="send it as UTF-8; nothing was written") from error
 
 
 def _has_input() -> bool:

@@ -17,6 +17,7 @@ from truekeep.doctor import database
 from truekeep.doctor.case import Case, Found, Trouble
 from truekeep.doctor.database import look_into, opened, save_tables
 from truekeep.errors import BadSetup, Busy, as_argument
+from truekeep.hidden import printable
 from truekeep.sqlite import TAILS, remove_database
 from truekeep.state import STATE, State
 
@@ -344,6 +345,16 @@ def _drop(folder: str, names: Sequence[str]) -> str:
     return f"removed {many(len(names), 'file')}"
 
 
+def _unnamed(root: str) -> Iterator[str]:
+    """Memory files that nobody can name: every other part of truekeep leaves them out."""
+    for place, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in (STATE, ".git"))
+        for name in sorted(names):
+            path = os.path.relpath(os.path.join(place, name), root)
+            if name.endswith(".md") and any("\udc80" <= character <= "\udcff" for character in path):
+                yield printable(path)
+
+
 def check_search(case: Case) -> Found:
     """Whether the search index fits the settings and the files. A damaged one is another check's."""
     from truekeep.embed.choice import choose
@@ -351,6 +362,9 @@ def check_search(case: Case) -> Found:
     from truekeep.index.sources import compare, sweep
     from truekeep.recall.embedders import CHUNKING
 
+    for name in _unnamed(case.root):
+        what = "its name is not UTF-8 text, so it is neither searched, verified nor carried along"
+        yield Trouble(what, name, "give the file another name")
     known = derived("index")
     path = os.path.join(case.state, known.file)
     where = case.shown(path)
