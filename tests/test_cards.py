@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import sys
+import termios
 import time
 from datetime import date, timedelta
 from pathlib import Path
@@ -794,8 +795,15 @@ def test_the_command_for_scripts(filed: Place) -> None:
     assert json.loads(dropped.stdout)["left"] == []
 
 
-def on_a_terminal(place: Place, *arguments: str, answers: list[str], editor: str = "true") -> tuple[int, str]:
-    """Run the program on a terminal, and answer each time that it asks."""
+def on_a_terminal(
+    place: Place,
+    *arguments: str,
+    answers: list[str],
+    editor: str = "true",
+    asking: tuple[bytes, ...] = (b"]: ", b"]:"),
+    by_key: bool = False,
+) -> tuple[int, str]:
+    """Run the program on a terminal, and answer each time that it asks: with a line, or with a single key."""
     ours, theirs = pty.openpty()
     own = {"TRUEKEEP_WORKSPACE": str(place.workspace), "EDITOR": editor, "TMPDIR": str(place.base), "NO_COLOR": "1"}
     done = subprocess.Popen(
@@ -815,8 +823,10 @@ def on_a_terminal(place: Place, *arguments: str, answers: list[str], editor: str
             if not piece:
                 break
             said += piece
-            if said.endswith((b"]: ", b"]:")) and answers:
-                os.write(ours, answers.pop(0).encode() + b"\n")
+            if said.endswith(asking) and answers:
+                while by_key and termios.tcgetattr(ours)[3] & termios.ICANON:
+                    time.sleep(0.005)  # until it listens to keys: what is typed before is thrown away
+                os.write(ours, answers.pop(0).encode() + (b"" if by_key else b"\n"))
                 said += b" "
     finally:
         os.close(ours)

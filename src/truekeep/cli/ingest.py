@@ -154,7 +154,7 @@ def _print_counts(report: Report) -> None:
     if not report.processed:
         click.echo("NO_UPDATES")
     if report.count("review") and not report.dry_run and sys.stdout.isatty():
-        click.echo(click.style("next: truekeep review list", fg="bright_black"))
+        click.echo(click.style("next: truekeep review walk", fg="bright_black"))
 
 
 def _print_json(report: Report, filed: list[dict[str, Any]]) -> None:

@@ -1,9 +1,10 @@
-"""truekeep review list, show, approve, reject, edit, retry, prune."""
+"""truekeep review list, walk, show, approve, reject, edit, retry, prune."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from truekeep.ages import many
 from truekeep.cli import show_error
 from truekeep.cli.show import (
+    Command,
     age_in_days,
     coloured,
     json_option,
@@ -25,12 +27,14 @@ from truekeep.cli.show import (
     shown_finding,
     workspace_option,
 )
-from truekeep.errors import BadInput
+from truekeep.errors import BadInput, NotFound, TruekeepError
 from truekeep.hidden import printable
 from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
     from truekeep.draft import Draft
+    from truekeep.review import Proposal
+    from truekeep.workspace import Workspace
 
 _AGE = re.compile(r"(\d{1,5})\s*(h|d|w|)\Z")
 
@@ -42,7 +46,7 @@ def review() -> None:
     A draft keeps the original handoff, the reasons why it was not filed, and shows what would be written. Name a
     draft by its id or any unmistakable beginning or end of it.
 
-    Example: truekeep review list
+    Example: truekeep review walk
     """
 
 
@@ -93,17 +97,47 @@ def _origin(draft: Draft) -> str:
     )
 
 
+def _choosing(command: Command) -> Command:
+    """Options that say which drafts are meant."""
+    for name, variable, what in (
+        ("--repo", "repository", "Only of this repository, by its name or the end of it."),
+        ("--writer", "writer", "Only of this writer, such as claude."),
+        ("--why", "why", "Only what waits for this reason, such as same-topic."),
+    ):
+        command = click.option(name, variable, metavar="TEXT", help=what)(command)
+    return command
+
+
+def _chosen(drafts: Sequence[Draft], why: str | None, writer: str | None, repository: str | None) -> list[Draft]:
+    return [
+        draft
+        for draft in drafts
+        if (why is None or why in dict(draft.reasons))
+        and (writer is None or writer == draft.writer)
+        and (repository is None or f"/{draft.repository}".endswith(f"/{repository}"))
+    ]
+
+
 @review.command("list")
+@_choosing
 @json_option
 @workspace_option
 @click.pass_context
-def list_(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+def list_(
+    ctx: click.Context,
+    why: str | None,
+    writer: str | None,
+    repository: str | None,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
     """Show the drafts, oldest first.
 
-    Example: truekeep review list
+    Example: truekeep review list --why same-topic
     """
     opened = open_workspace(ctx, workspace)
-    drafts = opened.drafts()
+    waiting = opened.drafts()
+    drafts = _chosen(waiting, why, writer, repository)
     changed = [opened.outdated(draft) for draft in drafts]
     if as_json:
         print_json("review-list", {"drafts": [_draft_json(*item) for item in zip(drafts, changed, strict=True)]})
@@ -124,9 +158,11 @@ def list_(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
             click.echo(
                 f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again"
             )
-        click.echo(f"{many(len(rows), 'draft')}. next: truekeep review show {drafts[0].id}")
+        of = f" of {len(waiting)}" if len(waiting) > len(rows) else ""
+        step = f"show {drafts[0].id}" if len(waiting) == 1 else "walk"
+        click.echo(f"{many(len(rows), 'draft')}{of}. next: truekeep review {step}")
     else:
-        click.echo("nothing waits for review")
+        click.echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
 
 
 @review.command()
@@ -142,9 +178,9 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     """
     opened = open_workspace(ctx, workspace)
     proposal = opened.show_draft(draft, target=target)
-    found, filing, changed = proposal.draft, proposal.filing, opened.outdated(proposal.draft)
+    found, filing = proposal.draft, proposal.filing
     if as_json:
-        data = _draft_json(found, changed) | {
+        data = _draft_json(found, opened.outdated(found)) | {
             "would": filing.outcome,
             "would_write": filing.target,
             "must_be_mended": [shown_finding(finding) for finding in filing.blocking],
@@ -154,6 +190,13 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
         print_json("review-show", data)
         return
     click.echo(click.style(found.id, bold=True))
+    _show_proposal(opened, proposal)
+    _show_original(found)
+
+
+def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
+    """Where a draft came from, why it waits, and what approving would write."""
+    found, filing, changed = proposal.draft, proposal.filing, opened.outdated(proposal.draft)
     click.echo(f"from {printable(_origin(found))}")
     if found.original and not found.is_proposal and not found.is_upkeep:
         click.echo(f"original: {printable(found.original)}")
@@ -171,11 +214,105 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     if proposal.difference:
         click.echo(click.style("approving would write", bold=True))
         print_difference(proposal.difference)
+
+
+def _show_original(found: Draft) -> None:
     click.echo(click.style({"whole": "the original", "masked": "the original, masked"}.get(found.kept, ""), bold=True))
     if found.kept == "elsewhere" and not found.body:
         click.echo("  not copied here; look at the original itself")
     else:
         click.echo(printable(found.body.decode("utf-8", "replace"), newlines=True).rstrip("\n"))
+
+
+@review.command()
+@_choosing
+@workspace_option
+@click.pass_context
+def walk(
+    ctx: click.Context, why: str | None, writer: str | None, repository: str | None, workspace: str | None
+) -> None:
+    """Go through the drafts one by one, and decide each with a key.
+
+    What was decided stays decided when you stop. `truekeep undo` takes any of it back.
+
+    Example: truekeep review walk --why same-topic
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadInput("there is no terminal to ask on", hint="`truekeep review list`, then `approve` or `reject`")
+    opened = open_workspace(ctx, workspace)
+    waiting = opened.drafts()
+    drafts = _chosen(waiting, why, writer, repository)
+    if not drafts:
+        click.echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
+        return
+    done = Counter[str]()
+    for number, draft in enumerate(drafts, 1):
+        word = _decide(opened, draft.id, f"{number} of {len(drafts)}")
+        if word == "quit":
+            break
+        done[word] += 1
+    told = [f"{done[word]} {word}" for word in ("approved", "rejected") if done[word]]
+    click.echo(", ".join([*told, f"{len(opened.drafts())} still wait"]))
+
+
+def _decide(opened: Workspace, wanted: str, place: str) -> str:
+    """Show a draft, and do what the person says: approved, rejected, left or quit."""
+    try:
+        proposal = opened.show_draft(wanted, exact=True)
+        title = printable(proposal.filing.title) or wanted
+        click.echo("\n" + click.style(f"{place}: {title}", bold=True))
+        _show_proposal(opened, proposal)
+        while True:
+            click.echo("[a]pprove  [x] reject  [e]dit  [o]riginal  [n]ext  [q]uit: ", nl=False)
+            key = _key()
+            click.echo(key)
+            if key in "nq":
+                return "left" if key == "n" else "quit"
+            if key == "o":
+                _show_original(proposal.draft)
+                continue
+            if word := _act(opened, proposal, key):
+                return word
+            proposal = opened.show_draft(wanted, exact=True)
+            _show_proposal(opened, proposal)
+    except NotFound:
+        click.echo("somebody else has decided it")
+        return "left"
+
+
+def _act(opened: Workspace, proposal: Proposal, key: str) -> str:
+    """Do what a key says with a draft as it was seen; nothing when it stays."""
+    wanted = proposal.draft.id
+    try:
+        if key == "a":
+            filing = opened.approve(wanted, seen=proposal.seen)
+            click.echo(f"{coloured(filing.outcome, width=9)} {filing.target}")
+            return "approved"
+        if key == "x":
+            opened.reject(wanted, seen=proposal.seen)
+            click.echo(coloured("rejected"))
+            return "rejected"
+        opened.edit_draft(wanted, _in_editor, seen=proposal.seen)
+    except NotFound:
+        raise
+    except TruekeepError as error:
+        show_error(error, as_json=False)
+    return ""
+
+
+def _key() -> str:
+    """The next key that means something."""
+    while True:
+        key = click.getchar()
+        if key in ("\x1b", "q"):
+            return "q"
+        if key in ("a", "x", "e", "o", "n"):
+            return key
+
+
+def _in_editor(body: bytes) -> bytes:
+    edited = click.edit(body.decode("utf-8", "surrogateescape"), extension=".md")
+    return body if edited is None else edited.encode("utf-8", "surrogateescape")
 
 
 @review.command()
@@ -265,11 +402,7 @@ def edit(ctx: click.Context, draft: str, from_stdin: bool, as_json: bool, worksp
     """
 
     def change(body: bytes) -> bytes:
-        if from_stdin:
-            return sys.stdin.buffer.read()
-        text = body.decode("utf-8", "surrogateescape")
-        edited = click.edit(text, extension=".md")
-        return body if edited is None else edited.encode("utf-8", "surrogateescape")
+        return sys.stdin.buffer.read() if from_stdin else _in_editor(body)
 
     found, changed = open_workspace(ctx, workspace).edit_draft(draft, change)
     if as_json:

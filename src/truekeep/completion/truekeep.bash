@@ -154,7 +154,7 @@ _truekeep_table() {
         argument=''
         ;;
     'review')
-        words='list show approve reject edit retry prune'
+        words='list show walk approve reject edit retry prune'
         flags='-h --help'
         valued=''
         argument=''
@@ -162,7 +162,7 @@ _truekeep_table() {
     'review list')
         words=''
         flags='--json -h --help'
-        valued='-w:@dir --workspace:@dir'
+        valued='--why: --writer: --repo: -w:@dir --workspace:@dir'
         argument=''
         ;;
     'review show')
@@ -170,6 +170,12 @@ _truekeep_table() {
         flags='--json -h --help'
         valued='--target: -w:@dir --workspace:@dir'
         argument='@drafts'
+        ;;
+    'review walk')
+        words=''
+        flags='-h --help'
+        valued='--why: --writer: --repo: -w:@dir --workspace:@dir'
+        argument=''
         ;;
     'review approve')
         words=''

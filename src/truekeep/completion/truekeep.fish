@@ -1,6 +1,6 @@
 # What the shell completes of truekeep. Made by `make docs` from the commands; do not edit.
 
-set -g __truekeep_places 'init' 'connect' 'connect machine' 'disconnect' 'adopt' 'wake' 'checkpoint' 'handoff' 'handoff new' 'handoff lint' 'handoff list' 'log' 'heartbeat' 'decide' 'project' 'correction' 'correction add' 'correction list' 'gating' 'gating add' 'gating list' 'hook' 'mcp' 'ingest' 'review' 'review list' 'review show' 'review approve' 'review reject' 'review edit' 'review retry' 'review prune' 'card' 'card list' 'card show' 'card write' 'card confirm' 'card drop' 'search' 'get' 'resolve' 'index' 'transcripts' 'transcripts sync' 'transcripts list' 'transcripts show' 'verify' 'claims' 'repos' 'reconcile' 'tidy' 'tidy decay' 'tidy duplicates' 'tidy promote' 'history' 'why' 'undo' 'sync' 'sync add' 'sync remove' 'sync run' 'sync status' 'host' 'host show' 'host take' 'host release' 'schedule' 'schedule install' 'schedule status' 'schedule remove' 'schedule run' 'alf' 'alf export' 'alf delta' 'alf apply' 'alf import' 'alf validate' 'alf show' 'alf purge' 'alf diff' 'alf map' 'status' 'status closeout' 'status problems' 'status pipeline' 'doctor' 'serve' 'completion'
+set -g __truekeep_places 'init' 'connect' 'connect machine' 'disconnect' 'adopt' 'wake' 'checkpoint' 'handoff' 'handoff new' 'handoff lint' 'handoff list' 'log' 'heartbeat' 'decide' 'project' 'correction' 'correction add' 'correction list' 'gating' 'gating add' 'gating list' 'hook' 'mcp' 'ingest' 'review' 'review list' 'review show' 'review walk' 'review approve' 'review reject' 'review edit' 'review retry' 'review prune' 'card' 'card list' 'card show' 'card write' 'card confirm' 'card drop' 'search' 'get' 'resolve' 'index' 'transcripts' 'transcripts sync' 'transcripts list' 'transcripts show' 'verify' 'claims' 'repos' 'reconcile' 'tidy' 'tidy decay' 'tidy duplicates' 'tidy promote' 'history' 'why' 'undo' 'sync' 'sync add' 'sync remove' 'sync run' 'sync status' 'host' 'host show' 'host take' 'host release' 'schedule' 'schedule install' 'schedule status' 'schedule remove' 'schedule run' 'alf' 'alf export' 'alf delta' 'alf apply' 'alf import' 'alf validate' 'alf show' 'alf purge' 'alf diff' 'alf map' 'status' 'status closeout' 'status problems' 'status pipeline' 'doctor' 'serve' 'completion'
 
 function __truekeep_path
     set -l place
@@ -240,12 +240,16 @@ complete -c truekeep -n '__truekeep_at "ingest"' -s w -l workspace -x -a '(__fis
 complete -c truekeep -n '__truekeep_at "ingest"' -s h -l help -d 'Show this message and exit'
 complete -c truekeep -n '__truekeep_at "review"' -a list -d 'Show the drafts, oldest first'
 complete -c truekeep -n '__truekeep_at "review"' -a show -d 'Show a draft reasons, origin, what would be written, and the original'
+complete -c truekeep -n '__truekeep_at "review"' -a walk -d 'Go through the drafts one by one, and decide each with a key'
 complete -c truekeep -n '__truekeep_at "review"' -a approve -d 'File drafts on your word'
 complete -c truekeep -n '__truekeep_at "review"' -a reject -d 'Turn drafts down'
 complete -c truekeep -n '__truekeep_at "review"' -a edit -d 'Mend the handoff inside a draft, in your editor'
 complete -c truekeep -n '__truekeep_at "review"' -a retry -d 'Judge a draft, or all, as ingest would now, and file what passes'
 complete -c truekeep -n '__truekeep_at "review"' -a prune -d 'Remove old drafts, and old files from processed/'
 complete -c truekeep -n '__truekeep_at "review"' -s h -l help -d 'Show this message and exit'
+complete -c truekeep -n '__truekeep_at "review list"' -l why -x -d 'Only what waits for this reason, such as same-topic'
+complete -c truekeep -n '__truekeep_at "review list"' -l writer -x -d 'Only of this writer, such as claude'
+complete -c truekeep -n '__truekeep_at "review list"' -l repo -x -d 'Only of this repository, by its name or the end of it'
 complete -c truekeep -n '__truekeep_at "review list"' -l json -d 'Print JSON'
 complete -c truekeep -n '__truekeep_at "review list"' -s w -l workspace -x -a '(__fish_complete_directories)' -d 'The workspace to use'
 complete -c truekeep -n '__truekeep_at "review list"' -s h -l help -d 'Show this message and exit'
@@ -254,6 +258,11 @@ complete -c truekeep -n '__truekeep_at "review show"' -l target -x -d 'Show it f
 complete -c truekeep -n '__truekeep_at "review show"' -l json -d 'Print JSON'
 complete -c truekeep -n '__truekeep_at "review show"' -s w -l workspace -x -a '(__fish_complete_directories)' -d 'The workspace to use'
 complete -c truekeep -n '__truekeep_at "review show"' -s h -l help -d 'Show this message and exit'
+complete -c truekeep -n '__truekeep_at "review walk"' -l why -x -d 'Only what waits for this reason, such as same-topic'
+complete -c truekeep -n '__truekeep_at "review walk"' -l writer -x -d 'Only of this writer, such as claude'
+complete -c truekeep -n '__truekeep_at "review walk"' -l repo -x -d 'Only of this repository, by its name or the end of it'
+complete -c truekeep -n '__truekeep_at "review walk"' -s w -l workspace -x -a '(__fish_complete_directories)' -d 'The workspace to use'
+complete -c truekeep -n '__truekeep_at "review walk"' -s h -l help -d 'Show this message and exit'
 complete -c truekeep -n '__truekeep_at "review approve"' -x -a '(__truekeep_values drafts)'
 complete -c truekeep -n '__truekeep_at "review approve"' -l target -x -d 'File it there instead a cards name or a document'
 complete -c truekeep -n '__truekeep_at "review approve"' -l json -d 'Print JSON'
