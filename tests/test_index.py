@@ -295,6 +295,11 @@ def test_a_shelf_follows_the_index(db: apsw.Connection, root: Path) -> None:
             text = f"note {number} of turn {turn if number % 2 else 0}\n"
             (vector,) = embedder.embed([text])
             assert shelf.nearest(vector, 5) == anew.nearest(vector, 5)
+            asked = Shelf()
+            among = list(range(1, 40, 3))
+            for _ in range(3):  # the first question is answered while the index is read, the others from memory
+                assert asked.answer(db, vector, 5) == anew.nearest(vector, 5)
+            assert Shelf().answer(db, vector, 5, among) == anew.nearest(vector, 5, among)
             found = db.execute("SELECT text FROM chunks WHERE id = ?", (shelf.nearest(vector, 1)[0],)).get
             assert found == text
 

@@ -247,7 +247,7 @@ class Static:
         self._known_bytes = whole[vectors:words]
         self._known_vectors = self._known_bytes.cast("b", (count, DIMENSIONS))
         self._known = bytes(whole[words : words + names]).decode().split("\n")
-        self._places = {word: at for at, word in enumerate(self._known)}
+        self._places = dict(zip(self._known, range(len(self._known)), strict=True))
         self._weights = weights
 
     def _mapped(self) -> mmap.mmap:

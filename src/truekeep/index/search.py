@@ -266,8 +266,7 @@ class Searcher:
         found: list[int] = []
         for section in filter_.sections:
             shelf = self._shelves.setdefault(section, Shelf(section))
-            shelf.load(self.db, len(vector))
-            found += shelf.nearest(vector, count, among)
+            found += shelf.answer(self.db, vector, count, among)
         return found
 
     def _by_day(self, query: Query, filter_: Filter) -> list[int]:

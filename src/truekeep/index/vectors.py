@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
@@ -101,48 +101,77 @@ class Shelf:
         if size != self._size:
             self._data, self._seen, self._size = bytearray(), -1, size
         width = BLOCK * size
-        rows = db.execute(
-            "SELECT id, generation, embeddings FROM vector_blocks"
-            " WHERE generation > ? AND id >= ? AND id < ? ORDER BY id",
-            (self._seen, self._first, self._last),
-        )
-        for number, generation, embeddings in rows:
-            if len(embeddings) != width:
-                continue  # of another embedder; the index that holds it is being rebuilt
+        for number, generation, embeddings in self._read(db, size):
             start = (number - self._first) * width
             if start + width > len(self._data):
                 self._data.extend(bytes(start + width - len(self._data)))
             self._data[start : start + width] = embeddings
             self._seen = max(self._seen, generation)
 
+    def _read(self, db: apsw.Connection, size: int) -> Iterator[tuple[int, int, bytes]]:
+        """The blocks that were not seen yet, with their numbers and generations."""
+        rows: Any = db.execute(
+            "SELECT id, generation, embeddings FROM vector_blocks"
+            " WHERE generation > ? AND id >= ? AND id < ? ORDER BY id",
+            (self._seen, self._first, self._last),
+        )
+        for row in rows:
+            if len(row[2]) == BLOCK * size:  # else of another embedder; the index that holds it is being rebuilt
+                yield row
+
     def __len__(self) -> int:
         return len(self._data) // self._size if self._size else 0
+
+    def answer(
+        self, db: apsw.Connection, vector: Sequence[float], count: int, among: Sequence[int] | None = None
+    ) -> list[int]:
+        """As `nearest`, of the index as it is now. A first question is often the only one: nothing is kept for it."""
+        if self._asked or self._size:
+            self.load(db, len(vector))
+            return self.nearest(vector, count, among)
+        self._asked = 1
+        asked = _pack(vector)
+        scores = bytearray()
+        for number, _, embeddings in self._read(db, len(vector)):
+            block = memoryview(embeddings).cast("b", (BLOCK, len(vector)))
+            scores += bytes((number - self._first) * BLOCK * 4 - len(scores))
+            scores += multiply(asked, block, kind="int8", out="int32")
+        return self._pick(memoryview(scores).cast("i"), count, among)
 
     def nearest(self, vector: Sequence[float], count: int, among: Sequence[int] | None = None) -> list[int]:
         """The ids of the chunks most like a vector, best first; only those among the given ones, if any are given."""
         total = len(self)
         if not total:
             return []
-        scale = scale_for(self._size)
-        packed = bytes([max(-127, min(127, round(value * scale))) & 0xFF for value in vector])
-        asked = memoryview(packed).cast("b", (1, self._size))
+        self._asked += among is None
         table = memoryview(self._data).cast("b", (total, self._size))
-        scores = multiply(asked, table, kind="int8", out="int32").cast("i")
+        scores = multiply(_pack(vector), table, kind="int8", out="int32").cast("i")
         table.release()
-        base = self._base + 1
+        return self._pick(scores, count, among)
+
+    def _pick(self, scores: memoryview, count: int, among: Sequence[int] | None) -> list[int]:
+        base, total = self._base + 1, len(scores)
         if among is not None:
             within = [at for chunk_id in among if 0 <= (at := chunk_id - base) < total]
             return [at + base for at in nlargest(count, within, key=scores.__getitem__) if scores[at] > 0]
-        self._asked += 1
         if total >= _MANY or (self._asked > _OFTEN and total > 1000):
             np = load_numpy()
 
             return [at + base for at in pick_best(np, np.frombuffer(scores, dtype=np.int32), count)]
+        if not total:
+            return []
         listed = scores.tolist()
         least = nlargest(min(count, total), listed)[-1]
         chosen = [at for at, score in enumerate(listed) if score >= least and score > 0]
         chosen.sort(key=lambda at: -listed[at])
         return [at + base for at in chosen[:count]]
+
+
+def _pack(vector: Sequence[float]) -> memoryview:
+    """A unit vector in 8 bits, as a table of one row."""
+    scale = scale_for(len(vector))
+    packed = bytes([max(-127, min(127, round(value * scale))) & 0xFF for value in vector])
+    return memoryview(packed).cast("b", (1, len(vector)))
 
 
 def pick_best(np: Any, scores: Any, count: int) -> list[int]:
