@@ -17,7 +17,7 @@ from truekeep.workspace import Workspace
 ROUNDS = 15
 SHOWN = 16
 HERE = Path(__file__).parent.parent
-SCRIPT = "from truekeep.cli import main; main()"  # what the installed console script does
+SCRIPT = "from truekeep.__main__ import main; main()"  # what the installed console script does
 
 
 def main(_options: Sequence[str] = ()) -> None:

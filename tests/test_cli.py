@@ -272,7 +272,7 @@ HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio",
     ("arguments", "more"),
     [
         (["--help"], ("apsw", "truekeep.workspace", "tomllib", "json", "subprocess")),
-        (["ingest"], ("difflib", "subprocess")),
+        (["ingest"], ("difflib", "subprocess", "truekeep.sync.mirror")),
     ],
 )
 def test_starting_up_imports_little(place: Place, arguments: list[str], more: tuple[str, ...]) -> None:

@@ -3,15 +3,16 @@ the command line: somebody waits for them."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+
+_GARBAGE = 20_000  # objects between two looks for garbage: what is imported is none, and most commands make little
 
 
 def main() -> None:
     open_streams()
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
-        import gc
-
         if "later" not in sys.argv:
             gc.disable()  # gone before there is anything to collect
         from truekeep.hooks import main as hook
@@ -24,8 +25,6 @@ def main() -> None:
         sys.stdout.write(complete(sys.argv[3:]))
         return
     if "search" in sys.argv[1:4]:
-        import gc
-
         gc.disable()  # as above
         from truekeep.asking import answer, parse_search
 
@@ -39,9 +38,15 @@ def main() -> None:
                 status = tell(error, as_json=asked.as_json)
             os._exit(status)
         gc.enable()
-    from truekeep.cli import main as command
+    gc.set_threshold(_GARBAGE)
+    from truekeep.deferred import defer_inspect
 
-    command()
+    defer_inspect()
+    from truekeep.cli import run
+
+    status = run(sys.argv[1:])
+    gc.freeze()  # else the interpreter looks through all that is loaded for cycles before it ends
+    sys.exit(status)
 
 
 def open_streams() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.errors import BadInput
 from truekeep.inbox import Inbox, Inboxes, Skipped, digest_in, find_inboxes, iter_processed
-from truekeep.state import STATE
+from truekeep.state import STATE, SYNCED
 
 if TYPE_CHECKING:
     from truekeep.config import Config
@@ -35,10 +35,10 @@ def all_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None 
 
 def _brought(state: Path, config: Config) -> Iterator[Inbox]:
     """The inboxes of other machines, as they were brought here."""
-    from truekeep.sync.mirror import FOLDER, all_places
-
-    if not (state / FOLDER).is_dir():
+    if not (state / SYNCED).is_dir():
         return
+    from truekeep.sync.mirror import all_places
+
     for _, place in all_places(state):
         for writer, folder in config.writers.items():
             if (place.folder / folder).is_dir():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from truekeep.tenure import Standing, Tenure
 
 STATE = ".truekeep"
+SYNCED = "synced"  # in it: what came from other machines
 LOG_BYTES = 1_000_000
 _HOST_BYTES = 65_536
 FIRST_INDEX = "# Memory\n\n## Cards\n"  # as init makes it

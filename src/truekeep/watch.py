@@ -18,8 +18,7 @@ from typing import NamedTuple
 from truekeep.errors import NotCanonical, TruekeepError
 from truekeep.inbox import Inboxes, is_letter_name
 from truekeep.model import Filed
-from truekeep.state import STATE
-from truekeep.sync.mirror import FOLDER as MIRROR
+from truekeep.state import STATE, SYNCED
 from truekeep.workspace import Workspace
 
 LOOK = 5.0  # seconds between looks that nothing asked for
@@ -208,7 +207,7 @@ class Watch:
         if self._repositories is None:
             roots = [*expand_repositories(config.repositories), workspace.path]
             nests = {nest for pattern in config.repositories for nest in _nests(pattern)}
-            mirror = workspace.path / STATE / MIRROR
+            mirror = workspace.path / STATE / SYNCED
             routes = _folders(mirror)
             roots += [place for route in routes for place in _folders(route)]
             nests |= {str(mirror), *map(str, routes)}

@@ -22,8 +22,8 @@ from truekeep import disk
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.hidden import printable
 from truekeep.inbox import PROCESSED, is_letter_name
+from truekeep.state import SYNCED
 
-FOLDER = "synced"
 ORIGIN = "origin.json"
 LARGEST = 8 << 20  # bytes of a file that is let in; ingest has a limit of its own, far below
 LONGEST_NAME = 200  # bytes
@@ -61,7 +61,7 @@ class Mirror:
 
     @classmethod
     def of(cls, state: Path, route: str) -> Mirror:
-        return cls(state / FOLDER / route)
+        return cls(state / SYNCED / route)
 
     def place(self, machine: str, root: str, repository: str) -> Place:
         """The place for a repository on a machine; made when it is first heard of."""
@@ -176,7 +176,7 @@ def all_places(state: Path) -> list[tuple[str, Place]]:
     """The places of every route that is, or was, kept here."""
     found = []
     with suppress(OSError):
-        for entry in sorted(os.scandir(state / FOLDER), key=lambda entry: entry.name):
+        for entry in sorted(os.scandir(state / SYNCED), key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):
                 found += [(entry.name, place) for place in Mirror(Path(entry.path)).places()]
     return found
