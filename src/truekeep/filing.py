@@ -230,8 +230,7 @@ def plan_filing(
     day = _written_day(candidate.name, today, findings)
     if target:
         handoff = _retarget(handoff, target)
-    clock = now.astimezone().replace(tzinfo=None) if now else datetime.combine(today, time.max)
-    return _Judge(candidate, handoff, shelf, config, findings, day, today, clock, routes, approved).decide()
+    return _Judge(candidate, handoff, shelf, config, findings, day, today, now, routes, approved).decide()
 
 
 def _retarget(handoff: Handoff, target: str) -> Handoff:
@@ -268,13 +267,18 @@ class _Judge:
         findings: list[Finding],
         day: date,
         today: date,
-        clock: datetime,
+        now: datetime | None,
         routes: Routes,
         approved: bool,
     ) -> None:
         self.candidate, self.handoff, self.shelf, self.config = candidate, handoff, shelf, config
-        self.findings, self.day, self.today, self.clock = findings, day, today, clock
+        self.findings, self.day, self.today, self.now = findings, day, today, now
         self.routes, self.approved = routes, approved
+
+    @property
+    def clock(self) -> datetime:
+        """The time on the wall here, which journals tell."""
+        return self.now.astimezone().replace(tzinfo=None) if self.now else datetime.combine(self.today, time.max)
 
     def decide(self) -> Filing:
         handoff = self.handoff

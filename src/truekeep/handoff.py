@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from truekeep.markdown import Heading, TooComplex, outline, peel_fence, strip_comments
 from truekeep.model import Finding
@@ -45,8 +45,7 @@ _LEAD = re.compile(r"\s*<!--")
 _SLUG_GAP = re.compile(r"[^a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """One section: its text as it stands, and the line of the file where that text begins."""
 
     text: str

@@ -140,15 +140,17 @@ class Ingest:
             self._shelf.restage(self._staging)
         plan: list[_Judged] = []
         number = 0
-        for letter in letters:
-            judged = self._judge(letter)
-            if judged.filing is not None:
-                try:
-                    self._stage(number, judged)
-                except (ChangedSince, UnsafePath, OSError) as error:
-                    raise _CannotStage(letter, str(error)) from error
-                number += 1
-            plan.append(judged)
+        known = self.books.ledger.find_handoffs([letter.digest for letter in letters])
+        with self.catalog.looking():
+            for letter in letters:
+                judged = self._judge(letter, known.get(letter.digest))
+                if judged.filing is not None:
+                    try:
+                        self._stage(number, judged)
+                    except (ChangedSince, UnsafePath, OSError) as error:
+                        raise _CannotStage(letter, str(error)) from error
+                    number += 1
+                plan.append(judged)
         return plan
 
     def _fail(self, failed: Sequence[Letter], letters: list[Letter], why: str) -> list[Letter]:
@@ -159,8 +161,7 @@ class Ingest:
             self._tell(_Judged(letter, None, "", failure=why), None)
         return [letter for letter in letters if letter not in failed]
 
-    def _judge(self, letter: Letter) -> _Judged:
-        known = self.books.ledger.find_handoff(letter.digest)
+    def _judge(self, letter: Letter, known: Record | None) -> _Judged:
         if known is not None or letter.digest in self._seen:
             return _Judged(letter, None, "", known=known)
         repository = self._repository(letter.inbox)
@@ -351,7 +352,7 @@ class _Judged:
     def shown_name(self) -> str:
         """The file's name as it may be written down: never a terminal code, never a credential."""
         if not self._shown:
-            is_secret = bool(find_secrets(self.letter.name))
+            is_secret = self.filing.has_secret_name if self.filing else bool(find_secrets(self.letter.name))
             self._shown = f"handoff-{self.letter.digest.hex()[:10]}.md" if is_secret else printable(self.letter.name)
         return self._shown
 

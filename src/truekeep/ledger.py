@@ -344,6 +344,12 @@ class Ledger:
             return _record(row)
         return None
 
+    def find_handoffs(self, digests: Sequence[bytes]) -> dict[bytes, Record]:
+        """What is known of these handoffs; one question for all of them."""
+        marks = ",".join("?" * len(digests))
+        rows = self._db.execute(f"SELECT * FROM handoff WHERE digest IN ({marks})", tuple(digests))  # noqa: S608
+        return {record.digest: record for record in map(_record, rows)}
+
     def begun_as(self, digest: bytes) -> str:
         """The verb of what stands of a handoff that was forgotten, as a person was faster; empty if nothing does."""
         verb = self._db.execute("SELECT verb FROM entry WHERE handoff = ? ORDER BY id DESC LIMIT 1", (digest,)).get

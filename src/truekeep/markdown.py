@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from truekeep.blocks import title_of
 
 # Beyond this, a text that needs the real parser is refused instead: its worst cases are not linear.
 PARSER_LIMIT = 200_000
 
-_MAY_START = frozenset("#`~< ")
+_MAY_COUNT = re.compile(r"^ {0,3}((?:#|```|~~~|<).*)", re.MULTILINE)  # a line that may matter to an outline
 _WRAPPERS = frozenset(("", "md", "markdown", "text", "txt", "yaml", "yml"))  # a fence of code is content
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 _UNDERLINE = re.compile(r"[ \t]*(?:=+|-+)[ \t]*\Z")
@@ -27,8 +27,7 @@ class TooComplex(Exception):
     """The text is too large for the parser that its constructs need."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading at the top level of a text."""
 
     level: int
@@ -38,8 +37,7 @@ class Heading:
     line: int  # 1-based
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(NamedTuple):
     """The top-level headings of a text, and where a fence or comment was opened and never closed."""
 
     headings: tuple[Heading, ...]
@@ -50,32 +48,25 @@ def outline(text: str) -> Outline:
     """The top-level ATX headings of a text with plain newlines."""
     headings: list[Heading] = []
     fence = ""
-    in_comment = False
-    opened = 0
-    end = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        start = end
-        end += len(line) + 1
-        if in_comment:
-            in_comment = "-->" not in line
-            continue
-        if line[:1] not in _MAY_START:
-            continue
-        bare = line.lstrip(" ")
-        indent = len(line) - len(bare)
-        kind = bare[:1]
-        if indent > 3:
-            continue
+    opened = counted = behind = 0
+    number = 1
+    for match in _MAY_COUNT.finditer(text):
+        start, end = match.span()
+        if start < behind:
+            continue  # inside a comment
+        number += text.count("\n", counted, start)
+        counted = start
+        bare = match[1]
+        is_indented = end - start > len(bare)
+        kind = bare[0]
         if kind in ("`", "~"):
             rest = bare.lstrip(kind)
             marks = len(bare) - len(rest)
-            if marks < 3:
-                continue
             if fence:
                 if kind == fence[0] and marks >= len(fence) and not rest.strip(" \t"):
                     fence = ""
             elif kind == "~" or "`" not in rest:
-                if indent:
+                if is_indented:
                     return _parsed_outline(text)
                 fence, opened = kind * marks, number
         elif fence:
@@ -85,15 +76,20 @@ def outline(text: str) -> Outline:
             level = len(bare) - len(title)
             if level > 6 or title[:1] not in ("", " ", "\t"):
                 continue
-            if indent:
+            if is_indented:
                 return _parsed_outline(text)
-            headings.append(Heading(level, title_of(title), start, min(end, len(text)), number))
-        elif kind == "<" and (bare[1:2].isalpha() or bare[1:2] in ("/", "?", "!")):
-            if indent or not bare.startswith("<!--"):
+            headings.append(Heading(level, title_of(title), start, min(end + 1, len(text)), number))
+        elif bare[1:2].isalpha() or bare[1:2] in ("/", "?", "!"):
+            if is_indented or not bare.startswith("<!--"):
                 return _parsed_outline(text)
             if "-->" not in bare:
-                in_comment, opened = True, number
-    return Outline(tuple(headings), opened if fence or in_comment else None)
+                close = text.find("-->", end)
+                if close < 0:
+                    return Outline(tuple(headings), number)
+                behind = text.find("\n", close)
+                if behind < 0:
+                    break
+    return Outline(tuple(headings), opened if fence else None)
 
 
 def underlines(text: str) -> list[tuple[int, int]]:

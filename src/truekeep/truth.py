@@ -214,13 +214,13 @@ class Holder:
 
     def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
         """The content as it would be written today, and a finding for everything that moved or is refuted."""
+        place = self._root(root, name)
+        if not place:
+            return content, []
         from truekeep.hidden import printable
         from truekeep.secrets import withhold
         from truekeep.verify.repair import apply_repairs, plan_repairs
 
-        place = self._root(root, name)
-        if not place:
-            return content, []
         memory = Memory("", content, Origin(name, end_of_day(day)))
         (checked,) = self._verifier.check([memory], root=place, keep=False)
         edits = [edit for edit in plan_repairs(content, checked.verdicts) if withhold(edit.new) == edit.new]
@@ -232,7 +232,7 @@ class Holder:
 
     def _root(self, root: Path | None, name: str) -> str:
         if root is not None:
-            return str(root) if (root / ".git").exists() else ""
+            return str(root) if os.path.exists(f"{root}/.git") else ""
         chosen = choose_checkout(name, self.truth.checkouts)
         return chosen.root if chosen is not None and not chosen.problem else ""
 
