@@ -32,9 +32,13 @@ from tests.alf_places import (
 from tests.helpers import Place
 from tests.sessions import LONG, dialogue, grow, place_of, sync, write_session
 from truekeep.alf.archive_file import Asked, Made
-from truekeep.alf.container import BadArchive
-from truekeep.alf.delta import Changed
+from truekeep.alf.container import BadArchive, is_usual
+from truekeep.alf.delta import Changed, _state_line
+from truekeep.alf.edition import Line
+from truekeep.alf.files import NO_TIME, refusal
+from truekeep.alf.records import dump_record
 from truekeep.alf.revise import apply_archive
+from truekeep.alf.snapshot import _OWN_LINE, _line, _parsed_line
 from truekeep.errors import BadInput
 
 LATER_NS = 1_771_500_000 * 10**9
@@ -579,3 +583,63 @@ def test_sessions_come_along_when_asked_for(tmp_path: Path, own_home: Path) -> N
     done = import_(tmp_path / "new.alf", tmp_path / "back")
     assert not done.plan.is_rebuilt
     assert set(look(tmp_path / "back")) == {"MEMORY.md"}
+
+
+PATHS = st.text(alphabet='aB9._-/ é\\"\n:', min_size=1, max_size=12) | st.sampled_from(
+    ["memory/cards/a.md", "MEMORY.md", ".learnings/ERRORS.md", "a/../b", "C:x", ".git/config", "a//b", "/a", ".", ".."]
+)
+NUMBERS = st.integers(0, 2**63) | st.sampled_from([0, NO_TIME, NO_TIME - 1, -1, 10**19, 10**25])
+LINES = st.builds(
+    Line,
+    path=PATHS,
+    entry=st.none() | PATHS | PATHS.map("raw/openclaw/".__add__) | PATHS.map("artifacts/".__add__),
+    size=NUMBERS,
+    mtime_ns=NUMBERS,
+    mode=st.integers(0, 0o7777),
+    sha256=st.sampled_from(["", "0" * 64, "ab" * 32, "x\u00e9"]),
+    partitions=st.lists(PATHS, max_size=3).map(tuple),
+)
+
+
+def told_by(parse: Any, raw: bytes) -> object:
+    try:
+        return parse(raw)
+    except ValueError as error:
+        return str(error)
+
+
+@given(
+    LINES | PATHS.flatmap(lambda path: LINES.map(lambda line: line._replace(path=path, entry=f"raw/openclaw/{path}"))),
+    st.sampled_from([(b"", b""), (b":0,", b":00,"), (b'"mode"', b'"mode":1,"mode"'), (b"}", b" }"), (b"[]", b"[1]")]),
+)
+@example(Line("memory/a.md", "raw/openclaw/memory/a.md", 3, 1_700_000_000 * 10**9, 0o644, "ab", ("p",)), (b"", b""))
+@example(Line("a.bin", None, 3, 5, 0o644, "ab", ("p", "q")), (b"", b""))
+@settings(max_examples=600, deadline=None)
+def test_a_plain_line_says_without_a_parser_what_it_says_with_one(line: Line, change: tuple[bytes, bytes]) -> None:
+    raw = (
+        dump_record(line.as_record()).rstrip(b"\n").replace(*change, 1) if change[0] else dump_record(line.as_record())
+    )
+    assert told_by(_line, raw.rstrip(b"\n")) == told_by(_parsed_line, raw.rstrip(b"\n"))
+
+
+def test_lines_as_truekeep_writes_them_are_plain(tmp_path: Path) -> None:
+    root = a_workspace(tmp_path / "ws", SAMPLE)
+    export(root, tmp_path / "a.alf")
+    lines = entries_of(tmp_path / "a.alf")["truekeep/files.jsonl"].splitlines()
+    assert lines
+    assert all(_OWN_LINE.fullmatch(line) for line in lines if line.isascii())
+
+
+@given(LINES)
+@example(Line("a", None, True, False, 1))
+@settings(max_examples=300, deadline=None)
+def test_a_line_of_a_state_is_json(line: Line) -> None:
+    expected = json.dumps([line.path, line.size, line.mtime_ns, line.mode, line.sha256])
+    assert _state_line(line) == f"{expected}\n".encode()
+
+
+@given(st.from_regex(r"(?:[\w.-]{1,120}/){0,9}[\w.-]{1,120}", fullmatch=True) | PATHS)
+@settings(max_examples=400, deadline=None)
+def test_nothing_is_wrong_with_a_usual_name(path: str) -> None:
+    if is_usual(path):
+        assert not refusal(path).startswith("the name")

@@ -262,9 +262,12 @@ def test_names_that_cannot_come_back_stay_out(tmp_path: Path) -> None:
 
 def test_what_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = a_workspace(tmp_path / "ws", {"MEMORY.md": b"m", "memory/theirs.md": b"x"})
-    monkeypatch.setattr(files, "_is_readable", lambda path, _: "theirs" not in path)
+    (root / "memory/theirs.md").chmod(0o200)
+    asked: list[str] = []
+    monkeypatch.setattr(files.Tree, "_is_readable", lambda _, path: asked.append(path))  # root may read everything
     made = export(root, tmp_path / "a.alf")
     assert made.omitted == (("memory/theirs.md", "it may not be read"),)
+    assert asked == ["memory/theirs.md"], "of our own files the bits tell"
 
 
 def test_thousands_of_folders_need_few_descriptors(tmp_path: Path) -> None:

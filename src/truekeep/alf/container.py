@@ -59,6 +59,11 @@ class BadArchive(BadInput):
         self.problem = Problem("unreadable", entry, line, message)
 
 
+def is_usual(name: str) -> bool:
+    """Whether a name is of the kind that nothing can be wrong with, also two folders further down."""
+    return _USUAL_NAME.fullmatch(name) is not None
+
+
 def unsafe_name(name: str) -> str:
     """Why an entry's name is not one that a file inside a folder could have; empty when it is."""
     if _USUAL_NAME.fullmatch(name):

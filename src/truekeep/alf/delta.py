@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import merge
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import NamedTuple
 
 from truekeep.alf.carry import by_scope, scope_of
@@ -108,10 +109,10 @@ def write_delta(
     listed = _write_changed(writer, changed, lambda line: tree.pieces(by_path[line.path]))
     created_at = shown_moment(max((line.mtime_ns for line in now.values()), default=0))
     total = _count(old) + counts[0] - counts[2]
-    digests = {line.path: line.sha256 for line in (*before.values(), *listed)}
-    after = [line._replace(sha256=digests[path]) for path, line in now.items()]
+    told = _state_lines(before.values())
+    after = {path: told[path] for path in now if path in told} | _state_lines(listed)
     ours = {
-        "base": state_digest(old),
+        "base": _digest_of(told, earlier, _count(old)),
         "state": _digest_of(after, documents, total),
         "files": FILES,
         "deleted": removed,
@@ -229,15 +230,26 @@ def state_digest(snapshot: Snapshot) -> str:
     Its files, its documents and how many records it has. Not what the records say beside the files: a verdict or a
     vector that was found since makes no other state.
     """
-    return _digest_of(snapshot.files().values(), snapshot.documents(), _count(snapshot))
+    return _digest_of(_state_lines(snapshot.files().values()), snapshot.documents(), _count(snapshot))
 
 
-def _digest_of(files: Iterable[Line], documents: Mapping[str, Document], records: int) -> str:
+def _digest_of(files: Mapping[str, bytes], documents: Mapping[str, Document], records: int) -> str:
     digest = hashlib.sha256(b"truekeep state 1\n")
-    for line in sorted(files):
-        digest.update(json.dumps([line.path, line.size, line.mtime_ns, line.mode, line.sha256]).encode() + b"\n")
+    digest.update(b"".join([files[path] for path in sorted(files)]))
     digest.update(json.dumps([documents, records], sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _state_lines(lines: Iterable[Line]) -> dict[str, bytes]:
+    return {line.path: _state_line(line) for line in lines}
+
+
+def _state_line(line: Line) -> bytes:
+    """A file's line in a state: as JSON writes a list, put together by hand because there are many."""
+    path, _, size, mtime_ns, mode, sha256, _ = line
+    if not type(size) is type(mtime_ns) is type(mode) is int:  # true and false are numbers in Python, not in JSON
+        return json.dumps([path, size, mtime_ns, mode, sha256]).encode() + b"\n"
+    return f"[{_quoted(path)}, {size}, {mtime_ns}, {mode}, {_quoted(sha256)}]\n".encode()
 
 
 def _count(snapshot: Snapshot) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from truekeep import disk
-from truekeep.alf.container import unsafe_name
+from truekeep.alf.container import is_usual, unsafe_name
 from truekeep.disk import ChangedSince, UnsafePath
 
 RAW, INCLUDED, REFERENCED = "raw", "included", "referenced"
@@ -63,7 +63,9 @@ def path_of(entry: str) -> str:
 
 
 def entry_for(path: str, tier: str) -> str | None:
-    return {RAW: f"raw/openclaw/{path}", INCLUDED: f"artifacts/{path}"}.get(tier)
+    if tier == RAW:
+        return f"raw/openclaw/{path}"
+    return f"artifacts/{path}" if tier == INCLUDED else None
 
 
 def tier_of(path: str, size: int, *, plain: bool = False) -> str | None:
@@ -90,7 +92,7 @@ def refusal(path: str) -> str:
 
 def sane_time(mtime_ns: int) -> int:
     """A file's time, held to the years that the format can write."""
-    return max(NO_TIME, min(mtime_ns, _LATEST))
+    return mtime_ns if NO_TIME <= mtime_ns <= _LATEST else max(NO_TIME, min(mtime_ns, _LATEST))
 
 
 def sane_mode(mode: int) -> int:
@@ -105,6 +107,7 @@ class Tree:
         self.root = root
         self._plain = plain
         self._folders: dict[str, int] = {"": disk.open_root(root)}
+        self._own = os.geteuid()  # whose files are read without asking, if their own bits say so
         self.omitted: list[Omitted] = []
 
     def close(self) -> None:
@@ -141,34 +144,42 @@ class Tree:
         return sorted(found)
 
     def _take(self, entry: os.DirEntry[str], path: str, found: list[Item], waiting: list[str]) -> None:
-        if entry.name in NOT_OURS or path in CONTROL or entry.name.endswith(disk.TEMPORARY):
+        name = entry.name
+        if name in NOT_OURS or path in CONTROL or name.endswith(disk.TEMPORARY):
             return
         try:
-            path.encode()
+            if not path.isascii():
+                path.encode()
             info = entry.stat(follow_symlinks=False)
         except UnicodeEncodeError:
             self.omitted.append(Omitted(os.fsencode(path).decode("utf-8", "replace"), "its name is not UTF-8"))
             return
         except OSError:
             return  # gone by now
-        if why := refusal(path):
+        is_plain = stat.S_ISREG(info.st_mode)
+        # The folders above were looked at before they were entered.
+        if not (is_usual(path) and name.casefold() not in _NEVER) and (why := refusal(path)):
             self.omitted.append(Omitted(path, why))
-        elif stat.S_ISDIR(info.st_mode):
+        elif not is_plain and stat.S_ISDIR(info.st_mode):
             is_memory = tier_of(f"{path}/", 0, plain=self._plain) == RAW  # also where it is kept in a repository
             if not is_memory and os.path.lexists(os.path.join(self.root, path, ".git")):
                 self.omitted.append(Omitted(path, "a repository of its own"))
             else:
                 waiting.append(path)
-        elif stat.S_ISLNK(info.st_mode):
+        elif not is_plain and stat.S_ISLNK(info.st_mode):
             self.omitted.append(Omitted(path, "a symbolic link"))
-        elif not stat.S_ISREG(info.st_mode):
+        elif not is_plain:
             self.omitted.append(Omitted(path, "no plain file"))
         elif path.endswith(ARCHIVES):
             self.omitted.append(Omitted(path, "an archive itself"))
-        elif not _is_readable(path, self._folder(path.rpartition("/")[0])):
+        elif not (info.st_uid == self._own and info.st_mode & stat.S_IRUSR) and not self._is_readable(path):
             self.omitted.append(Omitted(path, "it may not be read"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):
             found.append(Item(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
+
+    def _is_readable(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return os.access(name, os.R_OK, dir_fd=self._folder(folder), effective_ids=True)
 
     def read(self, item: Item) -> bytes:
         """All of a file, as it was when the tree was scanned."""
@@ -215,7 +226,3 @@ class Tree:
             above, _, name = path.rpartition("/")
             found = self._folders[path] = disk.open_folder(self._opened(above), name, shown=path)
         return found
-
-
-def _is_readable(path: str, folder: int) -> bool:
-    return os.access(path.rpartition("/")[2], os.R_OK, dir_fd=folder, effective_ids=True)

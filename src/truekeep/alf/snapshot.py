@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from truekeep.alf.container import BadArchive, Reader, unsafe_name
+from truekeep.alf.container import BadArchive, Reader, is_usual, unsafe_name
 from truekeep.alf.edition import ATTACHMENTS, DOCUMENTS, FILES, INDEX, MANIFEST, Document, Line
 from truekeep.alf.files import NO_TIME, path_of, sane_mode, sane_time
 from truekeep.alf.ids import parse_agent_id
@@ -167,8 +168,8 @@ class Snapshot:
             found = {line.path: line for line in self._attached()}
         known = {line.entry for line in found.values()}
         for name, info in self.reader.entries.items():
-            path = path_of(name)
-            if path and path != _PLACEHOLDER and name not in known and path not in found:
+            path = path_of(name) if name not in known else ""
+            if path and path != _PLACEHOLDER and path not in found:
                 found[path] = Line(path, name, info.file_size, NO_TIME, 0o644)
         return dict(sorted(found.items()))
 
@@ -230,8 +231,35 @@ def _unusable(record: Record) -> str:
     return ""
 
 
+_NAME, _NUMBER = rb"[\w./-]+", rb"(0|[1-9]\d{0,18})"
+_OWN_LINE = re.compile(
+    rb'\{"path":"(%b)","entry":(?:null|"((?:raw/openclaw|artifacts)/(%b))"),"size":%b,"mtime_ns":%b,"mode":%b'
+    rb',"sha256":"([0-9a-f]*)","partitions":\[(?:"(%b(?:","%b)*)")?\]\}'
+    % (_NAME, _NAME, _NUMBER, _NUMBER, _NUMBER, _NAME, _NAME)
+)
+"""A line as truekeep writes it, about a file with a plain name: it says the same without a parser."""
+
+
 def _line(raw: bytes) -> Line:
     """A line of the list of files. Raises ValueError where it cannot be believed."""
+    match = _OWN_LINE.fullmatch(raw)
+    if match is not None:
+        path, entry, inside, size, mtime_ns, mode, digest, partitions = match.groups()
+        name = path.decode()
+        if is_usual(name) and (entry is None or inside == path):
+            return Line(
+                name,
+                entry.decode() if entry is not None else None,
+                int(size),
+                sane_time(int(mtime_ns)),
+                sane_mode(int(mode)),
+                digest.decode(),
+                tuple(partitions.decode().split('","')) if partitions else (),
+            )
+    return _parsed_line(raw)
+
+
+def _parsed_line(raw: bytes) -> Line:
     given = parse_line(raw)
     try:
         line = Line(
