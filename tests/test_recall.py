@@ -679,6 +679,16 @@ def test_get_reads_nothing_but_memory(guarded: Place, wanted: str) -> None:
         workspace.get(wanted.replace("{base}", str(guarded.base)))
 
 
+def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:
+    """Nobody should take what is merely nearest for an answer."""
+    said = "no memory has these words; these are the nearest in meaning"
+    found = search(memory, "xyzzyq quuxle flibberty")
+    assert found.hits
+    assert said in found.notes
+    word = next(word for hit in found.hits for word in hit.text.split() if word.isalpha() and len(word) > 6)
+    assert said not in search(memory, word).notes
+
+
 def test_get_a_name_that_no_file_can_have(memory: Place) -> None:
     with memory.open() as workspace, pytest.raises(NotFound):
         workspace.get("x" * 5000)
