@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import Place, a_handoff
@@ -15,9 +15,11 @@ from truekeep.lines import kept_lines
 from truekeep.vault import _splices
 from truekeep.workspace import Workspace
 
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be
 TEXTS = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\n", b"\n", *(b"%d\n" % number for number in range(12))]))
 
 
+@BUSY
 @given(TEXTS, TEXTS, st.sampled_from([0, 20, 10**6]))
 def test_what_stayed_is_the_same_and_in_order(old: list[bytes], new: list[bytes], most: int) -> None:
     with patch.object(module, "MOST_COMPARED", most):
@@ -37,6 +39,7 @@ def test_what_stayed_is_the_same_and_in_order(old: list[bytes], new: list[bytes]
     assert text == b"".join(new)
 
 
+@BUSY
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_a_large_text_with_two_changed_lines_keeps_all_others(one: int, other: int) -> None:
     old = [b"line %d\n" % number for number in range(61)]
@@ -62,6 +65,7 @@ def test_one_line_over_and_over_is_not_weighed_against_every_other() -> None:
     assert Line.looked_up < 20 * len(old)
 
 
+@BUSY
 @given(TEXTS, TEXTS)
 def test_a_difference_leads_from_one_text_to_the_other(old: list[bytes], new: list[bytes]) -> None:
     before, after = b"".join(old), b"".join(new)
