@@ -211,6 +211,11 @@ class TestNew:
             )
         assert len(place.waiting()) == 3
 
+    def test_a_title_alone_says_nothing(self, place: Place) -> None:
+        done = run_cli("handoff", "new", "--title", "Staging", "-w", str(place.workspace), cwd=place.repo)
+        assert done.returncode == 3
+        assert "say what is to be known with --summary, --fact or --content" in done.stderr
+
     def test_without_a_workspace_on_a_producing_machine(self, tmp_path: Path) -> None:
         repo = git_repo(tmp_path / "repo")
         done = run_cli("handoff", "new", "--title", "A fact", "--fact", "Staging answers on 8443", cwd=repo)

@@ -120,7 +120,7 @@ def test_every_command_is_completed() -> None:
 
 def test_bash_completes_commands_and_options(lived: Place) -> None:
     assert in_bash("truekeep", "rev") == ["review"]
-    assert in_bash("truekeep", "review", "") == ["list", "show", "approve", "reject", "edit", "retry", "prune"]
+    assert in_bash("truekeep", "review", "") == ["list", "show", "walk", "approve", "reject", "edit", "retry", "prune"]
     assert in_bash("truekeep", "search", "--sto") == ["--store"]
     assert in_bash("truekeep", "search", "--store", "t") == ["transcripts"]
     assert in_bash("truekeep", "search", "--store", "=", "t") == ["transcripts"]

@@ -837,6 +837,16 @@ def test_a_timer_whose_program_is_gone(kept: Place, tmp_path: Path) -> None:
     assert scheduled(kept) == []
 
 
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_timer_that_nothing_winds_up(kept: Place, is_running: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truekeep.schedule.cron.is_running", lambda: is_running)
+    installed(kept)
+    told = [item for item in look(kept, now=NOW) if item.name == "schedule"]
+    assert any("no cron daemon runs here: start it" in item.what for item in told) is not is_running
+    late = [item for item in look(kept, now=NOW + timedelta(days=2)) if "it did not run" in item.what]
+    assert [("no cron daemon runs here: start it" in item.hint) for item in late] == [not is_running]
+
+
 def test_a_timer_that_is_gone(kept: Place, tmp_path: Path) -> None:
     installed(kept)
     (tmp_path / "tab").write_text("# nothing of truekeep\n")

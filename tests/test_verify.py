@@ -1666,6 +1666,16 @@ class TestCommand:
             "memory/cards/none.md:9)",
             "memory/cards/note.md:11, …)",
         ]
+        assert "next: write `repository: NAME` into the frontmatter of cards that name none (1 here)" in said
+
+    def test_a_reason_is_told_once_wherever_it_was_met(self, app: Place) -> None:
+        for number in (1, 2, 3):
+            name = f"only_told_{number}"
+            (app.repo / f"about-{number}.md").write_text(f"See `{name}()`.\n")
+            note(app, f"`{name}()` is nice.", f"{number}.md")
+        said = run_cli("verify", "-w", str(app.workspace)).stdout
+        assert "3 unverifiable: no code here defines or uses it; now only named in documents (" in said
+        assert "next:" not in said
 
     def test_more_reasons_than_are_told_are_counted(self, app: Place) -> None:
         for number in range(7):

@@ -93,8 +93,8 @@ class Workspace:
             there = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(
                 f"{chosen} {there}",
-                hint=f"memory lives on its canonical host: there, and only there, `truekeep init {as_argument(chosen)}`"
-                " makes it one; from any other machine, `truekeep checkpoint` and `handoff new` leave handoffs for it",
+                hint=f"`{_init_command(chosen)}` makes it, on the one machine that is to keep the memory; on any other,"
+                " `truekeep handoff new` leaves what it should know",
             )
         workspace = cls(Path(os.path.abspath(chosen)), now=now)
         workspace.state.check_format()
@@ -686,3 +686,8 @@ class Workspace:
     def last_line(self, log: str) -> str:
         """The last line of one of the logs; empty when there is none."""
         return self.state.last_line(log)
+
+
+def _init_command(chosen: Path) -> str:
+    """The command that makes a workspace there, as short as it can be typed."""
+    return "truekeep init" if chosen == _expanded(default_path()) else f"truekeep init {as_argument(chosen)}"

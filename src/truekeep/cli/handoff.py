@@ -133,9 +133,9 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
     raw = text.encode("utf-8", "surrogateescape")
     (filing,) = _judge(opened, [(raw, name, root)])
     if filing.outcome in ("review", "refused"):
-        raise InvalidHandoff(
-            "this handoff would not be filed, so it was not written", filing.blocking, hint="correct it and try again"
-        )
+        is_empty = given["title"] and not (given["content"] or given["summary"] or given["facts"])
+        hint = "say what is to be known with --summary, --fact or --content" if is_empty else "correct it and try again"
+        raise InvalidHandoff("this handoff would not be filed, so it was not written", filing.blocking, hint=hint)
     path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw)
     unseen = opened is not None and not opened.looks_into(root)
     hints = [finding for finding in filing.findings if finding not in filing.blocking]

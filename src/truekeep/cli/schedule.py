@@ -154,6 +154,7 @@ def _show_status(
     now: datetime,
     is_running: bool,
 ) -> None:
+    from truekeep.schedule import cron
     from truekeep.schedule.hours import render_every
 
     if found is not None:
@@ -162,6 +163,8 @@ def _show_status(
         click.echo(f"timer      every {every} by {found[0]}{quiet}")
         for where in found[1].where:
             click.echo(f"           {printable(where)}")
+        if found[0] == "cron" and not cron.is_running():
+            click.echo(click.style("           no cron daemon runs here: start it, or it never runs", fg="yellow"))
     if health.last is None:
         click.echo("last run   never")
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from truekeep.asking import shown_verdict
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
 from truekeep.hidden import clip, printable
-from truekeep.model import as_stamp
+from truekeep.model import CARDS, as_stamp
 
 if TYPE_CHECKING:
     from truekeep.claim import Claim
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 EXIT_ROT = 12
 _COLOURS = {"confirmed": "green", "moved": "yellow", "changed": "cyan", "gone": "red", "unverifiable": "bright_black"}
 _ORDER = ("gone", "moved", "changed", "unverifiable", "confirmed")
+_PLACE = re.compile(r" \([^()]*:\d+\)\Z")
 _REASONS = 4  # that the summary tells
 _MOST = 1_000_000  # characters of a text from standard input
 
@@ -268,7 +270,8 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
     for item in checked:
         for verdict in item.verdicts:
             if verdict.verdict == "unverifiable":
-                reasons.setdefault(verdict.why, []).append(f"{item.path}:{verdict.claim.line}")
+                why = _PLACE.sub("", verdict.why)  # one reason, wherever it was met
+                reasons.setdefault(why, []).append(f"{item.path}:{verdict.claim.line}")
     ordered = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for why, places in ordered[:_REASONS]:
         where = f"{places[0]}, …" if len(places) > 1 else places[0]
@@ -276,6 +279,12 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
         click.echo(click.style(what, dim=True))
     if len(ordered) > _REASONS:
         click.echo(click.style(f"  … and {len(ordered) - _REASONS} more reasons (--all shows each claim)", dim=True))
+    homeless = [item for item in checked if item.path.startswith(f"{CARDS}/") and not (item.repository or item.roots)]
+    if homeless and sum(len(item.verdicts) for item in homeless):
+        click.echo(
+            f"next: write `repository: NAME` into the frontmatter of cards that name none ({len(homeless)} here);"
+            " `truekeep repos` has the names"
+        )
 
 
 def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bool) -> None:
@@ -293,6 +302,8 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
             click.echo(click.style("waits    ", fg="yellow") + printable(known))
         for line in repair.left:
             click.echo(click.style("by hand  ", fg="yellow") + printable(line))
+    if not dry_run and any(repair.draft is not None or repair.waiting is not None for repair in repairs):
+        click.echo("next: truekeep review walk")
 
 
 @click.command()

@@ -349,6 +349,7 @@ def _text(path: Path) -> str | None:
 
 def check_schedule(case: Case) -> Found:
     """Whether what was installed is still there, can run, and ran well."""
+    from truekeep.schedule import cron
     from truekeep.schedule.backend import backend
     from truekeep.schedule.install import find
     from truekeep.schedule.job import job_name, read_settings, settings_path
@@ -379,15 +380,19 @@ def check_schedule(case: Case) -> Found:
     health = judge_runs(
         read_runs(state), every=every, installed_at=known.installed_at if known is not None else "", now=case.now()
     )
+    asleep = system == "cron" and not cron.is_running()
     if health.is_overdue:
         since = f"since {health.since:%Y-%m-%d %H:%M}" if health.since is not None else "ever"
-        yield Trouble(f"it did not run {since}", where, "`truekeep schedule status`; is the timer switched on?")
+        hint = (
+            "no cron daemon runs here: start it" if asleep else "`truekeep schedule status`; is the timer switched on?"
+        )
+        yield Trouble(f"it did not run {since}", where, hint)
     if health.last is not None and health.last.ending == FAILED:
         log = state / "logs" / "schedule.log"
         yield Trouble(
             f"the last run failed: {health.last.why}", case.shown(str(log)), "`truekeep schedule run` tries again"
         )
-    yield f"every {every} minutes by {system}"
+    yield f"every {every} minutes by {system}" + (", but no cron daemon runs here: start it" if asleep else "")
 
 
 def _again(case: Case) -> str:
