@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.ages import many
 from truekeep.asking import shown_verdict
 from truekeep.cli.show import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.errors import BadInput
@@ -278,7 +279,8 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
         what = f"  {len(places)} unverifiable: {printable(clip(why, 400))} ({printable(where)})"
         click.echo(click.style(what, dim=True))
     if len(ordered) > _REASONS:
-        click.echo(click.style(f"  … and {len(ordered) - _REASONS} more reasons (--all shows each claim)", dim=True))
+        more = many(len(ordered) - _REASONS, "more reason")
+        click.echo(click.style(f"  … and {more} (--all shows each claim)", dim=True))
     homeless = [item for item in checked if item.path.startswith(f"{CARDS}/") and not (item.repository or item.roots)]
     if homeless and sum(len(item.verdicts) for item in homeless):
         click.echo(
