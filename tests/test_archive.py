@@ -18,7 +18,7 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.helpers import NOW, Place, git_repo, run_cli, tree
@@ -352,6 +352,7 @@ steps = st.lists(
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(HARNESSES), st.lists(st.integers(0, 400), max_size=12, unique=True), steps)
+@example("claude", [347], [("append", 315), ("write anew", [241, 241]), ("truncate", 0.9375)])
 def test_in_pieces_is_the_same_as_whole(harness: str, numbers: list[int], steps: list[tuple[str, Any]]) -> None:
     """Whatever is appended, cut off or written anew between two syncs: the archive has what the file has, and has lost
     nothing that it had."""

@@ -63,10 +63,11 @@ def compare(store: Store, one: Kept, other: Kept) -> Common:
     is_timed = is_answered = is_contrary = False
     limit = min(one.settled_turns, other.settled_turns)
     for mine, theirs in islice(zip(store.turns(one.id), store.turns(other.id), strict=False), limit):
-        if (mine.role, mine.text) != (theirs.role, theirs.text):
-            break
+        is_elsewhen = bool(mine.at and theirs.at and mine.at != theirs.at)
+        if (mine.role, mine.text) != (theirs.role, theirs.text) or (is_timed and is_elsewhen):
+            break  # a fork keeps all times or none: after equal ones, the same words at another time were said anew
         is_timed = is_timed or bool(mine.at and mine.at == theirs.at)
-        is_contrary = is_contrary or bool(mine.at and theirs.at and mine.at != theirs.at)
+        is_contrary = is_contrary or is_elsewhen
         is_answered = is_answered or mine.role == "assistant"
         turns += 1
         weight += len(mine.text)
