@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.helpers import Place, a_card, a_document_handoff, a_handoff
+from truekeep.filing import _holds_block
 from truekeep.model import RULES
 
 GOOD = {
@@ -333,3 +336,12 @@ class TestDocuments:
     def test_a_heading_in_a_fence_is_fine(self, place: Place) -> None:
         place.leave(a_document_handoff("Such as:\n```\n## not a heading\n```"))
         assert place.ingest().count("routed") == 1
+
+
+@given(st.text(alphabet="ab\n\r", max_size=9), st.text(alphabet="ab\n", min_size=1, max_size=3))
+@settings(max_examples=500, deadline=None)
+def test_a_text_stands_there_if_it_begins_and_ends_with_a_line(existing: str, block: str) -> None:
+    text = f"\n{existing}"
+    places = [at for at in range(len(text)) if text.startswith(f"\n{block}", at)]
+    expected = any(text[at + 1 + len(block) :][:1] in ("", "\n", "\r") for at in places)
+    assert _holds_block(existing.encode(), block.encode()) == expected

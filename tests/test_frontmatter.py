@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.frontmatter import MAX_CHARS, Frontmatter, InvalidFrontmatter, quote, split_frontmatter
+from truekeep.frontmatter import (
+    _NEEDS_QUOTES,
+    _NOT_TEXT,
+    _WORDS,
+    MAX_CHARS,
+    Frontmatter,
+    InvalidFrontmatter,
+    quote,
+    split_frontmatter,
+)
 
 KEYS = st.from_regex(r"[a-z_][a-z0-9_.-]{0,10}", fullmatch=True)
 PLAIN = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12)
@@ -136,3 +147,14 @@ def test_only_the_first_block_counts() -> None:
 @pytest.mark.parametrize("value", ["", "a", "- a", "a: b", "# x", "it's", '"', "[x]", "yes", "&a", "a #b", "x:"])
 def test_quoted_text_survives(value: str) -> None:
     assert yaml.load(f"k: {quote(value)}", Loader=yaml.BaseLoader) == {"k": value}
+
+
+@given(
+    st.text(alphabet="aZ9é٣ -_.:#~\n", max_size=8) | st.sampled_from(["yes", "No", "null", "1e5", "e5", "0x1f", "x"])
+)
+@settings(max_examples=400, deadline=None)
+def test_what_is_plain_at_a_glance_needs_no_quotes(value: str) -> None:
+    flat = " ".join(value.split())
+    needs = re.search(_NEEDS_QUOTES, flat) or flat.casefold() in _WORDS or re.match(_NOT_TEXT, flat)
+    assert quote(value).startswith('"') == bool(needs)
+    assert Frontmatter().with_text("key", value).text("key") == flat

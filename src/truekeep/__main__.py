@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 
-_GARBAGE = 20_000  # objects between two looks for garbage: what is imported is none, and most commands make little
+_GARBAGE = 5_000  # objects between two looks for garbage: what is imported is none, and most commands make little
 
 
 def main() -> None:

@@ -258,7 +258,7 @@ def sync_together(folders: Iterable[int]) -> None:
 def temporary_name(name: str, by: str = "") -> str:
     """The name beside a file's own; where that would be too long for a file system, made of its digest."""
     temporary = f".{name}{by}{TEMPORARY}"
-    if len(os.fsencode(temporary)) <= _LONGEST:
+    if len(temporary) * 4 <= _LONGEST or len(os.fsencode(temporary)) <= _LONGEST:  # a letter has four bytes at most
         return temporary
     import hashlib
 

@@ -26,7 +26,7 @@ from truekeep.card import (
     same_card,
     words_of,
 )
-from truekeep.catalog import Sketch, sketch, topic_key
+from truekeep.catalog import Sketch, sketch
 from truekeep.config import Config
 from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.errors import BadInput
@@ -333,7 +333,7 @@ class _Judge:
         self._compare(suggested, existing)
         card = self._filed_card(suggested, existing)
         card_sketch = sketch(card)
-        if (other := self.shelf.find_same_topic(topic_key(card.topic), name)) is not None:
+        if (other := self.shelf.find_same_topic(card_sketch.topic, name)) is not None:
             self._find("same-topic", f"{CARDS}/{other} has the topic {card.topic!r}", "Suggested card content")
         elif (other := self.shelf.find_near(card_sketch, name)) is not None:
             self._find("near-duplicate", f"{CARDS}/{other} says nearly the same", "Suggested card content")
@@ -648,7 +648,7 @@ def _section_heading(content: str) -> str:
 
 def _addition(existing: bytes | None, content: str) -> bytes | None:
     """The bytes to append, in the document's own newlines; None when the content is there already."""
-    newline = newline_of(existing.decode("latin-1")).encode() if existing else b"\n"
+    newline = newline_of(existing.decode("latin-1")).encode() if existing and b"\r" in existing else b"\n"
     block = content.strip("\n").encode().replace(b"\n", newline)
     if not existing:
         return block + newline
@@ -668,13 +668,16 @@ def _journal_addition(existing: bytes | None, entry: LogEntry) -> bytes:
 
 def _holds_block(existing: bytes, block: bytes) -> bool:
     """Whether a text stands there as whole lines. Only the starts of lines are looked at, so that it stays linear."""
-    text, needle = b"\n" + existing, b"\n" + block
-    position = text.find(needle)
+    ends = (b"", b"\n", b"\r")
+    if existing.startswith(block) and existing[len(block) : len(block) + 1] in ends:
+        return True
+    needle = b"\n" + block
+    position = existing.find(needle)
     while position >= 0:
         end = position + len(needle)
-        if text[end : end + 1] in (b"", b"\n", b"\r"):
+        if existing[end : end + 1] in ends:
             return True
-        position = text.find(needle, position + 1)
+        position = existing.find(needle, position + 1)
     return False
 
 

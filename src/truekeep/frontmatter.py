@@ -109,6 +109,8 @@ def text_field(key: str, value: str) -> Field:
 def quote(value: str) -> str:
     """A text as a YAML scalar that other programs read as the same text."""
     flat = " ".join(value.split())
+    if flat[:1].isalpha() and flat.replace(" ", "").isalnum() and flat.casefold() not in _WORDS:
+        return flat  # nothing below could fit
     if re.search(_NEEDS_QUOTES, flat) or flat.casefold() in _WORDS or re.match(_NOT_TEXT, flat):
         return '"' + flat.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return flat

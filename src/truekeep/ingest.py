@@ -31,7 +31,7 @@ from truekeep.secrets import find_secrets, withhold
 from truekeep.shelf import Hold, StoreShelf
 from truekeep.vault import Staging
 
-BATCH = 128
+BATCH = 256
 _A_MOMENT = 0.05
 
 
