@@ -116,3 +116,28 @@ def test_many_handoffs_are_found_as_one_by_one(place: Place) -> None:
         asked = [*known, b"\0" * 32, known[0]]
         assert ledger.find_handoffs(asked) == {digest: ledger.find_handoff(digest) for digest in known}
         assert ledger.find_handoffs([]) == {}
+
+
+def test_a_catalogue_that_grew_is_one_that_is_made_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truekeep.catalog._AT_ONCE", 2)
+    monkeypatch.setattr("truekeep.ingest.BATCH", 3)
+    for number in range(7):
+        body = " ".join(f"word{number}{letter}" for letter in "abcdefghijklmnop")
+        text = a_handoff(title=f"t{number}", card=f"c{number}.md", content=a_card(f"t{number}", body))
+        place.leave(text, f"2026-11-14-090{number}-t.md")
+    place.ingest()
+    path = place.workspace / ".truekeep" / "catalog.sqlite"
+
+    def rows() -> list[list[object]]:
+        db = apsw.Connection(str(path))
+        try:
+            return [list(db.execute(f"SELECT * FROM {table} ORDER BY 1, 2")) for table in ("card", "band")]
+        finally:
+            db.close()
+
+    grown = rows()
+    assert [len(table) for table in grown] == [7, 84]
+    path.unlink()
+    with place.open() as workspace:
+        assert workspace._rooms.catalog.find_clash("C1.md") == "c1.md"
+    assert rows() == grown

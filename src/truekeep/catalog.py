@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import apsw
@@ -28,6 +28,7 @@ from truekeep.vault import Vault
 VERSION = CATALOG.number
 NEAR = 0.75  # shared word pairs from which two cards say nearly the same
 _BINS = 24  # taken two by two
+_AT_ONCE = 512  # cards whose bands are noted together
 _PLAIN_WORD = rb"\w+"
 _MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
 _MIX_LOW = _MIX & 0xFFFF_FFFF  # all of it that matters where 32 bits are kept
@@ -232,16 +233,22 @@ class Catalog:
         self.unstage()
 
     def _store(self, rows: Iterable[tuple[str, Sketch, int, int]]) -> None:
+        """Note cards, each of which comes once."""
         assert self._db is not None
         db = self._db
-        for name, card_sketch, mtime_ns, size in rows:
-            self._drop(name)
-            bands = array("q", card_sketch.bands)
-            db.execute(
-                "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?)",
-                (name, name.casefold(), card_sketch.topic, mtime_ns, size, bands.tobytes()),
-            )
-            db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", [(key, name) for key in bands])
+        waiting = iter(rows)
+        while some := list(islice(waiting, _AT_ONCE)):
+            keys: list[tuple[int, str]] = []
+            for name, card_sketch, mtime_ns, size in some:
+                self._drop(name)
+                bands = array("q", card_sketch.bands)
+                db.execute(
+                    "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?)",
+                    (name, name.casefold(), card_sketch.topic, mtime_ns, size, bands.tobytes()),
+                )
+                keys += [(key, name) for key in bands]
+            # In their order each page of a large catalogue is touched once, and not once for each key.
+            db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", sorted(keys))
 
     def _drop(self, name: str) -> None:
         assert self._db is not None
