@@ -39,6 +39,17 @@ def test_an_update_keeps_created_and_unknown_keys() -> None:
     assert card.body == "\nnew\n"
 
 
+@pytest.mark.parametrize("day", ["26.01.2025", "2026-13-45", "spring # or so"])
+def test_an_update_keeps_a_day_that_nobody_can_read(day: str) -> None:
+    card = filed(a_card(body="new"), a_card(body="old", created=day))
+    assert f"\ncreated: {day}\nupdated: {TODAY.isoformat()}\n" in card
+
+
+def test_a_card_without_created_is_no_younger_than_its_last_update() -> None:
+    card = parse_card("x.md", filed(a_card(body="new"), a_card(body="old", updated="2025-02-03")))
+    assert (card.created, card.updated) == (date(2025, 2, 3), TODAY)
+
+
 def test_a_card_cannot_set_its_own_dates_or_origin() -> None:
     card = parse_card(
         "x.md", filed(a_card(created="2099-01-01", updated="2099-01-01", writer="root", repository="evil"))

@@ -421,6 +421,52 @@ def test_frontmatter_with_two_values_is_named(place: Place) -> None:
     assert "room: 12\n" in place.card("one.md")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "topic"),
+    [
+        ("# Locks under NFS\n\n", "## Something else\n\n", "Locks under NFS"),
+        ("", "## Locks: what holds\n\n", "Locks: what holds"),
+        ("", "", "sqlite nfs"),
+    ],
+)
+def test_cards_without_a_topic_become_one_about_what_they_are_about(
+    place: Place, first: str, second: str, topic: str
+) -> None:
+    put(place, "memory/cards/sqlite-nfs.md", f"---\ntags: [a]\ncreated: 2025-03-01\n---\n\n{first}{LOCKS}\n")
+    more = f"{second}{LOCKS}\n- The backup job runs on the NAS.\n"
+    put(place, "memory/cards/sqlite-network-drives.md", f"---\ntags: [b]\ncreated: 2025-04-01\n---\n\n{more}")
+    point_at_all(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        workspace.approve(draft_id(place))
+    assert parse_card("sqlite-nfs.md", place.card("sqlite-nfs.md")).topic == topic
+    assert "two cards made one" not in place.card("sqlite-nfs.md") + place.index()
+
+
+def test_a_day_that_nobody_can_read_survives_a_merge(place: Place) -> None:
+    write_card(place, "sqlite-nfs", f"{LOCKS}\n- Mounts come and go.", day="26.01.2025")
+    write_card(place, "sqlite-network-drives", f"{LOCKS}\n- The backup job runs on the NAS.", day="sometime in May")
+    point_at_all(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        workspace.approve(draft_id(place))
+    (name,) = place.cards()
+    assert "Mounts come" in place.card(name)
+    assert "backup job" in place.card(name)
+    days = {"sqlite-nfs.md": "26.01.2025", "sqlite-network-drives.md": "sometime in May"}
+    assert f"\ncreated: {days[name]}\n" in place.card(name)
+
+
+def test_of_two_days_the_one_that_can_be_read_stays(place: Place) -> None:
+    write_card(place, "sqlite-nfs", LOCKS, day="26.01.2025")
+    write_card(place, "sqlite-network-drives", f"{LOCKS}\n- The backup job runs on the NAS.", day="2025-05-02")
+    point_at_all(place)
+    upkeep(place).duplicates()
+    with place.open() as workspace:
+        workspace.approve(draft_id(place))
+    assert "\ncreated: 2025-05-02\n" in place.card("sqlite-network-drives.md")
+
+
 def test_why_names_the_card_that_was_dropped(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()

@@ -123,6 +123,16 @@ def test_two_old_cards_are_asked_about(place: Place) -> None:
         workspace.approve(draft.stem)
     assert "port 5300." in place.card("gateway.md")
     assert "It restarts slowly." in place.card("gateway.md")
+
+
+def test_a_card_without_a_topic_does_not_get_the_question_for_one(place: Place) -> None:
+    two_ports(place, "2026-02-01", "2026-05-01")
+    put(place, "memory/cards/gateway.md", place.card("gateway.md").replace("topic: gateway\n", ""))
+    fixed(place)
+    (draft,) = place.drafts()
+    with place.open() as workspace:
+        workspace.approve(draft.stem)
+    assert "topic: gateway\n" in place.card("gateway.md")
     assert "created: 2026-02-01" in place.card("gateway.md")
     assert found(place) == []
 

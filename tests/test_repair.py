@@ -543,6 +543,14 @@ class TestDrafts:
         assert "tags: [proxy, staging]" in text
         assert "topic: note" in text
 
+    def test_a_card_without_a_topic_does_not_get_the_question_for_one(self, app: Place) -> None:
+        path = note(app, "# Splitting words\n\n- `src/dead.py` counts them\n- `lib/new.py` lives\n")
+        path.write_text(path.read_text().replace("topic: note\n", ""))
+        fix(app)
+        with app.open() as workspace:
+            workspace.approve(next(iter(workspace.drafts())).id)
+        assert "topic: Splitting words\n" in path.read_text()
+
     def test_the_draft_names_what_is_gone_with_its_commit(self, app: Place) -> None:
         note(app, "`src/dead.py` counts them.\n\n`lib/new.py` lives.")
         fix(app)

@@ -102,6 +102,25 @@ def parse_card(name: str, text: str) -> Card:
     return Card(name=name, front=front or Frontmatter(), body=body)
 
 
+def subject_of(*cards: Card) -> str:
+    """What cards are about: a topic that one of them has, else the first heading, else the first name in words."""
+    from truekeep.blocks import iter_lines
+
+    for card in cards:
+        if topic := card.front.text("topic"):
+            return topic
+    lines = (line for card in cards for line in iter_lines(card.body.replace("\r", "")))
+    return next((line.title for line in lines if line.kind == "heading" and line.title.strip()), cards[0].topic)
+
+
+def with_subject(front: Frontmatter, *cards: Card) -> Frontmatter:
+    """Frontmatter that says what cards are about, for a draft: its title says what is asked, and is no topic."""
+    if front.text("topic"):
+        return front
+    rest = (field for field in front.fields if field.key != "topic")
+    return Frontmatter((text_field("topic", subject_of(*cards)), *rest))
+
+
 def file_card(
     suggested: Card, existing: Card | None, *, title: str, day: date, existing_day: date, repository: str, writer: str
 ) -> Card:
@@ -120,10 +139,12 @@ def file_card(
         fields = [text_field("topic", title or suggested.topic), *(field for field in fields if field.key != "topic")]
     created, updated = day, day
     if existing is not None:
-        created = existing.created or min(existing_day, day)
+        created = existing.created or min(existing_day, existing.updated or day, day)
         updated = max(day, created)
-    for key, when in (("created", created), ("updated", updated)):
-        fields.append(Field(key, when.isoformat(), f"{key}: {when.isoformat()}\n"))
+    written = existing.front.find("created") if existing is not None and existing.created is None else None
+    # A day that nobody can read here may say something to whoever wrote it: it stays, and none is made up.
+    fields.append(written if written is not None and written.value else _day_field("created", created))
+    fields.append(_day_field("updated", updated))
     if repository:
         fields.append(text_field("repository", repository))
     fields.append(text_field("writer", writer))
@@ -131,6 +152,10 @@ def file_card(
     if existing is not None and existing.confirmed and _bare_lines(suggested.body) == _bare_lines(existing.body):
         fields.append(text_field("confirmed", existing.front.text("confirmed")))
     return Card(name=suggested.name, front=Frontmatter(tuple(fields)), body=f"\n{body}\n" if body else "")
+
+
+def _day_field(key: str, day: date) -> Field:
+    return Field(key, day.isoformat(), f"{key}: {day.isoformat()}\n")
 
 
 def same_card(suggested: Card, existing: Card) -> bool:

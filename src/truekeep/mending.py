@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.card import OWNED_KEYS, parse_card, parse_day
+from truekeep.card import OWNED_KEYS, parse_card, parse_day, subject_of, with_subject
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.draft import Draft, card_mark, draft_id, parse_draft, render_draft
 from truekeep.errors import EditedSince
@@ -93,14 +93,14 @@ class Mending:
         if not body.strip():
             body = "Nothing that this card said holds any more."
         text = compose_handoff(
-            title=f"{card.topic}: what code refutes",
+            title=f"{subject_of(card)}: what code refutes",
             kind="project-context",
             summary="Proposes this card without what is gone; edit the draft to say what holds instead.",
             facts=[printable(fact) for fact in (*facts, *replaced)],  # whoever names a file writes no card
             evidence=[f"truekeep verify, at {checked.head[:10] or 'no commit'}"],
             card=card.name,
             update=True,
-            content=Frontmatter(own).render() + f"\n{body}\n",
+            content=with_subject(Frontmatter(own), card).render() + f"\n{body}\n",
         )
         reasons = [("refuted", printable(f"{item.claim.shown}: {item.why}")[:300]) for item in gone[:10]]
         more = [("refuted", f"… and {len(gone) - 10} more")] if len(gone) > 10 else []

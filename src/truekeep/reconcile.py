@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from truekeep.card import OWNED_KEYS, index_line, parse_card
+from truekeep.card import OWNED_KEYS, index_line, parse_card, subject_of, with_subject
 from truekeep.disk import decode_text
 from truekeep.errors import as_argument
 from truekeep.frontmatter import Frontmatter
@@ -361,9 +361,9 @@ def _value_idea(kind: str, subject: str, asked: Said, other: Said, judge: Judge)
         slug=f"values-{card.name.removesuffix('.md')}",
         reasons=(("two-values", f"{kind} of {subject}: {says}; nobody but you can tell which one holds"),),
         text=update_of(
-            f"{card.topic}: which {kind} holds?",
+            f"{subject_of(card)}: which {kind} holds?",
             card.name,
-            Frontmatter(own).render() + f"\n{card.body.strip(chr(10))}\n",
+            with_subject(Frontmatter(own), card).render() + f"\n{card.body.strip(chr(10))}\n",
             summary=f"{says}. Approving takes {other.value.value}; if {asked.value.value} holds, reject this and edit"
             f" {other.path}.",
             facts=[says],

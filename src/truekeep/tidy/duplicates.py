@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from truekeep.card import OWNED_KEYS, Card, parse_card, words_of
+from truekeep.card import OWNED_KEYS, Card, parse_card, subject_of, with_subject, words_of
 from truekeep.catalog import likeness, sketch
 from truekeep.frontmatter import Field, Frontmatter, quote
 from truekeep.hidden import clip, printable
@@ -295,7 +295,7 @@ def merge_idea(double: Double, read: Read) -> Idea | None:
         slug=f"merge-{min(keep.name, drop.name).removesuffix('.md')}",
         reasons=(reason, *(("two-values", sentence) for sentence in lost)),
         text=update_of(
-            f"{keep.topic}: two cards made one",
+            f"{subject_of(keep, drop)}: two cards made one",
             keep.name,
             merged(keep, drop),
             summary=summary + "".join(f" {sentence}." for sentence in lost),
@@ -375,7 +375,7 @@ def merged(keep: Card, drop: Card) -> str:
         if "tags" not in {field.key for field in fields}:
             fields.append(Field("tags", "", line))
     body = woven(_plain(keep.body), _plain(drop.body), mark=f"from {drop.name}")
-    return Frontmatter(tuple(fields)).render() + "\n" + body.strip("\n") + "\n"
+    return with_subject(Frontmatter(tuple(fields)), keep, drop).render() + "\n" + body.strip("\n") + "\n"
 
 
 def instructed_ideas(survey: Survey, read: Read, instructions: Callable[[str], str]) -> Iterator[Idea]:
