@@ -122,6 +122,29 @@ def test_the_oldest_card_against_the_budget(place: Place, ago: int, verdict: str
     assert bool(reading.hint) == (verdict != "ok")
 
 
+def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
+    put(place, "old.md", created=day(100))
+    put(place, "older.md", created=day(170))
+    put(place, "young.md", created=day(1))
+    put(place, "never.md")
+    put(place, "german.md", created="26.01.2025")
+    put(place, "to-come.md", created=day(-30))
+    reading = see(place).get("untouched")
+    with place.open() as workspace:
+        stale = Upkeep(workspace).stale_cards()
+    assert (reading.figures["past"], reading.figures["undated"]) == (2, 3)
+    assert len(stale) == 5
+    assert reading.said == "2 past that, 3 undated, the oldest for 170 days: older.md"
+    assert "`truekeep tidy decay` lists these 5" in reading.hint
+    assert "; 3 of them undated" in run_cli("tidy", "decay", "--dry-run", "-w", str(place.workspace)).stdout
+
+
+def test_a_card_of_no_day_is_to_look_at_as_decay_says(place: Place) -> None:
+    put(place, "never.md")
+    reading = see(place).get("untouched")
+    assert (reading.verdict, reading.said, reading.figures["days"]) == ("look", "1 undated", None)
+
+
 def test_what_was_said_to_hold_is_touched(place: Place) -> None:
     path = put(place, "old.md", created=day(400))
     path.write_text(path.read_text().replace("category:", f"confirmed: {day(3)}\ncategory:"))

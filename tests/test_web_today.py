@@ -60,7 +60,7 @@ def test_the_five_questions_have_their_verdicts(place: Place, visitor: Visitor) 
     for name, question in told["questions"].items():
         assert shown(question["said"]).replace("`", "") in said.replace(" ,", ","), name
     assert f"✗ {told['questions']['untouched']['verdict']}" in said
-    assert "truekeep tidy decay lists them" in said
+    assert "truekeep tidy decay lists it" in said
     assert "old.md" in said  # it waits to be decided on, or verified
 
 

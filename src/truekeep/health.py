@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from truekeep.days import Day
     from truekeep.pipeline import Pipeline
     from truekeep.survey import CardFacts, Problem
+    from truekeep.tidy.decay import Check
     from truekeep.workspace import Workspace
 
 OK, LOOK, ACT, UNKNOWN = VERDICTS = ("ok", "look", "act", "unknown")
@@ -87,12 +88,12 @@ def see_health(
     today = now.date()
     surveyed = look.at(lambda: _survey(workspace, today, tell), "memory")
     cards = surveyed.cards if surveyed is not None else ()
-    held = (look.at(lambda: _held_on(workspace), "claims") if cards else None) or {}
+    checks = (look.at(lambda: _last_checks(workspace), "claims") if cards else None) or {}
     grown = growth(cards, today)
     look.unseen += surveyed.unread if surveyed is not None else ()
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        look.only(lambda: _untouched(cards, held, today, config.decay.card_days), "untouched", given=surveyed),
+        look.only(lambda: _untouched(cards, checks, today, config.decay.card_days), "untouched", given=surveyed),
         look.only(lambda: _index(workspace, config), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
         look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
@@ -234,36 +235,37 @@ def _count(workspace: Workspace) -> Reading:
     return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
 
 
-def _untouched(cards: Sequence[CardFacts], held: Mapping[str, date], today: date, budget: int) -> Reading:
-    """By the rule of `tidy decay`: to be written, confirmed by somebody or confirmed by code is a sign of life."""
-    known = [
-        (max(touched, held.get(card.path, touched)), card.path)
-        for card in cards
-        if (touched := _touched(card)) is not None
-    ]
-    target = f"none past {budget} days" if budget else "no budget is set"
-    if not known:
-        told = "no card says when it was written" if cards else "no cards"
-        return Reading("untouched", OK, told, target, figures={"oldest": None, "days": None, "past": 0})
-    oldest, path = min(known)
-    days = max(0, (today - oldest).days)
-    past = sum((today - touched).days > budget for touched, _ in known) if budget else 0
-    figures = {"oldest": path, "days": days, "past": past, "budget_days": budget}
-    said = f"the oldest for {_count_of(days, 'day')}: {path.removeprefix(f'{CARDS}/')}"
-    if not past:
-        return Reading("untouched", OK, said, target, figures=figures)
-    verdict = ACT if days > 2 * budget else LOOK
-    hint = "`truekeep tidy decay` lists them, to be checked first and then decided on"
-    return Reading("untouched", verdict, f"{past} past that, {said}", target, hint, figures)
+def _untouched(cards: Sequence[CardFacts], checks: Mapping[str, Check], today: date, budget: int) -> Reading:
+    """By the rule of `tidy decay`, which lists the very same cards, those that nobody knows the age of included."""
+    from truekeep.tidy.decay import last_believed, last_sign
+
+    ahead = last_believed(today)
+    signs = [(_day(last_sign(card, checks.get(card.path), ahead)), card.path) for card in cards]
+    known = [(touched, path) for touched, path in signs if touched is not None]
+    undated = len(signs) - len(known)
+    target = f"none past {budget} days"
+    oldest, path = min(known, default=(None, None))
+    days = max(0, (today - oldest).days) if oldest is not None else None
+    past = sum((today - touched).days > budget for touched, _ in known)
+    figures = {"oldest": path, "days": days, "past": past, "undated": undated, "budget_days": budget}
+    name = path.removeprefix(f"{CARDS}/") if path else ""
+    said = f"the oldest for {_count_of(days, 'day')}: {name}" if days is not None else ""
+    if not past and not undated:
+        return Reading("untouched", OK, said or "no cards", target, figures=figures)
+    counts = [f"{past} past that"] * bool(past) + [f"{undated} undated"] * bool(undated)
+    told = ", ".join([*counts, said] if said else counts)
+    verdict = ACT if days is not None and days > 2 * budget else LOOK
+    them = "it" if past + undated == 1 else f"these {past + undated}"
+    hint = f"`truekeep tidy decay` lists {them}, to be checked first and then decided on"
+    return Reading("untouched", verdict, told, target, hint, figures)
 
 
-def _held_on(workspace: Workspace) -> dict[str, date]:
-    """When code last confirmed something that a memory says."""
+def _last_checks(workspace: Workspace) -> dict[str, Check]:
+    """What code last said to each memory."""
     from truekeep.tidy.decay import checks_of
     from truekeep.verify.kept import read_counts
 
-    checks = checks_of(read_counts(os.path.join(workspace.path, STATE, "facts.sqlite")))
-    return {path: check.day for path, check in checks.items() if check.counts.get("confirmed")}
+    return checks_of(read_counts(os.path.join(workspace.path, STATE, "facts.sqlite")))
 
 
 def _index(workspace: Workspace, config: Config) -> Reading:

@@ -172,7 +172,9 @@ def show_decay(done: Decay, settings: Settings, *, dry_run: bool, every: bool = 
     click.echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
-        click.echo(f"{many(wanting, 'card')} to verify, {len(done.cards) - wanting} to decide on")
+        undated = sum(card.age_days is None for card in done.cards)
+        told = f"{many(wanting, 'card')} to verify, {len(done.cards) - wanting} to decide on"
+        click.echo(f"{told}; {undated} of them undated" if undated else told)
         first = min(done.cards, key=lambda card: (card.is_checked, not card.can_be_confirmed))
         click.echo(f"next: {' / '.join(_commands(first))}; each takes several names")
 

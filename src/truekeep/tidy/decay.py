@@ -243,18 +243,14 @@ def find_stale(
     `flawed` are cards without frontmatter that can be read.
     """
     oldest = (today - timedelta(days=card_days)).isoformat()
-    ahead = (today + timedelta(days=1)).isoformat()  # what is dated later says nothing
+    ahead = last_believed(today)
     found: list[Stale] = []
     for card in cards:
-        life = max((day for day in (card.created, card.updated, card.confirmed) if day <= ahead), default="")
+        check = checks.get(card.path)
+        life = last_sign(card, check, ahead)
         if life >= oldest:
             continue
-        check = checks.get(card.path)
         checked = check.day.isoformat() if check is not None else ""
-        if check is not None and check.counts.get("confirmed") and checked <= ahead:
-            life = max(life, checked)
-            if life >= oldest:
-                continue
         age = (today - date.fromisoformat(life)).days if life else None
         if check is not None and oldest <= checked <= ahead:
             found.append(Stale(card.path, age, True, _nothing_confirmed(check), card.path not in flawed))
@@ -265,6 +261,19 @@ def find_stale(
             found.append(Stale(card.path, age, False, why))
     found.sort(key=lambda item: (item.age_days is not None, -(item.age_days or 0), item.path))
     return found
+
+
+def last_sign(card: CardFacts, check: Check | None, ahead: str) -> str:
+    """The day on which a card was last written, said to hold, or confirmed by code; empty where nobody can tell."""
+    life = max((day for day in (card.created, card.updated, card.confirmed) if day <= ahead), default="")
+    if check is not None and check.counts.get("confirmed") and (checked := check.day.isoformat()) <= ahead:
+        return max(life, checked)
+    return life
+
+
+def last_believed(today: date) -> str:
+    """The last day that a sign of life may have: what is dated later says nothing."""
+    return (today + timedelta(days=1)).isoformat()
 
 
 def _nothing_confirmed(check: Check) -> str:
