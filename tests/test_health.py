@@ -163,6 +163,27 @@ def test_the_index_against_its_budget(place: Place, lines: int, verdict: str) ->
     assert (reading.figures["limit_lines"], reading.figures["limit_tokens"]) == (20, 1000)
 
 
+def long_index(place: Place, names: list[str], *more: str) -> None:
+    place.configure("[limits]\nindex_lines = 5\nindex_bytes = 4000\n")
+    lines = [*(f"- [{name}](memory/cards/{name})" for name in names), *more]
+    (place.workspace / "MEMORY.md").write_text("".join(f"{line}\n" for line in ("# Memory", "", *lines)))
+
+
+def test_a_long_index_says_what_shortens_it(place: Place) -> None:
+    names = [f"{letter}.md" for letter in "abcde"]
+    for name in names:
+        put(place, name, created=day(1))
+    long_index(place, names)
+    assert "`truekeep card drop`" in see(place).get("index").hint
+    long_index(place, names, "We like tea.", "And coffee.")
+    assert "2 lines of it point at no card" in see(place).get("index").hint
+    put(place, "a.md", "b.md", created=day(1))
+    assert "merge 1 card (`truekeep tidy duplicates`)" in see(place).get("index").hint
+    put(place, "c.md", created=day(100))
+    put(place, "d.md")
+    assert "2 cards (`truekeep tidy decay`)" in see(place).get("index").hint
+
+
 def test_the_index_may_be_too_large_in_bytes_alone(place: Place) -> None:
     (place.workspace / "MEMORY.md").write_text("- " + "é" * 13_000 + "\n")
     assert see(place).get("index").verdict == "act"

@@ -307,3 +307,39 @@ def test_the_folder_of_cards_as_a_link_is_no_reason_to_forget_them(place: Place)
     assert {item.rule for item in index_found(place)} == {"index-unread"}
     run_at_night(place)
     assert place.index() == before
+
+
+# An index that is longer than agents read.
+
+
+@pytest.mark.parametrize(
+    ("limits", "length"),
+    [("index_lines = 5", "6 lines long, and agents read 5"), ("index_bytes = 60", "bytes long, and agents read 60")],
+)
+def test_lines_that_nobody_would_read_are_told_before_they_are_written(place: Place, limits: str, length: str) -> None:
+    place.configure(f"[limits]\n{limits}\n")
+    write_card(place, "one", "Text.", topic="First")
+    write_card(place, "two", "Other words.", topic="Second")
+    before = place.index()
+    look = run_cli("reconcile", "--workspace", str(place.workspace)).stdout
+    assert "too long with 2 lines that cards lack, MEMORY.md is " in look
+    assert length in look
+    assert "`truekeep tidy duplicates`" in look
+    assert "`truekeep tidy decay`" in look
+    assert place.index() == before
+    told = json.loads(run_cli("reconcile", "--fix", "--json", "--workspace", str(place.workspace)).stdout)
+    assert length in told["crowding"]
+    if "lines" in limits:
+        assert len(place.index().splitlines()) == 6
+
+
+def test_an_index_with_room_is_not_called_too_long(place: Place) -> None:
+    write_card(place, "one", "Text.", topic="First")
+    assert upkeep(place).reconcile().crowding == ""
+
+
+def test_an_index_that_does_not_grow_is_not_the_matter_of_reconcile(place: Place) -> None:
+    write_card(place, "one", "Text.", topic="First")
+    point_at_all(place)
+    place.configure("[limits]\nindex_lines = 2\n")
+    assert upkeep(place).reconcile().crowding == ""

@@ -93,8 +93,12 @@ def see_health(
     look.unseen += surveyed.unread if surveyed is not None else ()
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        look.only(lambda: _untouched(cards, checks, today, config.decay.card_days), "untouched", given=surveyed),
-        look.only(lambda: _index(workspace, config), "index"),
+        (
+            untouched := look.only(
+                lambda: _untouched(cards, checks, today, config.decay.card_days), "untouched", given=surveyed
+            )
+        ),
+        look.only(lambda: _index(workspace, config, untouched, surveyed.same_topics if surveyed else ()), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
         look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
         look.only(lambda: _claims(workspace), "claims"),
@@ -268,7 +272,12 @@ def _last_checks(workspace: Workspace) -> dict[str, Check]:
     return checks_of(read_counts(os.path.join(workspace.path, STATE, "facts.sqlite")))
 
 
-def _index(workspace: Workspace, config: Config) -> Reading:
+def _index(
+    workspace: Workspace,
+    config: Config,
+    untouched: Reading | None = None,
+    doubled: Sequence[tuple[str, list[str]]] = (),
+) -> Reading:
     data = workspace.read(INDEX).encode()
     limits = config.limits
     lines, size = data.count(b"\n"), len(data)
@@ -284,11 +293,25 @@ def _index(workspace: Workspace, config: Config) -> Reading:
         "limit_tokens": tokens_of(most_bytes),
     }
     if lines > most_lines or size > most_bytes:
-        hint = "agents cut off what is beyond: put related lines together under one card"
+        hint = f"agents cut off what is beyond: {_shorter(data, untouched, doubled)}"
         return Reading("index", ACT, said, target, hint, figures)
     if lines >= _NEAR * most_lines or size >= _NEAR * most_bytes:
-        return Reading("index", LOOK, said, target, "put related lines together before it is cut off", figures)
+        hint = f"before it is cut off: {_shorter(data, untouched, doubled)}"
+        return Reading("index", LOOK, said, target, hint, figures)
     return Reading("index", OK, said, target, figures=figures)
+
+
+def _shorter(data: bytes, untouched: Reading | None, doubled: Sequence[tuple[str, list[str]]]) -> str:
+    """What makes the index shorter: a card takes its line along, and what is no pointer has a better place."""
+    figures = untouched.figures if untouched is not None else {}
+    old, twice = figures.get("past", 0) + figures.get("undated", 0), sum(len(paths) - 1 for _, paths in doubled)
+    steps = [f"merge {_count_of(twice, 'card')} (`truekeep tidy duplicates`)"] * bool(twice)
+    steps += [f"drop what is over of {_count_of(old, 'card')} (`truekeep tidy decay`)"] * bool(old)
+    if steps:
+        return f"{', '.join(steps)}; each takes its line along"
+    if others := sum(b"](" not in line for line in data.split(b"\n") if line.strip() and line[:1] != b"#"):
+        return f"{_count_of(others, 'line')} of it {'points' if others == 1 else 'point'} at no card; put that on cards"
+    return "`truekeep card drop` takes a card and its line out"
 
 
 def _handoffs(workspace: Workspace, config: Config) -> Reading:

@@ -89,6 +89,10 @@ _COMPARED = frozenset(
 )  # findings that say that a handoff and a card do not agree
 _FACTS = "memory/facts.db"
 _ONE_NIGHT = 600.0  # seconds that a look serves the verbs of one night, while no file comes, goes or is replaced
+_SHORTER = (
+    "Shorten it: `truekeep tidy duplicates` merges cards, `truekeep tidy decay` lists those to drop;"
+    " each takes its line with it"
+)
 _NO_FRONTMATTER = frozenset(("no-frontmatter", "broken-frontmatter"))  # problems of a card that cannot be confirmed
 _LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
@@ -111,6 +115,7 @@ class Reconciled(NamedTuple):
     done: tuple[str, ...]
     offered: tuple[Offered, ...]
     problems: tuple[str, ...]  # what could not be looked at
+    crowding: str = ""  # why the lines that cards lack make the index longer than agents read, and what to do about it
 
     @property
     def open(self) -> tuple[Disagreement, ...]:
@@ -351,15 +356,17 @@ class Upkeep:
         checked = self._rot(problems, fresh=code)
         survey = self.survey()
         found = list(self._disagreements(survey, checked, problems))
+        crowding = self._crowding([repair for _, repair in found])
         if not fix:
-            return Reconciled(self._asked(found, self._offer(found, dry_run=True)), (), (), tuple(problems))
+            asked = self._asked(found, self._offer(found, dry_run=True))
+            return Reconciled(asked, (), (), tuple(problems), crowding)
         done = self._fix(found, checked, problems)
         if done:  # what is asked is asked of the cards as they are now
             found = [item for item in found if item[0].action != "ask"]
             left = self._disagreements(self.survey(), (), [])
             found += [item for item in left if item[0].action == "ask"]
         offered = self._offer(found, dry_run=False)
-        return Reconciled(self._asked(found, offered), tuple(done), tuple(offered), tuple(problems))
+        return Reconciled(self._asked(found, offered), tuple(done), tuple(offered), tuple(problems), crowding)
 
     def _offer(self, found: Sequence[Found], *, dry_run: bool) -> list[Offered]:
         ideas = [repair.idea for _, repair in found if repair.idea is not None]
@@ -648,23 +655,49 @@ class Upkeep:
             done += self._fix_values(repairs, books, problems)
         return done
 
-    def _fix_index(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
+    def _crowding(self, repairs: Sequence[Repairs]) -> str:
+        """Why the index would be longer than agents read, if what it lacks is written; nothing if it would not."""
+        lacking = sum(item.point is not None for item in repairs)
+        if not lacking:
+            return ""
+        staging = Staging(self.workspace.books().vault)
+        try:
+            before = staging.read(INDEX) or b""
+            self._stage_index(staging, repairs)
+            after = staging.index().render()
+        except (UnsafePath, ChangedSince, OSError):
+            return ""  # which whoever writes it is told
+        limits = self.workspace.config.limits
+        lines, size = after.count(b"\n"), len(after)
+        if lines > limits.index_lines and lines > before.count(b"\n"):
+            length = f"{lines} lines long, and agents read {limits.index_lines}"
+        elif size > limits.index_bytes and size > len(before):
+            length = f"{size:,} bytes long, and agents read {limits.index_bytes:,}"
+        else:
+            return ""
+        missing = "a line that a card lacks" if lacking == 1 else f"{lacking} lines that cards lack"
+        return f"with {missing}, {INDEX} is {length}: the rest is cut off. {_SHORTER}"
+
+    def _stage_index(self, staging: Staging, repairs: Sequence[Repairs]) -> list[str]:
         """Mend the index in one pass, whatever is to be done. A card that came back meanwhile keeps its line."""
         names = dict.fromkeys(item.unpoint for item in repairs if item.unpoint)
         gone = [name for name in names if not os.path.lexists(os.path.join(self.root, CARDS, name))]
         once = list(dict.fromkeys(item.once for item in repairs if item.once))
         retitled = [item.retitle for item in repairs if item.retitle is not None]
         points = [item.point for item in repairs if item.point is not None]
+        staging.index().mend(0, gone=gone, once=once, retitled={old: new for _, old, new in retitled})
+        for point in points:
+            staging.point_at(*point, 0)
         told = [f"the line for {name}, which is not there, was taken out" for name in gone]
         told += [f"{name} has one line" for name in once]
         told += [f"the line for {name} says its topic" for name, _, _ in retitled]
         told += [f"{name} got its line" for name, _ in points]
-        told = [f"{INDEX}: {printable(line)}" for line in told]
+        return [f"{INDEX}: {printable(line)}" for line in told]
+
+    def _fix_index(self, repairs: Sequence[Repairs], books: Books, problems: list[str]) -> list[str]:
         staging = Staging(books.vault)
         try:
-            staging.index().mend(0, gone=gone, once=once, retitled={old: new for _, old, new in retitled})
-            for point in points:
-                staging.point_at(*point, 0)
+            told = self._stage_index(staging, repairs)
             if not staging.changes():
                 return []
             note = f"{len(told)} index lines" if len(told) > 1 else told[0]

@@ -48,7 +48,8 @@ def reconcile(
         result = Upkeep(opened).reconcile(fix=fix, code=not no_code, force=force)
         if fix and result.held and not as_json and sys.stdin.isatty() and _is_meant(result):
             more = Upkeep(opened).reconcile(fix=True, code=False, force=True)
-            result = more._replace(done=(*result.done, *more.done), offered=result.offered)
+            done = (*result.done, *more.done)
+            result = more._replace(done=done, offered=result.offered, crowding=result.crowding)
     if as_json:
         print_json("reconcile", shown_reconciled(result))
     else:
@@ -65,6 +66,7 @@ def shown_reconciled(result: Reconciled) -> dict[str, Any]:
         "proposed": [shown_offer(item) for item in result.offered],
         "problems": list(result.problems),
         "held": result.held,
+        "crowding": result.crowding,
     }
 
 
@@ -103,6 +105,8 @@ def _show(result: Reconciled, *, fix: bool) -> None:
         click.echo(click.style("written ", fg="green") + printable(line))
     _tell_more(len(result.done))
     show_offers(result.offered)
+    if result.crowding:
+        click.echo(click.style("too long ", fg="yellow") + printable(result.crowding))
     if result.held:
         click.echo(click.style("held back ", fg="red") + printable(result.held))
     for problem in result.problems:
