@@ -82,6 +82,23 @@ def test_every_file_is_in_its_list_once(place: Place, visitor: Visitor) -> None:
     assert "There is no page 9" in visitor.read("/memory", page="9", q="card-")
 
 
+def test_a_list_of_cards_counts_them_as_status_does(place: Place, visitor: Visitor) -> None:
+    for name in ("one", "two"):
+        write_card(place, name, f"Text of {name}.")
+    point_at_all(place)
+    put(place, f"{CARDS}/broken.md", b"\xff\xfe no text")
+    assert "of 4: 2 cards, and 2 files beside them" in visitor.read("/memory", store="cards")
+    assert visitor.read("/memory", store="cards", q="cards/one").count("beside") == 0
+
+
+def test_a_card_that_says_no_day_is_of_an_unknown_age(place: Place, visitor: Visitor) -> None:
+    put(place, f"{CARDS}/undated.md", "---\ntopic: Undated\n---\n\nText.\n")
+    assert "age unknown" in visitor.read("/memory", q="undated")
+    assert "age unknown" in visitor.read(f"/memory/file/{CARDS}/undated.md")
+    assert listed(visitor.see("/memory", q="undated", age="7d")) == []
+    assert listed(visitor.see("/memory", q="undated", age="over-90d")) == [f"{CARDS}/undated.md"]
+
+
 def test_stores_have_lists_of_their_own(place: Place, visitor: Visitor) -> None:
     write_card(place, "one", "Text.")
     put(place, "memory/2026-11-10.md", "# Log\n\n- Something happened.\n")

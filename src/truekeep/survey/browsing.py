@@ -15,7 +15,8 @@ from truekeep.index.schema import read_meta, write_meta
 from truekeep.sqlite import transaction
 from truekeep.survey.schema import stamp_of
 
-_DAY = "iif(day != '', day, date(mtime_ns / 1000000000, 'unixepoch', 'localtime'))"
+# A card that says no day is of an unknown age, whatever a copy did to its file: as status and decay have it.
+_DAY = "iif(day != '' OR cards.id IS NOT NULL, day, date(mtime_ns / 1000000000, 'unixepoch', 'localtime'))"
 _EDITED = "coalesce(at * 1e9 < mtime_ns, 0)"
 _CHECKED = f"at IS NOT NULL AND NOT {_EDITED}"
 _LISTED = (
@@ -109,6 +110,12 @@ class Browsing:
             (*values, most, first),
         ).fetchall()
         return [_listed(row) for row in rows], int(total)
+
+    def count_cards(self, wanted: Browse) -> int:
+        """How many of the memory files that are asked for are cards, as status counts them."""
+        where, values = _conditions(wanted)
+        total: Any = self.db.execute(f"SELECT count(cards.id) {_TABLES} WHERE {where}", values).get
+        return int(total)
 
     def find_file(self, path: str) -> Listed | None:
         """A memory file by its path."""

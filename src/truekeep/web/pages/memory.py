@@ -115,6 +115,7 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
         "query": query,
         "rows": [(item, _age(item.day, workspace.today())) for item in listed],
         "total": total,
+        "cards": survey.browsing.count_cards(wanted) if query["store"] == "cards" else total,
         "page": page,
         "pages": max(1, -(-total // PAGE)),
         "first": (page - 1) * PAGE + 1,
