@@ -467,6 +467,13 @@ def test_of_two_days_the_one_that_can_be_read_stays(place: Place) -> None:
     assert "\ncreated: 2025-05-02\n" in place.card("sqlite-network-drives.md")
 
 
+def test_tidy_tells_of_problems_once(place: Place) -> None:
+    two_cards(place)
+    put(place, "memory/cards/bare.md", "No frontmatter.\n")
+    for arguments in (["tidy"], ["tidy", "duplicates"], ["tidy", "promote"]):
+        assert cli(place, *arguments).stdout.count("1 problem in memory files") == 1
+
+
 def test_why_names_the_card_that_was_dropped(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()

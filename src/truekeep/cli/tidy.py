@@ -27,6 +27,7 @@ from truekeep.secrets import withhold
 
 if TYPE_CHECKING:
     from truekeep.config import Decay as Settings
+    from truekeep.survey import Problem
     from truekeep.tidy.decay import Decay, Expiry, Stale
     from truekeep.upkeep import Tidied
     from truekeep.workspace import Workspace
@@ -76,6 +77,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
     _show_doubles(doubled, opened, dry_run=dry_run)
     click.echo(click.style("promote", bold=True))
     _show_promoted(lasting, dry_run=dry_run)
+    _show_problems(lasting.problems)
 
 
 @tidy.command()
@@ -255,6 +257,7 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
             print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found, opened)})
         else:
             _show_doubles(found, opened, dry_run=dry_run)
+            _show_problems(found.problems)
 
 
 def _progress(as_json: bool) -> Callable[[int, int], None]:
@@ -322,6 +325,7 @@ def promote(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | N
         print_json("tidy-promote", {"dry_run": dry_run, **_shown_promoted(found)})
     else:
         _show_promoted(found, dry_run=dry_run)
+        _show_problems(found.problems)
 
 
 def _shown_promoted(found: Tidied) -> dict[str, Any]:
@@ -339,8 +343,11 @@ def _show_offered(found: Tidied, *, dry_run: bool, nothing: str) -> None:
     show_offers(found.offered, dry_run=dry_run)
     if not found.offered and not found.doubles:
         click.echo(nothing)
-    if found.problems:
+
+
+def _show_problems(problems: Sequence[Problem]) -> None:
+    if problems:
         click.echo(
-            click.style(f"{many(len(found.problems), 'problem')} in memory files; ", fg="yellow")
+            click.style(f"{many(len(problems), 'problem')} in memory files; ", fg="yellow")
             + "`truekeep status problems`"
         )
