@@ -539,6 +539,17 @@ class TestRepos:
             ((checkout, _),) = workspace.checkouts()
         assert checkout.problem
 
+    def test_what_came_through_the_workspaces_own_inbox_is_about_no_repository(self, app: Place) -> None:
+        content = "### Where things are\n\nNotes are in `notes/today.md`.\n"
+        app.leave(a_document_handoff(content, "USER.md"), inbox=app.workspace / CLAUDE)
+        app.ingest()
+        assert "notes/today.md" in (app.workspace / "USER.md").read_text()
+        note(app, "See `notes/today.md`.", "a.md", repository=app.workspace.name)
+        for path in ("USER.md", "a.md"):
+            done = run_cli("verify", path, "--json", "-w", str(app.workspace))
+            assert "the memory names no repository" in done.stdout
+            assert "no checkout of" not in done.stdout
+
     def test_the_command(self, app: Place) -> None:
         note(app, "One.", "a.md")
         note(app, "Three.", "c.md", repository="github.com/me/nowhere")

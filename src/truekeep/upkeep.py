@@ -300,9 +300,9 @@ class Upkeep:
 
         @cache
         def hurdle(repository: str) -> str:
-            if not repository:
+            known = self._checkout_of(repository) if repository else ""
+            if not repository or (not known and repository == self.workspace.path.name):  # its own inbox, no code
                 return "it names no repository, so it cannot be verified"
-            known = self._checkout_of(repository)
             return "" if known else f"no checkout of {repository} is known on this machine"
 
         checks = checks_of(read_counts(facts))

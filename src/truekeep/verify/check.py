@@ -160,6 +160,8 @@ class Verifier:
         if not repository:
             return "", kept.NO_REPOSITORY
         checkout = choose_checkout(repository, self.checkouts)
+        if checkout is None and repository == os.path.basename(self.workspace):
+            return "", kept.NO_REPOSITORY  # it came through the workspace's own inbox, and is about no code
         if checkout is None:
             return "", f"no checkout of {repository} is known on this machine"
         if checkout.problem:
