@@ -178,10 +178,10 @@ def test_a_long_index_says_what_shortens_it(place: Place) -> None:
     long_index(place, names, "We like tea.", "And coffee.")
     assert "2 lines of it point at no card" in see(place).get("index").hint
     put(place, "a.md", "b.md", created=day(1))
-    assert "merge 1 card (`truekeep tidy duplicates`)" in see(place).get("index").hint
+    assert "`truekeep tidy duplicates` merges 1" in see(place).get("index").hint
     put(place, "c.md", created=day(100))
     put(place, "d.md")
-    assert "2 cards (`truekeep tidy decay`)" in see(place).get("index").hint
+    assert "`truekeep tidy decay` lists 2 to drop" in see(place).get("index").hint
 
 
 def test_the_index_may_be_too_large_in_bytes_alone(place: Place) -> None:
@@ -245,6 +245,20 @@ def test_a_topic_counts_as_doubled_where_duplicates_looks_at_it(
 # --- What else ------------------------------------------------------------------------------------------------------
 
 
+def test_where_nothing_can_be_checked_nobody_has_to(place: Place) -> None:
+    assert see(place).get("claims").verdict == OK
+    put(place, "tea.md", created=day(1), body="We like tea in the afternoon.")
+    assert see(place).get("claims").verdict == OK
+
+
+def test_a_memory_of_no_repository_is_to_be_checked_once(place: Place) -> None:
+    put(place, "a.md", created=day(1), body="`begin` is in `src/main.py`.")
+    assert see(place).get("claims").verdict == "look"
+    with place.open() as workspace:
+        workspace.verify()
+    assert see(place).get("claims").verdict == OK, "nothing but that can be done about it"
+
+
 def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     shutil.rmtree(place.repo / ".git")
     git_repo(place.repo)
@@ -255,7 +269,9 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     rest = {"created": today.date().isoformat()}
     card = put(place, "a.md", body="`begin` is in `main.py`.", **rest)
     card.write_text(card.read_text().replace("category:", "repository: github.com/me/app\ncategory:"))
-    assert see(place, now=today).get("claims").said == "never held against code; `truekeep verify` does"
+    before = see(place, now=today).get("claims")
+    assert (before.verdict, before.said) == ("look", "never held against code")
+    assert before.hint.startswith("`truekeep verify` ")
     assert not (place.workspace / ".truekeep" / "facts.sqlite").exists(), "looking makes nothing"
     with place.open(now=today) as workspace:
         workspace.verify()
@@ -485,6 +501,14 @@ def everything_wrong() -> tuple[Health, dict[str, Any]]:
     return health, {"workspace": "/" + "w" * 200, "canonical_host": "h" * 200}
 
 
+def test_a_target_is_whole_whatever_was_found(place: Place) -> None:
+    put(place, f"{'long-' * 20}name.md", created=day(400))
+    lines = list(render(see(place), {"workspace": "w", "canonical_host": "h"}, "", room=100))
+    (line,) = [line for line in lines if "untouched" in line]
+    assert line.endswith("…  (target: none past 90 days)")
+    assert "1 past that, the oldest for 400 days: long-" in line
+
+
 @pytest.mark.parametrize("has_bars", [False, True])
 def test_one_screen_whatever_is_wrong(has_bars: bool) -> None:
     health, memory = everything_wrong()
@@ -499,6 +523,8 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     put(place, "a.md", created=day(2))
     place.leave(a_handoff())
     place.ingest()
+    with place.open() as workspace:
+        workspace.verify()
     health = see(place)
     assert health.verdict == OK, [reading for reading in health.readings if reading.verdict != OK]
     memory = {"workspace": "w", "canonical_host": "h"}

@@ -37,6 +37,7 @@ SHOWN = 5  # of each kind of thing, by name
 _NEAR = 0.8  # of a budget: from here on, somebody should make room
 _FLOOD, _SURGE, _SETTLED = 20, 4, 28  # cards in a week; times the usual; days of life before that says anything
 _BEHIND, _SHARE = 50, 0.2  # files that the search index may lack, and their share
+_SAMPLED = 200  # cards that are asked whether they name anything
 _SCARCE = 200 << 20  # bytes free on the disk
 _GRAVE = ("split-host", "no-host", "not-running", "growing")  # alarms: memory is not fed
 _ROT = ("gone", "moved")
@@ -91,17 +92,15 @@ def see_health(
     checks = (look.at(lambda: _last_checks(workspace), "claims") if cards else None) or {}
     grown = growth(cards, today)
     look.unseen += surveyed.unread if surveyed is not None else ()
+    days, topics = config.decay.card_days, surveyed.same_topics if surveyed is not None else ()
+    untouched = look.only(lambda: _untouched(cards, checks, today, days), "untouched", given=surveyed)
     readings = (
         _cards(cards, grown, today) if surveyed is not None else look.only(lambda: _count(workspace), "cards"),
-        (
-            untouched := look.only(
-                lambda: _untouched(cards, checks, today, config.decay.card_days), "untouched", given=surveyed
-            )
-        ),
-        look.only(lambda: _index(workspace, config, untouched, surveyed.same_topics if surveyed else ()), "index"),
+        untouched,
+        look.only(lambda: _index(workspace, config, untouched, topics), "index"),
         look.only(lambda: _handoffs(workspace, config), "handoffs"),
-        look.only(lambda: _duplicates(surveyed.same_topics if surveyed else ()), "duplicates", given=surveyed),
-        look.only(lambda: _claims(workspace), "claims"),
+        look.only(lambda: _duplicates(topics), "duplicates", given=surveyed),
+        look.only(lambda: _claims(workspace, cards), "claims"),
         look.only(lambda: _review(workspace, now), "review"),
         look.only(lambda: _pipeline(flow()), "pipeline"),
         look.only(lambda: _search(workspace), "search"),
@@ -293,11 +292,9 @@ def _index(
         "limit_tokens": tokens_of(most_bytes),
     }
     if lines > most_lines or size > most_bytes:
-        hint = f"agents cut off what is beyond: {_shorter(data, untouched, doubled)}"
-        return Reading("index", ACT, said, target, hint, figures)
+        return Reading("index", ACT, said, target, _shorter(data, untouched, doubled), figures)
     if lines >= _NEAR * most_lines or size >= _NEAR * most_bytes:
-        hint = f"before it is cut off: {_shorter(data, untouched, doubled)}"
-        return Reading("index", LOOK, said, target, hint, figures)
+        return Reading("index", LOOK, said, target, _shorter(data, untouched, doubled), figures)
     return Reading("index", OK, said, target, figures=figures)
 
 
@@ -305,13 +302,13 @@ def _shorter(data: bytes, untouched: Reading | None, doubled: Sequence[tuple[str
     """What makes the index shorter: a card takes its line along, and what is no pointer has a better place."""
     figures = untouched.figures if untouched is not None else {}
     old, twice = figures.get("past", 0) + figures.get("undated", 0), sum(len(paths) - 1 for _, paths in doubled)
-    steps = [f"merge {_count_of(twice, 'card')} (`truekeep tidy duplicates`)"] * bool(twice)
-    steps += [f"drop what is over of {_count_of(old, 'card')} (`truekeep tidy decay`)"] * bool(old)
+    steps = [f"`truekeep tidy duplicates` merges {twice}"] * bool(twice)
+    steps += [f"`truekeep tidy decay` lists {old} to drop"] * bool(old)
     if steps:
-        return f"{', '.join(steps)}; each takes its line along"
+        return ", ".join(steps)  # short: two commands are to fit into a line of the screen
     if others := sum(b"](" not in line for line in data.split(b"\n") if line.strip() and line[:1] != b"#"):
-        return f"{_count_of(others, 'line')} of it {'points' if others == 1 else 'point'} at no card; put that on cards"
-    return "`truekeep card drop` takes a card and its line out"
+        return f"{_count_of(others, 'line')} of it {'points' if others == 1 else 'point'} at no card: put that on cards"
+    return "agents cut off the rest: `truekeep card drop` takes a card and its line out"
 
 
 def _handoffs(workspace: Workspace, config: Config) -> Reading:
@@ -335,12 +332,13 @@ def _duplicates(topics: Sequence[tuple[str, list[str]]]) -> Reading:
 # --- What else needs a person ---------------------------------------------------------------------------------------
 
 
-def _claims(workspace: Workspace) -> Reading:
+def _claims(workspace: Workspace, cards: Sequence[CardFacts] = ()) -> Reading:
     """What the last check of each memory said. One that was edited since is only counted."""
-    from truekeep.verify.kept import read_counts
+    from truekeep.verify.kept import read_counts, read_seals
     from truekeep.verify.verdict import VERDICTS as WORDS
 
-    rows = read_counts(os.path.join(workspace.path, STATE, "facts.sqlite"))
+    facts = os.path.join(workspace.path, STATE, "facts.sqlite")
+    rows = read_counts(facts)
     counts, memories, edited, latest = dict.fromkeys(WORDS, 0), 0, 0, 0.0
     for memory, checked_at, words in rows:
         try:
@@ -355,14 +353,30 @@ def _claims(workspace: Workspace) -> Reading:
             counts[word] = counts.get(word, 0) + count
     at = as_stamp(datetime.fromtimestamp(latest, UTC)) if latest else None
     figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
-    if not memories and not edited:
-        return Reading("claims", OK, "never held against code; `truekeep verify` does", figures=figures)
+    if not memories and not edited and not read_seals(facts):
+        if not _name_something(workspace, cards):
+            return Reading("claims", OK, "nothing that code could confirm", figures=figures)
+        hint = "`truekeep verify` says which of what cards name is still there"
+        return Reading("claims", LOOK, "never held against code", "none gone or moved", hint, figures)
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     told = f"{told}, in {_count_of(memories, 'memory', 'memories')}" if told else "none whose repository is known"
     said = f"{told}; {edited} edited since" if edited else told
     rot = sum(counts[word] for word in _ROT)
     hint = "`truekeep verify --fix` writes what moved and proposes to drop what is gone"
     return Reading("claims", LOOK if rot else OK, said, "none gone or moved", hint if rot else "", figures)
+
+
+def _name_something(workspace: Workspace, cards: Sequence[CardFacts]) -> bool:
+    """Whether one of the first cards names what can be checked: most do, and who has looked at many has an answer."""
+    from truekeep.claims import extract_claims
+
+    for card in cards[:_SAMPLED]:
+        try:
+            if extract_claims(workspace.read(card.path), limit=1).claims:
+                return True
+        except (TruekeepError, ChangedSince, OSError):
+            continue  # told elsewhere
+    return False
 
 
 def _review(workspace: Workspace, now: datetime) -> Reading:

@@ -29,6 +29,7 @@ _TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
 _NAMES = 13  # the width of the column of names, and of verdicts
 _WORDS = 7
 _LONG = 1000  # files
+_NARROWEST = 20  # letters of what was found that a target leaves room for
 _PLACES = 3  # problems and things unseen that are named
 
 _days_option = click.option(
@@ -163,7 +164,7 @@ def render(
                 yield _row("", name, said, room)
             yield ""
         target = f"  (target: {reading.target})" if reading.name in QUESTIONS and reading.target else ""
-        yield _row(reading.verdict, reading.name, f"{reading.said}{target}", room)
+        yield _row(reading.verdict, reading.name, f"{_beside(reading.said, target, room)}{target}", room)
         if reading.verdict != OK and reading.hint:
             yield _row("", "", f"{'→' if has_bars else '->'} {reading.hint}", room)
         if reading.name == "frontmatter":
@@ -179,6 +180,12 @@ def render(
     looks = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
     needs = [f"{acts} to act on"] * bool(acts) + [f"{looks} to look at"] * bool(looks)
     yield ", ".join(needs) or "nothing needs a person"
+
+
+def _beside(said: str, target: str, room: int | None) -> str:
+    """What was found, cut so that the target beside it is whole: without that, nobody can tell what is wrong."""
+    left = (room or 0) - _WORDS - 1 - _NAMES - len(target)
+    return _cut(printable(said), left) if target and left >= _NARROWEST else said
 
 
 def _row(verdict: str, name: str, said: str, room: int | None) -> str:
