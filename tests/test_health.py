@@ -178,10 +178,10 @@ def test_a_long_index_says_what_shortens_it(place: Place) -> None:
     long_index(place, names, "We like tea.", "And coffee.")
     assert "2 lines of it point at no card" in see(place).get("index").hint
     put(place, "a.md", "b.md", created=day(1))
-    assert "`truekeep tidy duplicates` merges 1" in see(place).get("index").hint
+    assert "merge 1: `truekeep tidy duplicates`" in see(place).get("index").hint
     put(place, "c.md", created=day(100))
     put(place, "d.md")
-    assert "`truekeep tidy decay` lists 2 to drop" in see(place).get("index").hint
+    assert "drop of 2: `truekeep tidy decay`" in see(place).get("index").hint
 
 
 def test_the_index_may_be_too_large_in_bytes_alone(place: Place) -> None:
@@ -507,6 +507,17 @@ def test_a_target_is_whole_whatever_was_found(place: Place) -> None:
     (line,) = [line for line in lines if "untouched" in line]
     assert line.endswith("…  (target: none past 90 days)")
     assert "1 past that, the oldest for 400 days: long-" in line
+
+
+def test_the_next_steps_for_cards_and_index_fit_into_a_line(place: Place) -> None:
+    names = [f"c{number}.md" for number in range(12)]
+    for name in names:
+        put(place, name, "Same", created=day(100))
+    long_index(place, names)
+    lines = list(render(see(place), {"workspace": "w", "canonical_host": "h"}, "", room=100, has_bars=True))
+    steps = [line for line in lines if "tidy decay" in line]
+    assert len(steps) == 2
+    assert all(len(line) <= 100 - 4 and "…" not in line for line in steps)  # numbers may have two digits more
 
 
 @pytest.mark.parametrize("has_bars", [False, True])

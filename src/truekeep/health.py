@@ -259,7 +259,7 @@ def _untouched(cards: Sequence[CardFacts], checks: Mapping[str, Check], today: d
     told = ", ".join([*counts, said] if said else counts)
     verdict = ACT if days is not None and days > 2 * budget else LOOK
     them = "it" if past + undated == 1 else f"these {past + undated}"
-    hint = f"`truekeep tidy decay` lists {them}, to be checked first and then decided on"
+    hint = f"`truekeep tidy decay` lists {them}: check first, then decide"
     return Reading("untouched", verdict, told, target, hint, figures)
 
 
@@ -302,10 +302,10 @@ def _shorter(data: bytes, untouched: Reading | None, doubled: Sequence[tuple[str
     """What makes the index shorter: a card takes its line along, and what is no pointer has a better place."""
     figures = untouched.figures if untouched is not None else {}
     old, twice = figures.get("past", 0) + figures.get("undated", 0), sum(len(paths) - 1 for _, paths in doubled)
-    steps = [f"`truekeep tidy duplicates` merges {twice}"] * bool(twice)
-    steps += [f"`truekeep tidy decay` lists {old} to drop"] * bool(old)
+    steps = [f"merge {twice}: `truekeep tidy duplicates`"] * bool(twice)
+    steps += [f"drop of {old}: `truekeep tidy decay`"] * bool(old)
     if steps:
-        return ", ".join(steps)  # short: two commands are to fit into a line of the screen
+        return "; ".join(steps)  # short: two commands are to fit into a line of the screen
     if others := sum(b"](" not in line for line in data.split(b"\n") if line.strip() and line[:1] != b"#"):
         return f"{_count_of(others, 'line')} of it {'points' if others == 1 else 'point'} at no card: put that on cards"
     return "agents cut off the rest: `truekeep card drop` takes a card and its line out"
