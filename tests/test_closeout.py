@@ -60,6 +60,21 @@ def test_a_handoff_of_another_harness_is_not_this_sessions(here: Place, harness:
     assert record_of("s1", harness).is_closed
 
 
+def test_a_session_that_only_left_a_handoff_did_work_and_left_what_it_learned(here: Place) -> None:
+    """It read, understood, and wrote that down: no edit, no commit, and all the same what memory lives on."""
+    hook(here, "session-start", source="startup")
+    transcript(here, '{"type": "user", "message": {"content": "which port is staging on?"}}\n')
+    left = ["handoff", "new", "--title", "Staging", "--fact", "Staging answers on port 8443", "--card", "staging.md"]
+    assert run_cli(*left, "--writer", "claude", cwd=here.repo).returncode == 0
+    assert hook(here, "stop") == ""
+    assert run_cli("ingest", "-w", str(here.workspace), cwd=here.repo).returncode == 0
+    hook(here, "session-end")
+    told = run_cli("status", "-w", str(here.workspace), cwd=here.repo).stdout
+    assert "1 in 30 days; 1 did real work, 1 of them left what they learned (100%)" in " ".join(told.split())
+    data = json.loads(run_cli("status", "closeout", "--json", cwd=here.repo).stdout)
+    assert [(item["sessions"], item["worked"], item["closed"]) for item in data["closeout"]] == [(1, 1, 1)]
+
+
 def test_what_was_adopted_is_no_sessions(here: Place, own_home: Path) -> None:
     memory = own_home / ".claude" / "projects" / "x" / "memory"
     memory.mkdir(parents=True)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from truekeep.host import own_state
 
 KEPT_DAYS = 120
-ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit
+ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit or handoff
 _DATED = r"\d{4}-\d\d-\d\d-"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 # The evidence in a handoff of `truekeep adopt`: what a harness had remembered, not what a session learned. And in one
@@ -57,7 +57,8 @@ class Record(NamedTuple):
 
     @property
     def has_work(self) -> bool:
-        return self.edits + self.aside >= ENOUGH or self.commits > 0
+        """Whether it edited enough or committed; whoever left something had something to leave."""
+        return self.edits + self.aside >= ENOUGH or self.commits > 0 or self.is_closed
 
     @property
     def is_closed(self) -> bool:

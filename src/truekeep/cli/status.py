@@ -284,8 +284,8 @@ def _shown_reading(reading: Reading) -> dict[str, Any]:
 def closeout(days: int, as_json: bool) -> None:
     """Show how often sessions leave what they learned: per machine, harness and repository, and who left nothing.
 
-    A session did real work when it made three edits or one commit; it closed out when it left a handoff or a
-    checkpoint. The hooks note both, on each machine for itself; `truekeep connect` installs them.
+    A session closed out when it left a handoff or a checkpoint; it did real work when it closed out, or made three
+    edits or one commit. The hooks note both, on each machine for itself; `truekeep connect` installs them.
 
     Example: truekeep status closeout --days 7
     """
