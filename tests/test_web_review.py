@@ -630,6 +630,64 @@ def test_several_are_listed_and_one_that_fails_stops_no_other(place: Place, visi
     assert len([link for link in Reader(answer.text).links if link.startswith("/history/")]) == 2
 
 
+def test_several_are_rejected_with_one_reason_and_an_entry_each(place: Place, visitor: Visitor) -> None:
+    ids = workers(place, 4)
+    place.leave(a_handoff(card=None), "2026-11-14-1000-lost.md")
+    place.ingest()
+    lost = next(path.stem for path in place.drafts() if path.stem not in ids)
+    assert {("do", "reject")} <= {button for form in Reader(visitor.see("/review")).forms for button in form.buttons}
+    page = visitor.see("/review/-/several?do=reject&" + urlencode([("draft", one) for one in [*ids, lost]]))
+    assert "Reject several drafts" in shown_text(page)
+    assert not any(("do", "approve") in form.buttons for form in Reader(page).forms)
+    assert [key for key in Reader(page).keys if key in "axX"] == ["x", "X"]
+    assert len(place.drafts()) == 5  # asking does nothing
+    file = draft_file(place, ids[1])
+    file.write_text(file.read_text().replace("queue q1", "another queue"))
+    with place.open() as workspace:
+        workspace.approve(ids[2])
+    answer = visitor.press(page, "reject", reason="only true \n for a day")
+    assert answer.status_code == 200
+    said = shown_text(answer.text)
+    assert "3 of 5 rejected" in said
+    assert [path.stem for path in place.drafts()] == [ids[1]]  # it is another one than was shown
+    with place.open() as workspace:
+        entries = [entry for entry, _ in workspace.history(limit=None) if entry.verb == "rejected"]
+        assert [entry.note for entry in entries] == ["only true for a day"] * 3
+        workspace.undo(entries[0].id)
+    assert sorted(path.stem for path in place.drafts()) == sorted([ids[1], lost])
+    assert len([link for link in Reader(answer.text).links if link.startswith("/history/")]) == 3
+
+
+def test_all_of_one_kind_are_rejected(place: Place, visitor: Visitor) -> None:
+    workers(place, 2)
+    place.leave(a_handoff(card=None), "2026-11-14-1000-lost.md")
+    place.ingest()
+    forms = Reader(visitor.see("/review?reason=no-target")).forms
+    assert any(("all", "reject") in form.buttons for form in forms)
+    visitor.press(visitor.see("/review/-/several?reason=no-target&all=reject&page=1"), "reject")
+    assert len(place.drafts()) == 2
+
+
+def test_a_form_for_several_that_asks_for_nothing_does_nothing(place: Place, visitor: Visitor) -> None:
+    (wanted,) = workers(place, 1)
+    for do in ("", "expire"):
+        fields = [("csrf", KEYS.form), ("do", do), ("draft", wanted)]
+        saw = [(f"saw-{wanted}", value) for _, value in saws(visitor, wanted)]
+        assert visitor.send("/review/-/several", [*fields, *saw]).status_code == 400
+    assert len(place.drafts()) == 1
+    assert not place.cards()
+
+
+def test_the_queue_names_drafts_by_their_titles(place: Place, visitor: Visitor) -> None:
+    first, second = workers(place, 2)
+    assert f'>Worker 0</a><br><span class="faint small">{first}<' in visitor.see("/review")
+    file = draft_file(place, second)
+    file.write_text(file.read_text().replace("## Title\nWorker 1", "## Title\nThe second <b>worker</b>"))
+    assert ">The second &lt;b&gt;worker&lt;/b&gt;</a>" in visitor.see("/review")
+    file.write_text("no handoff at all\n")
+    assert f">{second}</a>" in visitor.see("/review")
+
+
 def test_all_of_one_kind(place: Place, visitor: Visitor) -> None:
     workers(place, 2)
     place.leave(a_handoff(card=None), "2026-11-14-1000-lost.md")
@@ -661,7 +719,13 @@ def test_what_ingest_would_file_by_now_is_filed_and_the_rest_waits(place: Place,
 def test_for_looking_only_there_is_no_form_that_changes_anything(place: Place) -> None:
     wanted = doubtful(place)
     visitor = Visitor(place, read_only=True)
-    for path in ("/review", f"/review/{wanted}", f"/review/{wanted}/edit", f"/review/-/several?draft={wanted}"):
+    for path in (
+        "/review",
+        f"/review/{wanted}",
+        f"/review/{wanted}/edit",
+        f"/review/-/several?draft={wanted}",
+        f"/review/-/several?do=reject&draft={wanted}",
+    ):
         page = visitor.see(path)
         assert all(form.method != "post" or not form.buttons for form in Reader(page).forms)
         assert 'type="checkbox"' not in page

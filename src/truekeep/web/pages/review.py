@@ -22,10 +22,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from truekeep.card import words_of
-from truekeep.disk import decode_text
+from truekeep.disk import ChangedSince, UnsafePath, decode_text
 from truekeep.draft import Draft, parse_draft
 from truekeep.errors import BadInput, EditedSince, InvalidHandoff, NotFound, TruekeepError
-from truekeep.hidden import find_hidden, strip_hidden
+from truekeep.handoff import parse_handoff
+from truekeep.hidden import clip, find_hidden, strip_hidden
 from truekeep.ledger import Entry
 from truekeep.model import CARDS, DOCUMENTS, REVIEW, RULES
 from truekeep.review import Edit, Proposal, digest_of
@@ -36,6 +37,7 @@ from truekeep.workspace import Workspace
 ROWS = 50  # of the queue, on one page
 SUGGESTED = 60  # cards that are offered as targets
 MOST_SHOWN = 200_000  # characters of an original
+MOST_TITLED = 64_000  # bytes of a draft in which its title is looked for
 MOST_HIDDEN = 20  # places of hidden characters that are named
 MEANINGS = {code: rule.meaning for code, rule in RULES.items()}
 _BOM = b"\xef\xbb\xbf"
@@ -118,6 +120,31 @@ class Shown:
             return self._kept.get(digest)
 
 
+class Titles:
+    """The titles of drafts, by the digests of their files: read once, and only of those that a page shows."""
+
+    MOST = 2_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, str] = OrderedDict()
+
+    def of(self, workspace: Workspace, draft: Draft) -> str:
+        """What a draft's handoff is called; empty if it says nothing, or is gone by now."""
+        known = self._known.get(draft.file_digest)
+        if known is None:
+            try:
+                text = decode_text((_now(workspace, draft.path) or b"")[:MOST_TITLED])
+            except (UnsafePath, ChangedSince, OSError):
+                return ""
+            known = clip(parse_handoff(text or "").title, 120)
+            with self._lock:
+                self._known[draft.file_digest] = known
+                while len(self._known) > self.MOST:
+                    self._known.popitem(last=False)
+        return known
+
+
 class Names:
     """The names of all cards, by their words; listed anew when a card came or went."""
 
@@ -173,6 +200,7 @@ class _Pages:
     def __init__(self) -> None:
         self._shown = Shown()
         self._names = Names()
+        self._titles = Titles()
 
     # The queue.
 
@@ -193,7 +221,15 @@ class _Pages:
             meanings=MEANINGS,
             total=len(drafts),
             count=len(chosen),
-            rows=[(draft, age_of(draft.received_at, now), choice.link(f"/review/{draft.id}")) for draft in rows],
+            rows=[
+                {
+                    "draft": draft,
+                    "title": self._titles.of(workspace, draft),
+                    "age": age_of(draft.received_at, now),
+                    "link": choice.link(f"/review/{draft.id}"),
+                }
+                for draft in rows
+            ],
             page=page,
             pages=pages,
             before=choice.link(page=page - 1) if page > 1 else "",
@@ -303,8 +339,7 @@ class _Pages:
                 case "approve":
                     workspace.approve(wanted, target=request.query_params.get("target", "").strip()[:300], seen=seen)
                 case "reject":
-                    reason = " ".join(text_of(form, "reason").split())[:500]
-                    workspace.reject(wanted, reason=reason, seen=seen)
+                    workspace.reject(wanted, reason=_reason(form), seen=seen)
                 case _:
                     raise BadInput("this form asks for nothing", hint="load the page again")
         except TruekeepError as error:
@@ -400,8 +435,9 @@ class _Pages:
     # Several at once.
 
     def several(self, site: Site, workspace: Workspace, request: Request) -> Response:
-        """What is about to be approved, for somebody to say yes."""
+        """What is about to be approved, or rejected, for somebody to say yes."""
         choice = Choice.of(request)
+        is_reject = "reject" in (request.query_params.get("do"), request.query_params.get("all"))
         wanted = list(dict.fromkeys(request.query_params.getlist("draft")))[:ROWS]
         if request.query_params.get("all"):
             page = max(1, number_of(request, "page", 1))
@@ -428,26 +464,31 @@ class _Pages:
         return site.render(
             request,
             "review_several.html",
-            title="Approve several drafts",
+            title=f"{'Reject' if is_reject else 'Approve'} several drafts",
+            is_reject=is_reject,
             rows=rows,
             missing=missing,
-            ready=sum(row["is_approvable"] is True for row in rows),
+            ready=len(rows) if is_reject else sum(row["is_approvable"] is True for row in rows),
             action=choice.link("/review/-/several"),
             queue=choice.link(),
         )
 
     def decide_several(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
-        """Approve each; one that fails does not stop the others."""
-        choice = Choice.of(request)
-        is_retry = text_of(form, "do") == "retry"
+        """Approve or reject each; one that fails does not stop the others."""
+        choice, do = Choice.of(request), text_of(form, "do")
+        if do not in ("approve", "retry", "reject"):
+            raise BadInput("this form asks for nothing", hint="load the page again")
+        reason = _reason(form)
         done: list[tuple[str, Entry | None]] = []
         failed: list[tuple[str, TruekeepError, str]] = []
         for wanted in [str(one) for one in dict.fromkeys(form.getlist("draft"))][:ROWS]:
             try:
-                if is_retry:
+                if do == "retry":
                     ((_, filing),) = workspace.retry(wanted, exact=True)
                     if filing.outcome in ("review", "refused"):
                         raise InvalidHandoff("it still waits", filing.blocking)
+                elif do == "reject":
+                    workspace.reject(wanted, reason=reason, seen=_seen(form, f"saw-{wanted}"))
                 else:
                     workspace.approve(wanted, seen=_seen(form, f"saw-{wanted}"))
             except TruekeepError as error:
@@ -458,7 +499,8 @@ class _Pages:
         return site.render(
             request,
             "review_done.html",
-            title=f"{len(done)} of {len(done) + len(failed)} filed",
+            title=f"{len(done)} of {len(done) + len(failed)} {'rejected' if do == 'reject' else 'filed'}",
+            word="rejected" if do == "reject" else "filed",
             done=done,
             failed=failed,
             queue=choice.link(),
@@ -517,6 +559,11 @@ def _seen(form: FormData, name: str) -> dict[str, str]:
     """What a form says that was shown: path by path, each with its digest."""
     parted = (str(value).partition(" ") for value in form.getlist(name))
     return {path: digest for digest, _, path in parted}
+
+
+def _reason(form: FormData) -> str:
+    """Why something is rejected, in one line."""
+    return " ".join(text_of(form, "reason").split())[:500]
 
 
 def _following(workspace: Workspace, choice: Choice, wanted: str) -> str:
