@@ -321,7 +321,7 @@ def test_a_card_by_keys(opened: Window, shop: Place) -> None:
 def test_a_review_without_javascript(bare: Window, shop: Place) -> None:
     one, two, three = (add_draft(shop, name) for name in ("ff-bare", "gg-bare", "hh-bare"))
     page = bare.go("/review")
-    page.get_by_role("link", name=one).click()
+    page.get_by_role("link", name="About ff-bare").click()
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("The handoff").fill(page.get_by_label("The handoff").input_value().replace("nobody", "somebody"))
     page.get_by_role("button", name="Save and approve").click()
@@ -352,6 +352,18 @@ def test_several_at_once_without_javascript(bare: Window, shop: Place) -> None:
     page.get_by_role("button", name=re.compile("^Approve")).click()
     assert not set(wanted) & set(draft_ids(shop))
     assert {"ii-several.md", "jj-several.md"} <= set(shop.cards())
+
+
+def test_several_are_rejected_without_javascript(bare: Window, shop: Place) -> None:
+    wanted = [add_draft(shop, name) for name in ("kk-several", "ll-several")]
+    page = bare.go("/review")
+    for draft in wanted:
+        page.locator(f'input[value="{draft}"]').check()
+    page.get_by_role("button", name="Reject the chosen ones").click()
+    page.get_by_label("Why they are rejected").fill("never true")
+    page.get_by_role("button", name=re.compile("^Reject")).click()
+    expect(page.locator("h1")).to_contain_text("2 of 2 rejected")
+    assert not set(wanted) & set(draft_ids(shop))
 
 
 def test_a_merge_is_approved_and_taken_back_without_javascript(bare: Window, shop: Place) -> None:
