@@ -564,3 +564,21 @@ def test_prose_loses_its_end_and_names_their_middle() -> None:
     assert cut("short", 15) == "short"
     assert fit_widths([60, 5, 40], 59) == [25, 5, 25]
     assert fit_widths([60, 60], 10) == [10, 10]
+
+
+def test_the_beginning_of_a_cards_name_will_do_for_looking_at_it(place: Place) -> None:
+    cards = place.workspace / "memory/cards"
+    cards.mkdir(parents=True, exist_ok=True)
+    for name in ("carts-are-kept", "proxy-port", "proxy-host", "proxy"):
+        (cards / f"{name}.md").write_text(a_card(topic=name, body=f"About {name}."))
+    for wanted in ("carts", "memory/cards/carts", "carts-are-kept.md"):
+        assert "About carts-are-kept." in cli(place, "card", "show", wanted)
+    assert "About proxy." in cli(place, "card", "show", "proxy")  # a whole name is that card
+    several = run_cli("-w", str(place.workspace), "card", "show", "proxy-")
+    assert (several.returncode, several.stdout) == (3, "")
+    assert "did you mean proxy-host.md, proxy-port.md?" in " ".join(several.stderr.split())
+    for command in (["confirm"], ["drop", "--yes", "--reason", "old"]):
+        refused = run_cli("-w", str(place.workspace), "card", *command, "carts")
+        assert refused.returncode == 3
+        assert "did you mean carts-are-kept.md?" in " ".join(refused.stderr.split())
+    assert len(place.cards()) == 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ def answer(asked: Asked) -> None:
             verified=asked.verified,
             verdict=asked.verdict,
         )
+        topics = opened.topics_of(found.hits)
         if asked.as_json:
-            _print(sys.stdout, [render_json("search", shown_answer(found), opened.notices)])
+            _print(sys.stdout, [render_json("search", shown_answer(found, topics), opened.notices)])
         else:
-            _print(sys.stdout, render_answer(found, _style_for(sys.stdout), explain=asked.explain))
+            _print(sys.stdout, render_answer(found, topics, _style_for(sys.stdout), explain=asked.explain))
             _print(sys.stderr, render_remarks(found, _style_for(sys.stderr)))
     finally:
         opened.close()
@@ -146,7 +147,7 @@ def render_json(kind: str, data: dict[str, Any], notices: Sequence[str] = ()) ->
     return json.dumps(told, indent=2, default=str)
 
 
-def shown_answer(answer: Answer) -> dict[str, Any]:
+def shown_answer(answer: Answer, topics: Mapping[str, str]) -> dict[str, Any]:
     """An answer as data, for scripts."""
     return {
         "query": answer.query,
@@ -157,11 +158,11 @@ def shown_answer(answer: Answer) -> dict[str, Any]:
         "notes": list(answer.notes),
         "corrections": [{"typed": typed, "known": known} for typed, known in answer.corrections],
         "waiting": answer.waiting,
-        "hits": [_shown_hit(hit) for hit in answer.hits],
+        "hits": [_shown_hit(hit, topics.get(hit.path, "")) for hit in answer.hits],
     }
 
 
-def _shown_hit(hit: Hit) -> dict[str, Any]:
+def _shown_hit(hit: Hit, topic: str) -> dict[str, Any]:
     return {
         "path": hit.path,
         "first": hit.first,
@@ -174,6 +175,7 @@ def _shown_hit(hit: Hit) -> dict[str, Any]:
         "store": hit.store,
         "day": hit.day,
         "age_days": hit.age_days,
+        "topic": topic,
         "heading": hit.heading,
         "repository": hit.repository,
         "matched": list(hit.matched),
@@ -215,7 +217,7 @@ def shown_verdict(verdict: Verdict) -> dict[str, Any]:
 # As lines.
 
 
-def render_answer(answer: Answer, style: Style, *, explain: bool) -> Iterator[str]:
+def render_answer(answer: Answer, topics: Mapping[str, str], style: Style, *, explain: bool) -> Iterator[str]:
     """The hits, for a person or an agent."""
     from truekeep.ages import shown_age
     from truekeep.hidden import clip, printable
@@ -226,8 +228,8 @@ def render_answer(answer: Answer, style: Style, *, explain: bool) -> Iterator[st
         days = hit.age_days or 0
         age = style(shown_age(hit.age_days), fg="red" if days > 365 else "yellow" if days > 90 else "green")
         yield f"{number}. {style(printable(hit.citation), bold=True)}  {hit.store}  {age}  {hit.score:.2f}"
-        if hit.heading:
-            yield style(f"   {clip(printable(hit.heading), 100)}", fg="cyan")
+        if named := _named(topics.get(hit.path, ""), hit.heading):
+            yield style(f"   {clip(printable(named), 100)}", fg="cyan")
         yield from _render_lines(hit, style)
         yield from _render_verdicts(hit.verdicts, hit.unchecked, style)
         if hit.also:
@@ -237,6 +239,12 @@ def render_answer(answer: Answer, style: Style, *, explain: bool) -> Iterator[st
             yield style(f"   why: {'  '.join(f'{name} {value:+.2f}' for name, value in heaviest)}", dim=True)
             if hit.matched:
                 yield style(f"   matched: {printable(', '.join(hit.matched[:12]))}", dim=True)
+
+
+def _named(topic: str, heading: str) -> str:
+    """What a hit is about: the topic of its file and its own heading, unless one of them says it all."""
+    told, own = set(topic.casefold().split()), set(heading.casefold().split())
+    return heading if told <= own else topic if own <= told else f"{topic} › {heading}"
 
 
 def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str, style: Style) -> Iterator[str]:

@@ -134,6 +134,20 @@ def read_file(
         os.close(descriptor)
 
 
+def read_head(path: str | os.PathLike[str], size: int) -> bytes:
+    """The beginning of a plain file, to tell what it is about; empty where there is none that can be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(descriptor, size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
 def refuse_writers(descriptor: int) -> None:
     """Raise BeingWritten while any process has this file open for writing, where the system can tell (Linux leases).
 

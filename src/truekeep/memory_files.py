@@ -54,9 +54,15 @@ def get_card_file(vault: Vault, wanted: str) -> tuple[str, Stored]:
     return name, stored
 
 
-def get_card(vault: Vault, wanted: str) -> tuple[Card, str]:
-    """One card and its text."""
-    name, stored = get_card_file(vault, wanted)
+def get_card(vault: Vault, wanted: str, *, partly: bool = False) -> tuple[Card, str]:
+    """One card and its text; `partly`: the beginning of its name will do, if only it begins so."""
+    try:
+        name, stored = get_card_file(vault, wanted)
+    except NotFound:
+        begun = _beginning(vault, wanted.removeprefix(f"{CARDS}/")) if partly else []
+        if len(begun) != 1:
+            raise
+        name, stored = get_card_file(vault, begun[0])
     text = _decoded(f"{CARDS}/{name}", stored)
     return parse_card(name, text), text
 
@@ -99,7 +105,15 @@ def _check_text(name: str) -> None:
         raise BadInput(what, hint="give the file another name") from error
 
 
+def _beginning(vault: Vault, start: str) -> list[str]:
+    """The names of the cards that begin so."""
+    return sorted(name for name in card_names(vault) if start and name.startswith(start))
+
+
 def _nearest(vault: Vault, name: str) -> str:
+    if begun := _beginning(vault, name.removesuffix(".md")):
+        more = f" or {len(begun) - 5} more" if len(begun) > 5 else ""
+        return f"did you mean {', '.join(map(printable, begun[:5]))}{more}?"
     import difflib
 
     close = difflib.get_close_matches(name, [item.name for item in vault.names(CARDS)], 3)

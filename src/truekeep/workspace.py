@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from truekeep.history import Line, Undoing
     from truekeep.host import Machine
     from truekeep.inbox import Inbox
+    from truekeep.index.search import Hit
     from truekeep.inspection import Inspection
     from truekeep.leaving import Left
     from truekeep.ledger import Entry, Received, Record, Sought
@@ -352,11 +353,11 @@ class Workspace:
 
         return get_card_file(self._rooms.vault, wanted)
 
-    def card(self, wanted: str) -> tuple[Card, str, Entry | None, Record | None]:
-        """One card, its text, and the entry and handoff that last wrote it."""
+    def card(self, wanted: str, *, partly: bool = False) -> tuple[Card, str, Entry | None, Record | None]:
+        """One card, its text, and the entry and handoff that last wrote it; `partly`: by the beginning of its name."""
         from truekeep.memory_files import get_card
 
-        card, text = get_card(self._rooms.vault, wanted)
+        card, text = get_card(self._rooms.vault, wanted, partly=partly)
         entry, record = next(self.history(f"memory/cards/{card.name}", limit=1), (None, None))
         return card, text, entry, record
 
@@ -482,6 +483,15 @@ class Workspace:
         if verified:
             hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
         return answer._replace(hits=tuple(hits))
+
+    def topics_of(self, hits: Sequence[Hit]) -> dict[str, str]:
+        """What the files of these hits say that they are about, by path, read from the beginning of each."""
+        from truekeep.disk import read_head
+        from truekeep.index.passages import FRONT, topic_in
+
+        paths = {hit.path for hit in hits if hit.store != "transcripts"}
+        heads = ((path, read_head(self.path / path, FRONT)) for path in paths)
+        return {path: topic for path, head in heads if (topic := topic_in(head.decode("utf-8", "replace")))}
 
     def resolve(self, topic: str, *, limit: int = 10) -> Resolution:
         """Everything memory says about one thing, in trust order, with the winner and why."""

@@ -107,9 +107,11 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
 def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) -> None:
     """Show a card. The first line says how old the claim is and where it came from.
 
+    The beginning of its name will do where only one card begins so.
+
     Example: truekeep card show staging-proxy
     """
-    found, text, entry, record = open_workspace(ctx, workspace).card(name)
+    found, text, entry, record = open_workspace(ctx, workspace).card(name, partly=True)
     handoff = record.origin.name if record else ""
     if as_json:
         data = _card_json(found) | {"text": text, "entry": entry.id if entry else None, "handoff": handoff}

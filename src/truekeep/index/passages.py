@@ -13,7 +13,7 @@ _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 _KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t]*(.{0,500}?)[ \t]*$", re.MULTILINE)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FRONT = 4_000  # characters at the head of a file in which frontmatter ends
+FRONT = 4_000  # characters at the head of a file in which frontmatter ends
 
 
 class About(NamedTuple):
@@ -27,11 +27,7 @@ class About(NamedTuple):
 
 def describe(path: str, text: str) -> About:
     """Read what recall needs of a file; a broken frontmatter costs only what it would have said."""
-    keys: dict[str, str] = {}
-    if text.startswith("---"):
-        end = text.find("\n---", 3, _FRONT)
-        if end > 0:
-            keys = {match[1]: match[2].strip().strip("\"'[]") for match in _KEY.finditer(text, 0, end)}
+    keys = _keys(text)
     name = path.rsplit("/", 1)[-1].removesuffix(".md")
     topic = keys.get("topic") or keys.get("title") or ""
     day = day_in(path)
@@ -41,6 +37,17 @@ def describe(path: str, text: str) -> About:
             day = match[0]
     title = " ".join(part for part in (name.replace("-", " ").replace("_", " "), topic, keys.get("tags", "")) if part)
     return About(title, day, keys.get("repository") or project_in(path), tuple(_headings(text)))
+
+
+def topic_in(head: str) -> str:
+    """What a file says that it is about, from its beginning; empty if it does not."""
+    keys = _keys(head)
+    return keys.get("topic") or keys.get("title") or ""
+
+
+def _keys(text: str) -> dict[str, str]:
+    end = text.find("\n---", 3, FRONT) if text.startswith("---") else 0
+    return {match[1]: match[2].strip().strip("\"'[]") for match in _KEY.finditer(text, 0, end)} if end > 0 else {}
 
 
 def _headings(text: str) -> list[tuple[int, int, str]]:
