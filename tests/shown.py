@@ -182,7 +182,7 @@ def _asked(kind: str, command: str) -> str:
     first, *rest = command.split()
     group = cli.get_command(click.Context(cli), first)
     names = [first, *(word for word in rest[:1] if isinstance(group, click.Group) and word in group.commands)]
-    flags = {"connect-check": "--check", "handoff-codes": "--codes", "undo-plan": "--dry-run"}
+    flags = {"connect-check": "--check", "handoff-codes": "--codes", "undo-plan": "--dry-run", "undo-several": "12-23"}
     names += [flags[name] for name in (kind.split(".")[1].split("/")[0],) if name in flags]
     return f"`truekeep {' '.join(names)}`"
 
@@ -470,6 +470,7 @@ def _end(stage: Stage) -> None:
     stage.tell("undo 3 --dry-run")
     stage.tell("undo 3")
     stage.tell("undo 9999")
+    stage.tell("undo 4 9999")
     draft = "invoice-export"
     stage.run(f"truekeep review show {draft} > /srv/draft && printf '# Memory Handoff\n' > /srv/text")
     stage.tell(f"review edit {draft} --stdin < /srv/text")

@@ -582,3 +582,12 @@ def test_the_beginning_of_a_cards_name_will_do_for_looking_at_it(place: Place) -
         assert refused.returncode == 3
         assert "did you mean carts-are-kept.md?" in " ".join(refused.stderr.split())
     assert len(place.cards()) == 4
+
+
+@pytest.mark.parametrize("arguments", [[], ["review"], ["card"]])
+def test_without_a_command_the_help_is_the_answer(arguments: list[str]) -> None:
+    """`truekeep | less` was an empty page."""
+    done = run_cli(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run_cli(*arguments, "--help").stdout
+    assert done.stdout.startswith("Usage: truekeep")

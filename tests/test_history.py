@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.helpers import Place, a_card, a_document_handoff, a_handoff, tree
+from tests.helpers import Place, a_card, a_document_handoff, a_handoff, run_cli, tree
 from truekeep.errors import BadInput, EditedSince, NotFound
 
 CARD = "memory/cards/staging-proxy.md"
@@ -254,3 +256,83 @@ def test_undoing_a_decision_leaves_the_draft_waiting(place: Place) -> None:
         assert record is not None
         assert (record.outcome, record.target) == ("approved", "memory/cards/staging-proxy.md")
     assert place.cards() == ["staging-proxy.md"]
+
+
+# Several at once.
+
+
+def three_cards(place: Place) -> None:
+    for number in (1, 2, 3):
+        handoff = a_handoff(
+            title=f"Lamp {number}",
+            card=f"lamp-{number}.md",
+            content=a_card(topic=f"Lamp {number}", body=f"Lamp {number}."),
+        )
+        place.leave(handoff, f"2026-11-14-090{number}-lamp{number}.md")
+        place.ingest()
+
+
+def undoing(place: Place, *arguments: str) -> tuple[int, str, str]:
+    done = run_cli("-w", str(place.workspace), "undo", *arguments)
+    return done.returncode, done.stdout, " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("given", [["1", "2", "3"], ["1-3"], ["3", "1-2", "2"]])
+def test_several_are_undone_the_newest_first(place: Place, given: list[str]) -> None:
+    before = tree(place.workspace)
+    three_cards(place)
+    code, out, _ = undoing(place, *given)
+    assert code == 0
+    assert re.findall(r"undone entry (\d); this is entry (\d)", out) == [("3", "4"), ("2", "5"), ("1", "6")]
+    assert out.rstrip().endswith("3 undone")
+    assert tree(place.workspace) == before
+
+
+def test_of_several_one_that_was_edited_stays_and_the_others_are_undone(place: Place) -> None:
+    three_cards(place)
+    path = place.workspace / "memory/cards/lamp-2.md"
+    path.write_text(path.read_text() + "mine\n")
+    code, out, err = undoing(place, "1-3")
+    assert (code, place.cards()) == (8, ["lamp-2.md"])
+    assert path.read_text().endswith("mine\n")
+    assert "+mine" in err
+    assert "lamp-2.md was edited since entry 2" in err
+    assert out.rstrip().endswith("2 undone; 1 not: 2")
+
+
+def test_of_a_range_what_is_undone_is_passed_over_and_by_name_it_is_said(place: Place) -> None:
+    three_cards(place)
+    assert undoing(place, "2")[0] == 0
+    code, out, _ = undoing(place, "1-3")
+    assert (code, place.cards()) == (0, [])
+    assert "2 undone; 1 passed over, undone already or without a file: 2" in out
+    code, _, err = undoing(place, "2", "1")
+    assert code == 3
+    assert "entry 2 was undone by entry 4" in err
+
+
+def test_a_range_with_an_undo_in_it_goes_back_to_before_its_first(place: Place) -> None:
+    before = tree(place.workspace)
+    three_cards(place)
+    assert undoing(place, "3")[0] == 0
+    assert undoing(place, "1-4")[0] == 0
+    assert tree(place.workspace) == before
+
+
+@pytest.mark.parametrize("given", [["1-99"], ["3-1"], ["0"], ["1-"], ["one"], ["1", "1-99"], ["--dry-run", "1-3"]])
+def test_what_names_no_entries_undoes_none(place: Place, given: list[str]) -> None:
+    three_cards(place)
+    before = tree(place.workspace)
+    assert undoing(place, *given)[0] == 3
+    assert tree(place.workspace) == before
+
+
+def test_several_as_json(place: Place) -> None:
+    three_cards(place)
+    (place.workspace / "memory/cards/lamp-3.md").write_text("mine\n")
+    code, out, _ = undoing(place, "3", "2", "99", "--json")
+    told = json.loads(out)
+    assert (code, told["schema"]) == (8, "truekeep.undo-several/1")
+    assert [(one["undone"], one["entry"]) for one in told["undone"]] == [(2, 4)]
+    assert [(one["entry"], one["code"]) for one in told["failed"]] == [(99, "not-found"), (3, "edited-since")]
+    assert told["passed"] == []

@@ -412,6 +412,11 @@ class Workspace:
         found = ledger.find_entries(sought, most=most, before=before, after=after)
         return [(entry, ledger.handoff_of(entry)) for entry in found]
 
+    def is_undoable(self, number: int) -> bool:
+        """Whether an entry changed a file and is still in force; whether it is safe to undo, only undoing it tells."""
+        entry = self._rooms.ledger.get_entry(number)
+        return entry is not None and bool(entry.paths) and entry.undone_by is None
+
     def plan_undo(self, number: int) -> Undoing:
         """What undo would write. Touches nothing."""
         return self._rooms.history.plan_undo(number)

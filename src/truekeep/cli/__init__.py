@@ -176,6 +176,9 @@ def end(work: Callable[[], Any], *, as_json: bool) -> int:
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, which writes it where no pager looks
+            click.echo(error.format_message())
+            return 0
         if as_json:
             from truekeep.cli.show import print_json
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.ages import many, parse_since
+from truekeep.cli import show_error
 from truekeep.cli.show import coloured, json_option, open_workspace, print_json, print_table, workspace_option
-from truekeep.errors import BadInput
+from truekeep.errors import BadInput, EditedSince, NotFound, TruekeepError
 from truekeep.hidden import printable
 
 if TYPE_CHECKING:
     from truekeep.history import Line, Undoing
     from truekeep.ledger import Entry, Record
+    from truekeep.workspace import Workspace
 
+_ENTRIES = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _PLACE = re.compile(r"(.+?):(\d+)\Z", re.DOTALL)
 
 
@@ -193,28 +196,104 @@ def _show_one(line: Line) -> None:
 
 
 @click.command()
-@click.argument("entry", type=click.IntRange(1, 2**62))
-@click.option("--dry-run", is_flag=True, help="Show what it would write, and write nothing.")
+@click.argument("entries", nargs=-1, required=True, metavar="ENTRY...")
+@click.option("--dry-run", is_flag=True, help="Show what it would write, and write nothing; for one entry.")
 @json_option
 @workspace_option
 @click.pass_context
-def undo(ctx: click.Context, entry: int, dry_run: bool, as_json: bool, workspace: str | None) -> None:
-    """Put back what an entry changed.
+def undo(ctx: click.Context, entries: tuple[str, ...], dry_run: bool, as_json: bool, workspace: str | None) -> int:
+    """Put back what an entry changed, or several: 12 14, or 12-23 for all from 12 to 23.
 
     If a person has edited the file since, the difference is shown and nothing is touched. An undo is an entry itself
     and can be undone.
 
+    Several are undone the newest first, each for itself. One that cannot be undone is named and stays as it is; the
+    others are undone where that is safe without it. Of a range, what is undone already or changed no file is passed
+    over.
+
     Example: truekeep undo 12
     """
     opened = open_workspace(ctx, workspace)
+    numbers, ranged = _numbers(entries, opened)
+    if len(numbers) == 1 and not ranged:
+        _undo_one(opened, numbers[0], dry_run=dry_run, as_json=as_json)
+        return 0
     if dry_run:
-        _show_undoing(opened.plan_undo(entry), as_json=as_json)
+        hint = "run it for the newest one; what undoing the others writes depends on it"
+        raise BadInput("--dry-run is for one entry at a time", hint=hint)
+    return _undo_several(opened, numbers, ranged, as_json=as_json)
+
+
+def _numbers(entries: tuple[str, ...], opened: Workspace) -> tuple[list[int], set[int]]:
+    """The entries that are meant, the newest first, and those of them that only a range names."""
+    named, ranged = set[int](), set[int]()
+    for given in entries:
+        match = _ENTRIES.fullmatch(given)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last:
+            raise BadInput(f"{printable(given)!r} names no entry", hint="write 12, or 12-23 for all from 12 to 23")
+        if match and not match[2]:
+            named.add(first)
+            continue
+        newest = next((entry.id for entry, _ in opened.history(limit=1)), 0)
+        if last > newest:  # a slip of the finger would take back all that there is
+            raise NotFound(f"there is no entry {last}", hint=f"the newest is {newest}; `truekeep history` lists them")
+        ranged.update(range(first, last + 1))
+    return sorted(named | ranged, reverse=True), ranged - named
+
+
+def _undo_one(opened: Workspace, number: int, *, dry_run: bool, as_json: bool) -> None:
+    if dry_run:
+        _show_undoing(opened.plan_undo(number), as_json=as_json)
         return
-    made, notes = opened.undo(entry)
+    made, notes = opened.undo(number)
     if as_json:
-        print_json("undo", {"undone": entry, "entry": made.id, "files": list(made.paths), "notes": notes})
-        return
-    click.echo(f"{coloured('undone')} entry {entry}; this is entry {made.id}")
+        print_json("undo", _undone_json(number, made, notes))
+    else:
+        _show_undone(number, made, notes)
+
+
+def _undo_several(opened: Workspace, numbers: list[int], ranged: set[int], *, as_json: bool) -> int:
+    """Undo one after the other; one that cannot be undone does not stop the others, a disk that says no does."""
+    done: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    passed: list[int] = []
+    code = 0
+    for number in numbers:
+        if number in ranged and not opened.is_undoable(number):
+            passed.append(number)
+            continue
+        try:
+            made, notes = opened.undo(number)
+        except TruekeepError as error:
+            code = error.exit_code
+            failed.append({"entry": number, "code": error.code, "message": error.message, "hint": error.hint})
+            if not as_json:
+                show_error(error, as_json=False)
+            if not isinstance(error, (BadInput, EditedSince)):
+                break  # a full disk, another writer: the next one would meet it, too
+            continue
+        done.append(_undone_json(number, made, notes))
+        if not as_json:
+            _show_undone(number, made, notes)
+    if as_json:
+        print_json("undo-several", {"undone": done, "failed": failed, "passed": passed})
+        return code
+    told = [f"{len(done)} undone"]
+    if failed:
+        told.append(f"{len(failed)} not: {', '.join(str(one['entry']) for one in failed)}")
+    if passed:
+        told.append(f"{len(passed)} passed over, undone already or without a file: {', '.join(map(str, passed))}")
+    click.echo("; ".join(told))
+    return code
+
+
+def _undone_json(number: int, made: Entry, notes: list[str]) -> dict[str, Any]:
+    return {"undone": number, "entry": made.id, "files": list(made.paths), "notes": notes}
+
+
+def _show_undone(number: int, made: Entry, notes: list[str]) -> None:
+    click.echo(f"{coloured('undone')} entry {number}; this is entry {made.id}")
     for path in made.paths:
         click.echo(f"  {printable(path)}")
     for note in notes:
