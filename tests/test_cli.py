@@ -591,3 +591,25 @@ def test_without_a_command_the_help_is_the_answer(arguments: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == run_cli(*arguments, "--help").stdout
     assert done.stdout.startswith("Usage: truekeep")
+
+
+def test_init_says_what_it_found_in_an_old_workspace(tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    for path in (
+        "MEMORY.md",
+        "TOOLS.md",
+        "rules/a.md",
+        "memory/cards/a.md",
+        "memory/cards/b.md",
+        "memory/2026-01-02.md",
+    ):
+        (old / path).parent.mkdir(parents=True, exist_ok=True)
+        (old / path).write_text("# x\n")
+    told = run_cli("init", str(old), cwd=tmp_path, HOME=str(tmp_path)).stdout
+    assert "found there, and left as it is: 2 cards, 1 log, 2 documents" in told
+    assert "`truekeep status`, to see how this memory is" in told
+    again = run_cli("init", str(old), "--json", cwd=tmp_path, HOME=str(tmp_path)).stdout
+    assert json.loads(again)["found"] == {"cards": 2, "logs": 1, "documents": 2}
+    new = run_cli("init", str(tmp_path / "new"), cwd=tmp_path, HOME=str(tmp_path)).stdout
+    assert "found there" not in new
+    assert "truekeep status" not in new

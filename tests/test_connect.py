@@ -973,6 +973,31 @@ class TestDoor:
         assert run(["disconnect", "--yes"]) == 0
         assert picture(own_home) == before
 
+    def test_the_next_step_is_told_when_something_was_connected(
+        self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        steps = ("start Claude Code and Codex anew: a session that runs already", "`truekeep connect --check` says")
+        assert connect(repo, "--dry-run") == 0
+        planned = capsys.readouterr().out
+        assert connect(repo) == 0
+        done = capsys.readouterr().out
+        assert connect(repo) == 0
+        again = capsys.readouterr().out
+        for step in steps:
+            assert [f"next: {step}" in said for said in (planned, done, again)] == [False, True, False]
+
+    def test_that_there_is_no_memory_is_told_where_none_is(
+        self, repo: Path, machine: Homes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        said = "there is no memory on this machine yet: `truekeep init` makes one"
+        assert connect(repo, "--dry-run") == 0
+        assert f"note: {said}" in capsys.readouterr().out
+        assert connect(repo, "--dry-run", "--json") == 0
+        assert any(note.startswith(said) for note in only_json(capsys)["notes"])
+        assert run(["init", str(tmp_path / "memory")]) == 0
+        assert connect(repo, "--dry-run", "-w", str(tmp_path / "memory")) == 0
+        assert said not in capsys.readouterr().out
+
     def test_the_way_back_is_named_from_where_one_is(
         self, repo: Path, machine: Homes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

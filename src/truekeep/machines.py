@@ -32,14 +32,14 @@ def check_side(workspace: Workspace | None) -> None:
     """
     from truekeep.tenure import refusal
 
-    if workspace is None or workspace.is_canonical or _is_producer():
+    if workspace is None or workspace.is_canonical or is_producer():
         return
     standing = workspace.standing()
     if standing.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
         raise refusal(standing, workspace.machine, "sync by the routes of this workspace")
 
 
-def _is_producer() -> bool:
+def is_producer() -> bool:
     """Whether this machine has routes of its own. A file that cannot be read is told by whoever uses it."""
     try:
         return bool(read_routes(Path(own_state())))
@@ -53,4 +53,4 @@ def is_astray(workspace: Workspace) -> bool:
     own = standing.find(workspace.machine.id)
     if standing.is_split or (own is not None and standing.canonical is None):
         return True
-    return own is not None and own != standing.canonical and not own.released_at and not _is_producer()
+    return own is not None and own != standing.canonical and not own.released_at and not is_producer()

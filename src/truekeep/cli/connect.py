@@ -58,6 +58,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+NO_MEMORY = (
+    "there is no memory on this machine yet: `truekeep init` makes one. Where another machine keeps it, "
+    "`truekeep connect machine` sends there what agents leave"
+)
+
+
 @click.group(invoke_without_command=True)
 @click.option("--check", "is_check", is_flag=True, help="Only say how the connections stand.")
 @_options
@@ -104,7 +110,7 @@ def connect(
     is_named_place = is_project or is_user or repo is not None
     wish = Wish(root=root, named=harnesses, is_named_place=is_named_place, writers=writers, cards=cards)
     plan = plan_connect(wish, homes, Keep(homes.keep).read())
-    notes = [*plan.notes, *_unseen(wish, opened)]
+    notes = [*plan.notes, *_unseen(wish, opened), *_homeless(opened)]
     if not as_json:
         _show_plan(plan, notes, homes)
     report = Report(problems=list(plan.problems))
@@ -113,7 +119,8 @@ def connect(
         if not plan.is_empty:
             _ask("Connect?", yes=yes)
         report = apply_plan(plan, homes, tell=_teller(as_json=as_json))
-    steps = next_steps(homes, plan.harnesses) if not dry_run and plan.harnesses else []
+    is_new = is_applied and not plan.is_empty and not report.problems
+    steps = next_steps(homes, plan.harnesses, is_new=is_new) if not dry_run and plan.harnesses else []
     if as_json:
         print_json("connect", {**_plan_json(plan), "notes": notes, **_report_json(report, is_applied), "next": steps})
     else:
@@ -213,6 +220,15 @@ def _unseen(wish: Wish, opened: Workspace | None) -> list[str]:
     return [f"ingest does not look into {wish.root}; add it to `repositories` in {opened.path}/.truekeep/config.toml"]
 
 
+def _homeless(opened: Workspace | None) -> list[str]:
+    """That what agents leave goes nowhere: here is no memory, and no way to one."""
+    from truekeep.machines import is_producer
+
+    if opened is not None or NO_MEMORY in said_before() or is_producer():
+        return []
+    return [NO_MEMORY]
+
+
 def _ask(question: str, *, yes: bool) -> None:
     if yes:
         return
@@ -232,7 +248,7 @@ def _show_plan(plan: Plan, notes: Sequence[str], homes: Homes) -> None:
         click.echo(f"  write {short_path(folder)}/  {what}, {many(count, 'file')}")
     for edit in plan.changes:
         if edit.kind == "block":
-            _show_edit(edit, _shown())
+            _show_edit(edit, said_before())
     for inbox in plan.inboxes.missing if plan.inboxes else ():
         click.echo(f"  make {short_path(Path(plan.place) / inbox)}/  the inbox")
     for call in plan.calls:
@@ -248,16 +264,16 @@ def _show_plan(plan: Plan, notes: Sequence[str], homes: Homes) -> None:
     _show_problems(plan.problems)
 
 
-def _shown() -> set[object]:
+def said_before() -> set[object]:
     """What this run has said already: `connect machine` connects many repositories, and they get the same lines."""
     found: set[object] = click.get_current_context().meta.setdefault(__name__, set())
     return found
 
 
 def _echo_once(line: str) -> None:
-    if line not in _shown():
+    if line not in said_before():
         click.echo(line)
-    _shown().add(line)
+    said_before().add(line)
 
 
 def _show_edit(edit: Edit, shown: set[object]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.cli.connect import connect
+from truekeep.cli.connect import NO_MEMORY, connect, said_before
 from truekeep.cli.show import json_option, print_json, workspace_option
 from truekeep.errors import BadInput, BadSetup, as_argument
 from truekeep.hidden import printable
@@ -95,6 +95,7 @@ def machine(
 def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool, as_json: bool) -> None:
     """The closeout rule and the inboxes of one repository, as connect puts them in."""
     if not as_json:
+        said_before().add(NO_MEMORY)  # this is the way to one
         ctx.invoke(connect, repo=str(root), is_project=True, yes=yes, dry_run=dry_run)
         return
     if dry_run:

@@ -47,6 +47,7 @@ def init(
                 "created": list(made.created),
                 "adopted": made.is_adopted,
                 "repeated": made.is_repeated,
+                "found": _count(made.path),
                 "host": {"id": made.host.id, "name": made.host.name, "since": made.host.since},
             },
         )
@@ -54,6 +55,9 @@ def init(
     where = printable(str(made.path))
     word = "already a workspace" if made.is_repeated else "adopted" if made.is_adopted else "made"
     click.echo(f"{where}: {click.style(word, fg='green')}")
+    if made.is_adopted and not made.is_repeated:
+        found = ", ".join(many(count, kind.removesuffix("s")) for kind, count in _count(made.path).items())
+        click.echo(f"found there, and left as it is: {found}")
     click.echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
     for name in made.created:
         click.echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
@@ -67,8 +71,19 @@ def init(
         _show_repositories(made.path, repositories)
         click.echo("next: `truekeep connect` in a repository, for the agents that work there")
         click.echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
+    if made.is_adopted and not made.is_repeated:
+        click.echo("      `truekeep status`, to see how this memory is")
     if not made.is_repeated and _has_claude_notes():
         click.echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
+
+
+def _count(workspace: Path) -> dict[str, int]:
+    """How many cards, daily logs and documents there are; none is read."""
+    from truekeep.index.sources import sweep
+    from truekeep.model import INDEX
+
+    stores = [source.store for source in sweep(str(workspace)) if source.path != INDEX]
+    return {"cards": stores.count("cards"), "logs": stores.count("logs"), "documents": stores.count("documents")}
 
 
 def _is_spilled(path: Path, repository: Path) -> bool:

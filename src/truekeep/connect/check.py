@@ -86,9 +86,17 @@ def _look(name: str, program: str | None, homes: Homes, root: Path | None, cards
     )
 
 
-def next_steps(homes: Homes, harnesses: Sequence[str]) -> list[str]:
-    """What is left for a person to do after connecting."""
+SPOKEN = {"claude": "Claude Code", "codex": "Codex"}  # whose sessions take up hooks when they begin
+
+
+def next_steps(homes: Homes, harnesses: Sequence[str], *, is_new: bool) -> list[str]:
+    """What is left for a person to do after connecting; `is_new`: something was connected just now."""
     steps = []
+    if is_new and (names := [SPOKEN[name] for name in harnesses if name in SPOKEN]):
+        steps.append(f"start {' and '.join(names)} anew: a session that runs already knows nothing of this.")
+        steps.append(
+            "`truekeep connect --check` says whether all of it works; after a session, `truekeep status` counts it."
+        )
     with suppress(Unreadable):
         if "codex" in harnesses and HARNESSES["codex"].look(homes, None).hooks in ("untrusted", "modified"):
             steps.append(TRUST_STEP)
