@@ -314,6 +314,13 @@ def _truth(stage: Stage) -> None:
     stage.tell("verify")
     stage.tell("claims memory/cards/carts.md", ".openclaw/workspace")
     stage.tell("repos")
+    old = ".openclaw/workspace/memory/cards/old-baskets.md"
+    text = "Baskets of git.example/acme/shop are kept by `app/baskets.py`."
+    stage.write(old, f"---\ntopic: Baskets\ncreated: {_DAY}\nupdated: {_DAY}\n---\n\n{text}\n")
+    stage.show("repos-match")
+    stage.tell("repos match")
+    stage.tell("repos match --fix")
+    stage.run(f"rm {old}")
     stage.tell("resolve 'where carts are loaded'")
     stage.tell("search 'where is the cart lifetime set'")
 

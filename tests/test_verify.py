@@ -1666,7 +1666,7 @@ class TestCommand:
             "memory/cards/none.md:9)",
             "memory/cards/note.md:11, …)",
         ]
-        assert "next: write `repository: NAME` into the frontmatter of cards that name none (1 here)" in said
+        assert "next: `truekeep repos match` says which repository the cards are about that name none (1 here)" in said
 
     def test_a_reason_is_told_once_wherever_it_was_met(self, app: Place) -> None:
         for number in (1, 2, 3):

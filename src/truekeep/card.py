@@ -121,6 +121,26 @@ def with_subject(front: Frontmatter, *cards: Card) -> Frontmatter:
     return Frontmatter((text_field("topic", subject_of(*cards)), *rest))
 
 
+def place_field(data: bytes, card: Card, key: str, value: str) -> tuple[int, bytes, bytes]:
+    """Where one line of frontmatter goes in a card's bytes: the offset, the line that it replaces, and itself.
+
+    A new one stands behind the card's days; every other byte stays, and line ends are the file's own.
+    """
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    lines = data.removeprefix(mark).splitlines(keepends=True)
+    newline = next((end for end in (b"\r\n", b"\r") if lines and lines[0].endswith(end)), b"\n")
+    said = f"{key}: {value}".encode() + newline
+    at, ends = 1, dict[str, int]()  # the line behind each key
+    for field in card.front.fields:
+        first, last = at, at + field.raw.count("\n")
+        if field.key.casefold() == key:
+            break
+        at = ends[field.key] = last
+    else:
+        first = last = ends.get("updated") or ends.get("created") or at
+    return len(mark) + sum(map(len, lines[:first])), b"".join(lines[first:last]), said
+
+
 def file_card(
     suggested: Card, existing: Card | None, *, title: str, day: date, existing_day: date, repository: str, writer: str
 ) -> Card:

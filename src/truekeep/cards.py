@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from truekeep.ages import shown_age
-from truekeep.card import Card, check_card_name, parse_card, words_of
+from truekeep.card import Card, check_card_name, parse_card, place_field, words_of
 from truekeep.catalog import sketch, topic_key
 from truekeep.difference import difference
 from truekeep.disk import ChangedSince, Stamp, UnsafePath, decode_text
@@ -641,20 +641,8 @@ def confirmation(name: str, data: bytes, day: date) -> Splice | None:
         raise BadInput(f"{path} {what}", hint=hint)
     if card.confirmed == day:
         return None
-    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
-    lines = data.removeprefix(mark).splitlines(keepends=True)
-    newline = next((end for end in (b"\r\n", b"\r") if lines and lines[0].endswith(end)), b"\n")
-    said = b"confirmed: " + day.isoformat().encode() + newline
-    at, ends = 1, dict[str, int]()  # the line behind each key
-    for field in card.front.fields:
-        first, last = at, at + field.raw.count("\n")
-        if field.key.casefold() == "confirmed":
-            break
-        at = ends[field.key] = last
-    else:
-        first = last = ends.get("updated") or ends.get("created") or at
-    removed = b"".join(lines[first:last])
-    return Splice(path=path, offset=len(mark) + sum(map(len, lines[:first])), removed=removed, inserted=said)
+    offset, removed, inserted = place_field(data, card, "confirmed", day.isoformat())
+    return Splice(path=path, offset=offset, removed=removed, inserted=inserted)
 
 
 class Dropped(NamedTuple):

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truekeep.card import parse_card
 from truekeep.disk import ChangedSince, UnsafePath
 from truekeep.errors import NotFound
 from truekeep.host import person
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from truekeep.checkouts import Checkout
     from truekeep.excerpt import Excerpt
     from truekeep.index.search import Hit
+    from truekeep.matching import Assigned, Match
     from truekeep.mending import Repair
     from truekeep.resolution import Resolution
     from truekeep.rooms import Rooms
@@ -180,6 +182,29 @@ class Inspection:
             elif card.repository:
                 missing[card.repository] = missing.get(card.repository, 0) + 1
         return [(item, counts.get(item.root, 0)) for item in known], missing
+
+    def match(self, files: Sequence[str], *, tell: Callable[[str, int, int], None]) -> tuple[list[Match], list[str]]:
+        """Which repositories the cards are about that name none; and what was left out of it, and why."""
+        from truekeep.matching import Matching
+
+        truth = self.truth()
+        memories = list(dict.fromkeys(truth.files(files))) if files else truth.cards()
+        homeless, left = [], list[str]()
+        for memory in memories:
+            if not memory.path.startswith(f"{CARDS}/"):
+                left.append(f"{memory.path}: not a card; only a card's frontmatter names its repository")
+            elif name := memory.origin.repository or parse_card(memory.path.rpartition("/")[2], memory.text).repository:
+                left += [f"{memory.path}: it says already that it is about {name}"] if files else []
+            else:
+                homeless.append(memory)
+        found, unread = Matching(truth).find(homeless, tell=tell)
+        return found, [*left, *unread]
+
+    def assign(self, matches: Sequence[Match]) -> list[Assigned]:
+        """Write what was matched into the cards. Whoever calls has the lock."""
+        from truekeep.matching import Matching
+
+        return Matching(self.truth()).write(matches, self._rooms.books, actor=person())
 
     # Of which day a memory is.
 

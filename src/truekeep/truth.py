@@ -81,6 +81,12 @@ class Truth:
                 read = []
         yield from self._since(read)
 
+    def cards(self) -> list[Memory]:
+        """Every card, in the order of their paths."""
+        sources = [source for source in sweep(self.root) if source.store == "cards" and source.path != INDEX]
+        read = [self._read(source.location, source.path) for source in sorted(sources, key=lambda item: item.path)]
+        return self._since([memory for memory in read if memory is not None])
+
     def read(self, location: str, shown: str) -> Memory | None:
         """A memory file with what is known of its origin; None when it is no readable text."""
         memory = self._read(location, shown)

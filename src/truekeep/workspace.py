@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from truekeep.inspection import Inspection
     from truekeep.leaving import Left
     from truekeep.ledger import Entry, Received, Record, Sought
+    from truekeep.matching import Assigned, Match
     from truekeep.mending import Repair
     from truekeep.recall import Answer, Status
     from truekeep.recall.indexing import Indexed
@@ -577,6 +578,17 @@ class Workspace:
     def unknown_repositories(self) -> dict[str, int]:
         """Repositories that cards name and no checkout on this machine holds."""
         return self._inspection.count_checkouts(self.cards())[1]
+
+    def match_repositories(
+        self, files: Sequence[str] = (), *, tell: Callable[[str, int, int], None] = lambda *_: None
+    ) -> tuple[list[Match], list[str]]:
+        """Which repositories the cards are about that name none: these, else all. And what was left out, and why."""
+        return self._inspection.match(files, tell=tell)
+
+    def assign_repositories(self, matches: Sequence[Match]) -> list[Assigned]:
+        """Write the repositories that were matched into their cards, one entry each."""
+        with self._rooms.writing("name repositories"):
+            return self._inspection.assign(matches)
 
     def found_checkouts(self) -> list[CheckoutFolder]:
         """The checkouts on this machine, looked for now."""

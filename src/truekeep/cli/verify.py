@@ -19,6 +19,7 @@ from truekeep.model import CARDS, as_stamp
 
 if TYPE_CHECKING:
     from truekeep.claim import Claim
+    from truekeep.matching import Assigned, Match
     from truekeep.mending import Repair
     from truekeep.verify.kept import Checked
     from truekeep.verify.verdict import Verdict
@@ -284,8 +285,8 @@ def _show_reasons(checked: Sequence[Checked], *, show_all: bool) -> None:
     homeless = [item for item in checked if item.path.startswith(f"{CARDS}/") and not (item.repository or item.roots)]
     if homeless and sum(len(item.verdicts) for item in homeless):
         click.echo(
-            f"next: write `repository: NAME` into the frontmatter of cards that name none ({len(homeless)} here);"
-            " `truekeep repos` has the names"
+            f"next: `truekeep repos match` says which repository the cards are about that name none ({len(homeless)}"
+            " here); --fix writes it"
         )
 
 
@@ -358,7 +359,7 @@ def _read_any(file: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @json_option
 @workspace_option
 @click.pass_context
@@ -367,8 +368,12 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
 
     They come from `repositories` and `verify.checkouts` in the configuration; patterns are fine.
 
+    Cards that name no repository are held against none; `truekeep repos match` finds theirs.
+
     Example: truekeep repos
     """
+    if ctx.invoked_subcommand is not None:
+        return
     opened = open_workspace(ctx, workspace)
     found = opened.checkouts()
     missing = opened.unknown_repositories()
@@ -399,4 +404,112 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
             click.style(
                 f"no checkout of {printable(name)} here ({cards}): add its folder to verify.checkouts", fg="yellow"
             )
+        )
+
+
+@repos.command()
+@click.argument("files", nargs=-1, metavar="[MEMORY]...")
+@click.option("--fix", is_flag=True, help="Write `repository:` into the cards that are matched.")
+@click.option("--dry-run", is_flag=True, help="With --fix: show what would be written.")
+@json_option
+@workspace_option
+@click.pass_context
+def match(
+    ctx: click.Context, files: tuple[str, ...], fix: bool, dry_run: bool, as_json: bool, workspace: str | None
+) -> None:
+    """Find the repository of cards that name none.
+
+    What a card names (paths with folders, names that are no common words, commits, own flags and variables) is held
+    against every checkout here. It is matched when several of these are known to one repository alone, now or in its
+    history, and most of the rest as well; or when its text names one repository in full, as owner/name or by its
+    remote. What is thin or fits two is listed with its candidates, never guessed. All cards, unless some are named.
+
+    With --fix, the line goes into the frontmatter and nothing else changes, not even `updated`; one entry in the ledger
+    for each card, so that `truekeep undo` takes it back.
+
+    Example: truekeep repos match --fix --dry-run
+    """
+    if dry_run and not fix:
+        raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
+    opened = open_workspace(ctx, workspace)
+    found, left = opened.match_repositories(files, tell=_progress(as_json))
+    is_written = fix and not dry_run and any(item.is_writable for item in found)
+    done = opened.assign_repositories(found) if is_written else []
+    if as_json:
+        print_json("repos-match", _shown_matches(found, done, left))
+    else:
+        _show_matches(found, done, left, fix=fix, dry_run=dry_run)
+
+
+def _shown_matches(found: Sequence[Match], done: Sequence[Assigned], left: Sequence[str]) -> dict[str, Any]:
+    from truekeep.matching import count_outcomes
+
+    written = {item.path: item for item in done}
+    return {
+        "cards": [
+            {
+                "path": item.path,
+                "outcome": item.outcome,
+                "repository": item.repository,
+                "why": item.why,
+                "problem": item.problem,
+                "candidates": [
+                    {
+                        "repository": candidate.repository,
+                        "root": candidate.root,
+                        "named": candidate.is_named,
+                        "unknown": candidate.unknown,
+                        "evidence": [shown_verdict(proof.verdict) for proof in candidate.proofs],
+                    }
+                    for candidate in item.candidates
+                ],
+                "entry": written[item.path].entry if item.path in written else None,
+                "done": written[item.path].told if item.path in written else "",
+            }
+            for item in found
+        ],
+        "left": list(left),
+        "summary": {"cards": len(found), **count_outcomes(found)},
+    }
+
+
+def _show_matches(
+    found: Sequence[Match], done: Sequence[Assigned], left: Sequence[str], *, fix: bool, dry_run: bool
+) -> None:
+    from truekeep.matching import count_outcomes
+
+    written = {item.path: item for item in done}
+    for item in found:
+        tint = {"matched": "green", "ambiguous": "yellow"}.get(item.outcome, "bright_black")
+        about = f"  {click.style(printable(item.repository), bold=True)}" if item.repository else ""
+        click.echo(f"{click.style(item.outcome.ljust(9), fg=tint)} {printable(item.path)}{about}")
+        click.echo(click.style(f"          ↳ {printable(clip(item.why, 300))}", dim=True))
+        for candidate in item.candidates if item.outcome != "matched" else ():
+            shown = "named, " if candidate.is_named else ""
+            count = many(len(candidate.proofs), "claim")
+            click.echo(f"            {printable(candidate.repository or candidate.root)}: {shown}{count}")
+        if item.problem:
+            click.echo(click.style("          by hand: ", fg="yellow") + printable(item.problem))
+        if item.path in written:
+            entry = written[item.path].entry
+            undo = f" (`truekeep undo {entry}` takes it back)" if entry is not None else ""
+            tint = "green" if entry is not None else "yellow"
+            click.echo("          " + click.style("done", fg=tint) + f" {printable(written[item.path].told)}{undo}")
+        elif dry_run and item.is_writable:
+            click.echo(f"          would write repository: {printable(item.repository)}")
+    for line in left:
+        click.echo(click.style(printable(line), fg="yellow"), err=True)
+    if not found:
+        click.echo("every card names its repository" if not left else "nothing to match")
+        return
+    counts = count_outcomes(found)
+    parts = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+    click.echo(f"{many(len(found), 'card')} without a repository: {parts}")
+    if any(item.is_writable for item in found) and (not fix or dry_run):
+        click.echo("next: truekeep repos match --fix writes what is matched")
+    elif any(item.entry is not None for item in done):
+        click.echo("next: truekeep verify")
+    if counts["ambiguous"] or counts["thin"]:
+        click.echo(
+            "the others need you: write `repository: NAME` into their frontmatter; `truekeep repos` has the names"
         )

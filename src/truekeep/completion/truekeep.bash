@@ -304,10 +304,16 @@ _truekeep_table() {
         argument='@file'
         ;;
     'repos')
-        words=''
+        words='match'
         flags='--json -h --help'
         valued='-w:@dir --workspace:@dir'
         argument=''
+        ;;
+    'repos match')
+        words=''
+        flags='--fix --dry-run --json -h --help'
+        valued='-w:@dir --workspace:@dir'
+        argument='@file'
         ;;
     'reconcile')
         words=''

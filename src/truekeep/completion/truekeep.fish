@@ -1,6 +1,6 @@
 # What the shell completes of truekeep. Made by `make docs` from the commands; do not edit.
 
-set -g __truekeep_places 'init' 'connect' 'connect machine' 'disconnect' 'adopt' 'wake' 'checkpoint' 'handoff' 'handoff new' 'handoff lint' 'handoff list' 'log' 'heartbeat' 'decide' 'project' 'correction' 'correction add' 'correction list' 'gating' 'gating add' 'gating list' 'hook' 'mcp' 'ingest' 'review' 'review list' 'review show' 'review walk' 'review approve' 'review reject' 'review edit' 'review retry' 'review prune' 'card' 'card list' 'card show' 'card write' 'card confirm' 'card drop' 'search' 'get' 'resolve' 'index' 'transcripts' 'transcripts sync' 'transcripts list' 'transcripts show' 'verify' 'claims' 'repos' 'reconcile' 'tidy' 'tidy decay' 'tidy duplicates' 'tidy promote' 'history' 'why' 'undo' 'sync' 'sync add' 'sync remove' 'sync run' 'sync status' 'host' 'host show' 'host take' 'host release' 'schedule' 'schedule install' 'schedule status' 'schedule remove' 'schedule run' 'alf' 'alf export' 'alf delta' 'alf apply' 'alf import' 'alf validate' 'alf show' 'alf purge' 'alf diff' 'alf map' 'status' 'status closeout' 'status problems' 'status pipeline' 'doctor' 'serve' 'completion'
+set -g __truekeep_places 'init' 'connect' 'connect machine' 'disconnect' 'adopt' 'wake' 'checkpoint' 'handoff' 'handoff new' 'handoff lint' 'handoff list' 'log' 'heartbeat' 'decide' 'project' 'correction' 'correction add' 'correction list' 'gating' 'gating add' 'gating list' 'hook' 'mcp' 'ingest' 'review' 'review list' 'review show' 'review walk' 'review approve' 'review reject' 'review edit' 'review retry' 'review prune' 'card' 'card list' 'card show' 'card write' 'card confirm' 'card drop' 'search' 'get' 'resolve' 'index' 'transcripts' 'transcripts sync' 'transcripts list' 'transcripts show' 'verify' 'claims' 'repos' 'repos match' 'reconcile' 'tidy' 'tidy decay' 'tidy duplicates' 'tidy promote' 'history' 'why' 'undo' 'sync' 'sync add' 'sync remove' 'sync run' 'sync status' 'host' 'host show' 'host take' 'host release' 'schedule' 'schedule install' 'schedule status' 'schedule remove' 'schedule run' 'alf' 'alf export' 'alf delta' 'alf apply' 'alf import' 'alf validate' 'alf show' 'alf purge' 'alf diff' 'alf map' 'status' 'status closeout' 'status problems' 'status pipeline' 'doctor' 'serve' 'completion'
 
 function __truekeep_path
     set -l place
@@ -386,9 +386,16 @@ complete -c truekeep -n '__truekeep_at "claims"' -r -F
 complete -c truekeep -n '__truekeep_at "claims"' -l all -d 'Also what counts only where the repository knows it, and the past'
 complete -c truekeep -n '__truekeep_at "claims"' -l json -d 'Print JSON'
 complete -c truekeep -n '__truekeep_at "claims"' -s h -l help -d 'Show this message and exit'
+complete -c truekeep -n '__truekeep_at "repos"' -a match -d 'Find the repository of cards that name none'
 complete -c truekeep -n '__truekeep_at "repos"' -l json -d 'Print JSON'
 complete -c truekeep -n '__truekeep_at "repos"' -s w -l workspace -x -a '(__fish_complete_directories)' -d 'The workspace to use'
 complete -c truekeep -n '__truekeep_at "repos"' -s h -l help -d 'Show this message and exit'
+complete -c truekeep -n '__truekeep_at "repos match"' -r -F
+complete -c truekeep -n '__truekeep_at "repos match"' -l fix -d 'Write repository into the cards that are matched'
+complete -c truekeep -n '__truekeep_at "repos match"' -l dry-run -d 'With --fix show what would be written'
+complete -c truekeep -n '__truekeep_at "repos match"' -l json -d 'Print JSON'
+complete -c truekeep -n '__truekeep_at "repos match"' -s w -l workspace -x -a '(__fish_complete_directories)' -d 'The workspace to use'
+complete -c truekeep -n '__truekeep_at "repos match"' -s h -l help -d 'Show this message and exit'
 complete -c truekeep -n '__truekeep_at "reconcile"' -l fix -d 'Write what is decided put what is not into review'
 complete -c truekeep -n '__truekeep_at "reconcile"' -l force -d 'Take lines out of the index, even if most of them go at once'
 complete -c truekeep -n '__truekeep_at "reconcile"' -l no-code -d 'Do not look at code again what the last check said counts'

@@ -32,7 +32,8 @@ MOST_ROWS = 300  # of a difference
 
 # What became of it, in a word of the stylesheet: it went in, it waits or left, it was taken back.
 TONES = {
-    **dict.fromkeys(("promoted", "routed", "approved", "written", "confirmed", "repaired", "corrected"), "good"),
+    **dict.fromkeys(("promoted", "routed", "approved", "written", "confirmed"), "good"),
+    **dict.fromkeys(("repaired", "assigned", "corrected"), "good"),
     **dict.fromkeys(("review", "proposed", "expired", "decayed", "archived", "retried"), "warn"),
     **dict.fromkeys(("undone", "rejected", "refused", "dropped"), "bad"),
 }
