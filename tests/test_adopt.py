@@ -141,6 +141,11 @@ def test_what_is_about_the_user_is_appended_line_by_line(home: Home) -> None:
     home.note("me.md", a_note("me", "# Me\n\n- Prefers tabs in shell.\n- Works in Porto.\n", kind="user"), at=NOW)
     home.adopt()
     home.ingest()
+    assert (home.place.workspace / "USER.md").read_text() == document  # Lisbon and Porto under one heading: a person's
+    (draft,) = home.place.drafts()
+    assert "same-heading: " in draft.read_text()
+    with home.place.open() as workspace:
+        workspace.approve(draft.stem)
     added = (home.place.workspace / "USER.md").read_text().removeprefix(document)
     assert "- Works in Porto." in added
     assert "tabs" not in added

@@ -322,6 +322,81 @@ class TestDocuments:
         place.leave(a_document_handoff())
         assert place.ingest().count("already") == 1
 
+    @pytest.mark.parametrize(
+        "heading", ["### Do not add emojis", "#### do not add Emojis!", "### **Do not** add emojis ###"]
+    )
+    @pytest.mark.parametrize(
+        "there",
+        [
+            "# You\n\n### Do not add emojis\nNever.\n",
+            "# You\r\n\r\n## Do not add emojis\r\n\r\nNever.\r\n",
+            "Do not add emojis\n-----------------\n\nNever.\n",
+        ],
+    )
+    def test_a_heading_that_the_document_has_waits(self, place: Place, there: str, heading: str) -> None:
+        (place.workspace / "USER.md").write_text(there, newline="")
+        place.leave(a_document_handoff(f"{heading}\nThey look childish.", "USER.md"))
+        assert place.ingest().count("review") == 1
+        assert place.codes() == {"same-heading"}
+        assert (place.workspace / "USER.md").read_bytes() == there.encode()
+        (draft,) = place.drafts()
+        with place.open() as workspace:
+            workspace.approve(draft.stem)
+        assert "They look childish." in (place.workspace / "USER.md").read_text()
+
+    def test_within_one_batch_too(self, place: Place) -> None:
+        for number, why in enumerate(("They look childish.", "They look childish.", "They cost width.")):
+            text = a_document_handoff(f"### Do not add emojis\n{why}", "USER.md", title=f"Emojis {number}")
+            place.leave(text, f"2026-11-14-090{number}-a.md")
+        report = place.ingest()
+        assert [report.count(outcome) for outcome in ("routed", "already", "review")] == [1, 1, 1]
+        assert place.codes("2026-11-14-0902-a.md") == {"same-heading"}
+        assert (place.workspace / "USER.md").read_text().count("emojis") == 1
+
+    @pytest.mark.parametrize(
+        ("document", "heading"),
+        [
+            (".learnings/LEARNINGS.md", "### 2026-11-17"),
+            ("TOOLS.md", "### Nov 17th, 2026 09:30 UTC"),
+            ("TOOLS.md", "### Monday"),
+            (".learnings/ERRORS.md", "### correction"),
+            ("TOOLS.md", "###"),
+        ],
+    )
+    def test_headings_that_may_stand_twice(self, place: Place, document: str, heading: str) -> None:
+        for number in range(2):
+            text = a_document_handoff(f"{heading}\nThing {number} was found.", document, title=f"Thing {number}")
+            place.leave(text, f"2026-11-14-090{number}-a.md")
+        assert place.ingest().count("routed") == 2
+
+    @pytest.mark.parametrize(
+        "there",
+        [
+            "# Lint\n\nWhat is checked.\n",  # the title
+            "# Tools\n\n```\n### Lint\n```\n",
+            "# Tools\n\n### Lint and format\n",
+            "# Tools\n\nLint\n",
+        ],
+    )
+    def test_what_is_no_heading_of_the_same_words(self, place: Place, there: str) -> None:
+        (place.workspace / "TOOLS.md").write_text(there)
+        place.leave(a_document_handoff())
+        assert place.ingest().count("routed") == 1
+
+    def test_a_log_may_say_a_heading_again(self, place: Place) -> None:
+        for number in range(2):
+            text = a_document_handoff(
+                f"### Deploys\nRun {number} went well.", "memory/2026-11-14.md", title=f"R{number}"
+            )
+            place.leave(text, f"2026-11-14-090{number}-a.md")
+        assert place.ingest().count("routed") == 2
+
+    def test_the_policy_may_take_a_heading_twice(self, place: Place) -> None:
+        place.configure('[policy]\nsame-heading = "promote"\n')
+        (place.workspace / "TOOLS.md").write_text("### Lint\nNo.\n")
+        place.leave(a_document_handoff())
+        assert place.ingest().count("routed") == 1
+
     def test_a_part_of_a_line_is_not_there(self, place: Place) -> None:
         (place.workspace / "TOOLS.md").write_text("Never say: run make\n")
         place.leave(a_document_handoff("run make"))

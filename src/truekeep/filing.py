@@ -466,6 +466,9 @@ class _Judge:
             addition = _addition(existing, self._held(content, "Suggested document content"))
         if addition is None:
             return self._filing("already", target)
+        if entry is None and (heading := _same_heading(existing, content, target)):
+            what = f"{target} has a section {heading!r} already; say there what is new, or under another heading"
+            self._find("same-heading", what, "Suggested document content")
         if len(existing or b"") + len(addition) > self.config.limits.document_bytes:
             what = f"{target} would pass {self.config.limits.document_bytes} bytes; move details to cards"
             self._find("over-budget", what, "Target document")
@@ -644,6 +647,39 @@ def _section_heading(content: str) -> str:
         return "an indented fence or HTML block"
     found = (heading.text for heading in headings if heading.level == 2)
     return next((f"## {text}" for text in (*found, *underlined)), "")
+
+
+def _same_heading(existing: bytes | None, content: str, target: str) -> str:
+    """The heading that a content begins with, if the document has it; a day is a heading that may stand twice."""
+    text = decode_text(existing) if existing else None
+    first = content.lstrip("\n").partition("\n")[0]
+    if text is None or not first.lstrip(" ").startswith("#"):
+        return ""
+    try:
+        begin = outline(f"{first}\n").headings
+        words = words_of(begin[0].text) if begin else []
+        if not words or _is_day(words) or (target.startswith(".learnings/") and len(words) == 1):
+            return ""  # learnings are sorted by such a word, each with an entry of its own
+        lines = text.split("\n")
+        there = [heading.text for heading in outline(f"{text}\n").headings]
+        if text.lstrip().startswith("# "):
+            there = there[1:]  # the title of the document is no section
+        there += [lines[number - 1].strip() for number, _ in underlines(text)]
+    except TooComplex:
+        return ""
+    return next((hidden.printable(heading) for heading in there if words_of(heading) == words), "")
+
+
+_DAYS = (
+    *("january", "february", "march", "april", "may", "june", "july"),
+    *("august", "september", "october", "november", "december"),
+    *("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "week", "utc"),
+)
+
+
+def _is_day(words: Sequence[str]) -> bool:
+    """Whether a heading says only when: a date, a time, a month, a week."""
+    return all(word[:1].isdigit() or (len(word) > 2 and any(day.startswith(word) for day in _DAYS)) for word in words)
 
 
 def _addition(existing: bytes | None, content: str) -> bytes | None:

@@ -101,6 +101,7 @@ RULES: dict[str, Rule] = {
     "older-than-card": Rule("review", "the handoff was written before the card's last update"),
     "near-duplicate": Rule("review", "another card says nearly the same"),
     "same-topic": Rule("review", "another card has the same topic"),
+    "same-heading": Rule("review", "the document has a section with this heading, and it says something else"),
     "two-values": Rule("review", "another card gives a thing another value (told by `card write`)"),
     "not-taken": Rule("review", "ingest does not take this file: by its name, or because it is a link", binding=True),
     "route-off": Rule("review", "this automatic route is switched off", binding=True),
