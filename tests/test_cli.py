@@ -536,8 +536,6 @@ def test_errors_of_the_disk_have_their_own_hints() -> None:
 def test_a_table_fits_the_terminal_and_keeps_every_column(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import shutil
-
     draft = "verify-carts-expire-after-48-hours-by-cart-hours-321ca5cde0"
     rows = [[draft, "0 d", "claude", "git.example/acme/shop", "refuted, same-topic"]]
     headers = ["draft", "age", "writer", "repository", "reasons"]
@@ -545,8 +543,7 @@ def test_a_table_fits_the_terminal_and_keeps_every_column(
     assert capsys.readouterr().out.splitlines()[1] == "  ".join(rows[0])  # whole where no terminal cuts it
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     for columns in (100, 80, 60):
-        size = os.terminal_size((columns, 24))
-        monkeypatch.setattr(shutil, "get_terminal_size", lambda _, size=size: size)
+        monkeypatch.setenv("COLUMNS", str(columns))
         print_table(headers, rows)
         head, row = capsys.readouterr().out.splitlines()
         assert max(len(head), len(row)) <= columns

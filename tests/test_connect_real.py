@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -152,6 +153,7 @@ def test_codex_there_and_back(name: str, real: Homes, repo: Path, tmp_path: Path
     assert connect(repo, "--harness", "codex") == 0
     assert "installed, enabled" in ask("codex", "plugin", "list")
     assert disconnect(repo) == 0
+    shutil.rmtree(real.codex / "tmp", ignore_errors=True)  # Codex's own, where its home is in no temporary folder
     assert picture(repo, own_home) == before
 
 

@@ -243,18 +243,23 @@ class Rooms:
         path = str(self.path / STATE / "ledger.sqlite")
         try:
             if self._is_writing:
-                return Ledger(path, known=self._dealt_with)
+                return self._open_for_writing(path)
             return Ledger(path) if os.path.exists(path) and os.path.getsize(path) else Ledger(":memory:")
         except Unwritable as error:
             if self._is_writing:
                 raise StorageFailed(f"{path} cannot be written", hint=hint_for(error.__cause__ or error)) from error
             return Ledger(path, read_only=True)
         except Damaged as error:
-            if not self._is_writing:
-                raise LedgerDamaged(
-                    f"{path} is damaged",
-                    hint="`truekeep doctor --fix` saves what can be read, and keeps the damaged one",
-                ) from error
+            hint = "`truekeep doctor --fix` saves what can be read, and keeps the damaged one"
+            raise LedgerDamaged(f"{path} is damaged", hint=hint) from error
+
+    def _open_for_writing(self, path: str) -> Ledger:
+        """The ledger; a new one where the old one is damaged, which is kept."""
+        from truekeep.ledger import Damaged, Ledger
+
+        try:
+            return Ledger(path, known=self._dealt_with)
+        except Damaged:
             self.notice_damage(self._set_ledger_aside())
             return Ledger(path, known=self._dealt_with)
 

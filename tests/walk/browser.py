@@ -89,7 +89,7 @@ class InBrowser:
     def _open(self, draft: str, because: tuple[str, ...]) -> None:
         leap(self._page, "g", "r")
         with self._page.expect_navigation(url=re.compile(f"/review/{draft}-")):
-            self._page.get_by_role("link", name=re.compile(f"^{draft}")).first.click()
+            self._page.locator(f'main a[href*="/review/{draft}-"]').first.click()
         for words in because:
             expect(self._page.locator("main")).to_contain_text(words)
 
