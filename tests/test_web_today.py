@@ -19,7 +19,7 @@ from truekeep.days import NAME, Day, note_day
 from truekeep.errors import BadSetup
 from truekeep.health import QUESTIONS
 from truekeep.web.glance import Glance
-from truekeep.web.live import mark_of
+from truekeep.web.news import mark_of
 from truekeep.web.pages.today import ASKED
 
 PLOTS = 6

@@ -156,6 +156,16 @@ def test_what_a_workspace_noticed_is_told_once(place: Place, visitor: Visitor) -
     assert visitor.see("/history").count("notice ") < 30
 
 
+@pytest.mark.parametrize("at", ["/", "/review", "/memory", "/memory/file/memory/cards/100%25%20sure.md", "/history"])
+def test_a_page_knows_the_word_of_the_moment_it_was_made(place: Place, visitor: Visitor, at: str) -> None:
+    """Else what changes between a page and its first question would never be news."""
+    put(place, "memory/cards/100% sure.md", MINE)
+    (word,) = re.findall(r'id="changed"[^>]* data-news="([0-9a-f]{16})"', visitor.see(at))
+    assert visitor.see("/news", at=at) == word, "nothing changed since"
+    put(place, "memory/cards/other.md", MINE)
+    assert visitor.see("/news", at=at) != word
+
+
 def test_news_name_a_file_by_the_address_of_its_page(place: Place, visitor: Visitor) -> None:
     file = put(place, "memory/cards/100% sure.md", MINE)
     at = "/memory/file/" + quote("memory/cards/100% sure.md")

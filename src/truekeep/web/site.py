@@ -29,6 +29,7 @@ from truekeep.errors import BadInput, Busy, EditedSince, NotCanonical, NotFound,
 from truekeep.hidden import printable
 from truekeep.state import STATE, State
 from truekeep.web.guard import FORM, MOST_BYTES, Keys, parse_fields, typed_in
+from truekeep.web.news import word_of
 from truekeep.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Site:
             "path": request.scope["path"],
             "told": told,
             "notices": self._notices(request),
+            "news": getattr(request.state, "news", ""),
             **given,
         }
         return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
@@ -216,6 +218,7 @@ class Site:
         """A page that only shows."""
 
         def run(request: Request) -> Response:
+            request.state.news = word_of(str(self.path), request.scope["path"])  # before anything is read
             try:
                 with self.borrow() as workspace:
                     return answer(self, workspace, request)

@@ -31,7 +31,7 @@ from truekeep.upkeep import Upkeep
 from truekeep.verify.verdict import VERDICTS
 from truekeep.web import plots
 from truekeep.web.glance import Glance
-from truekeep.web.live import mark_of
+from truekeep.web.news import mark_of
 from truekeep.web.pages.history import Shown, as_shown, page_of
 from truekeep.web.site import Site
 from truekeep.workspace import Workspace

@@ -89,7 +89,7 @@
   const changed = document.getElementById("changed"), away = document.getElementById("away");
   if (changed && away) {
     const every = 2000; // milliseconds
-    let timer = 0, first = "", failed = 0;
+    let timer = 0, first = changed.dataset.news, failed = 0; // first: as memory was before the page was made
     const ask = async () => {
       clearTimeout(timer);
       if (document.visibilityState !== "visible") return;
