@@ -651,15 +651,16 @@ def _section_heading(content: str) -> str:
 
 def _same_heading(existing: bytes | None, content: str, target: str) -> str:
     """The heading that a content begins with, if the document has it; a day is a heading that may stand twice."""
-    text = decode_text(existing) if existing else None
     first = content.lstrip("\n").partition("\n")[0]
-    if text is None or not first.lstrip(" ").startswith("#"):
+    if not existing or not first.lstrip(" ").startswith("#"):
         return ""
     try:
         begin = outline(f"{first}\n").headings
         words = words_of(begin[0].text) if begin else []
         if not words or _is_day(words) or (target.startswith(".learnings/") and len(words) == 1):
             return ""  # learnings are sorted by such a word, each with an entry of its own
+        if not _has_line_of(existing, words) or (text := decode_text(existing)) is None:
+            return ""
         lines = text.split("\n")
         there = [heading.text for heading in outline(f"{text}\n").headings]
         if text.lstrip().startswith("# "):
@@ -668,6 +669,23 @@ def _same_heading(existing: bytes | None, content: str, target: str) -> str:
     except TooComplex:
         return ""
     return next((hidden.printable(heading) for heading in there if words_of(heading) == words), "")
+
+
+def _has_line_of(data: bytes, words: Sequence[str]) -> bool:
+    """Whether a line has these words and no others: asked of every handoff, so a long document is not parsed for it."""
+    lowered = data.lower()
+    plain = [word.encode() for word in words if word.isascii()]
+    if not plain:
+        return True  # other letters have other cases: whoever parses it will see
+    rarest = min(plain, key=lowered.count)
+    at = lowered.find(rarest)
+    while at >= 0:
+        end = lowered.find(b"\n", at) % (len(lowered) + 1)
+        line = lowered[lowered.rfind(b"\n", 0, at) + 1 : end].decode("utf-8", "replace")
+        if words_of(line) == list(words):
+            return True
+        at = lowered.find(rarest, end)
+    return False
 
 
 _DAYS = (
