@@ -136,7 +136,7 @@ def replace(names: dict[str, Any], old: object, new: object) -> None:
 def main() -> None:
     how, result, *arguments = sys.argv[1:]
     sys.argv = ["truekeep", *arguments]
-    from truekeep.cli import main as run
+    from truekeep.__main__ import main as run
 
     told: dict[str, Any] = {}
     if how == "profile":

@@ -259,6 +259,16 @@ def test_a_memory_of_no_repository_is_to_be_checked_once(place: Place) -> None:
     assert see(place).get("claims").verdict == OK, "nothing but that can be done about it"
 
 
+def test_nobody_is_told_again_to_verify_what_is_on_another_machine(place: Place) -> None:
+    card = put(place, "a.md", created=day(1), body="`begin` is in `src/main.py`.")
+    card.write_text(card.read_text().replace("tags: []", "tags: []\nrepository: git.example/acme/elsewhere"))
+    assert see(place).get("claims").verdict == "look"
+    with place.open() as workspace:
+        workspace.verify()
+    claims = see(place).get("claims")
+    assert (claims.verdict, claims.said) == (OK, "none whose repository is known")
+
+
 def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     shutil.rmtree(place.repo / ".git")
     git_repo(place.repo)

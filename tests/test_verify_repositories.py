@@ -1391,7 +1391,7 @@ def test_a_file_of_a_gigabyte_is_not_read(place: Place) -> None:
     a_memory(place, body, day=AFTER)
     # The peak is asked of the process itself: what a parent is told also counts the parent's own memory, before exec.
     code = (
-        "import sys; from truekeep.cli import main\n"
+        "import sys; from truekeep.__main__ import main\n"
         "try: main()\n"
         "finally: print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], file=sys.stderr)\n"
     )

@@ -96,6 +96,11 @@ def _remotes(git: Git, *where: str) -> list[str]:
     return list(dict.fromkeys(name for line in ordered if (name := parse_remote(line.partition(" ")[2]))))
 
 
+def is_of_workspace(repository: str, workspace: str) -> bool:
+    """Whether a memory came through the workspace's own inboxes, whose name is the folder's: it is about no code."""
+    return bool(workspace) and repository == os.path.basename(workspace)
+
+
 def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
     """The checkout that a memory's repository means: a clone before its worktrees, the first before others."""
     wanted = (parse_remote(repository) or repository.strip().removesuffix(".git")).lower()

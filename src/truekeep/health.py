@@ -334,7 +334,7 @@ def _duplicates(topics: Sequence[tuple[str, list[str]]]) -> Reading:
 
 def _claims(workspace: Workspace, cards: Sequence[CardFacts] = ()) -> Reading:
     """What the last check of each memory said. One that was edited since is only counted."""
-    from truekeep.verify.kept import read_counts, read_seals
+    from truekeep.verify.kept import has_run, read_counts, read_seals
     from truekeep.verify.verdict import VERDICTS as WORDS
 
     facts = os.path.join(workspace.path, STATE, "facts.sqlite")
@@ -353,7 +353,7 @@ def _claims(workspace: Workspace, cards: Sequence[CardFacts] = ()) -> Reading:
             counts[word] = counts.get(word, 0) + count
     at = as_stamp(datetime.fromtimestamp(latest, UTC)) if latest else None
     figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
-    if not memories and not edited and not read_seals(facts):
+    if not memories and not edited and not read_seals(facts) and not has_run(facts):
         if not _name_something(workspace, cards):
             return Reading("claims", OK, "nothing that code could confirm", figures=figures)
         hint = "`truekeep verify` says which of what cards name is still there"

@@ -18,7 +18,7 @@ from truekeep.errors import NotFound
 from truekeep.host import person
 from truekeep.model import CARDS
 from truekeep.truth import Holder, Truth, end_of_day, text_memory
-from truekeep.verify.kept import Checked, Memory, Origin, digest_text, recall, renew
+from truekeep.verify.kept import Checked, Memory, Origin, digest_text, note_run, recall, renew
 
 if TYPE_CHECKING:
     from truekeep.card import Card
@@ -89,6 +89,8 @@ class Inspection:
         asked = [memory for memory in memories if memory.path not in settled]
         renew(truth.store, settled, at)
         fresh = verifier().check(asked, root=root, keep=keep, tell=tell) if asked else []
+        if not files and not root:
+            note_run(truth.store)
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
 
@@ -170,7 +172,7 @@ class Inspection:
 
     def count_checkouts(self, cards: Iterator[Card]) -> tuple[list[tuple[Checkout, int]], dict[str, int]]:
         """The checkouts here, each with the number of cards that belong to it; and repositories that none holds."""
-        from truekeep.checkouts import choose_checkout
+        from truekeep.checkouts import choose_checkout, is_of_workspace
 
         known = self.truth().checkouts
         counts: dict[str, int] = {}
@@ -179,7 +181,7 @@ class Inspection:
             chosen = choose_checkout(card.repository, known)
             if chosen is not None:
                 counts[chosen.root] = counts.get(chosen.root, 0) + 1
-            elif card.repository:
+            elif card.repository and not is_of_workspace(card.repository, str(self._rooms.path)):
                 missing[card.repository] = missing.get(card.repository, 0) + 1
         return [(item, counts.get(item.root, 0)) for item in known], missing
 

@@ -298,10 +298,12 @@ class Upkeep:
         if key and (known := survey.answer("stale", key)) is not None:
             return [Stale(*item) for item in json.loads(known)]
 
+        from truekeep.checkouts import is_of_workspace
+
         @cache
         def hurdle(repository: str) -> str:
             known = self._checkout_of(repository) if repository else ""
-            if not repository or (not known and repository == self.workspace.path.name):  # its own inbox, no code
+            if not repository or (not known and is_of_workspace(repository, self.root)):
                 return "it names no repository, so it cannot be verified"
             return "" if known else f"no checkout of {repository} is known on this machine"
 

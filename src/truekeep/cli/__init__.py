@@ -157,11 +157,6 @@ def show_version(*, as_json: bool) -> None:
         click.echo(render_about(about))
 
 
-def main() -> None:
-    """The console script: runs a command and turns every ending into an exit code."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
     work = partial(cli, args=arguments, prog_name="truekeep", standalone_mode=False)
     return end(work, as_json="--json" in arguments)

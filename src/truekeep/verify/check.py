@@ -20,7 +20,7 @@ from hashlib import blake2b
 from json import JSONDecodeError
 from typing import NamedTuple
 
-from truekeep.checkouts import Checkout, choose_checkout
+from truekeep.checkouts import Checkout, choose_checkout, is_of_workspace
 from truekeep.claim import Claim
 from truekeep.claims import extract_claims
 from truekeep.repo import GitFailed
@@ -160,10 +160,9 @@ class Verifier:
         if not repository:
             return "", kept.NO_REPOSITORY
         checkout = choose_checkout(repository, self.checkouts)
-        if checkout is None and repository == os.path.basename(self.workspace):
-            return "", kept.NO_REPOSITORY  # it came through the workspace's own inbox, and is about no code
         if checkout is None:
-            return "", f"no checkout of {repository} is known on this machine"
+            is_own = is_of_workspace(repository, self.workspace)
+            return "", kept.NO_REPOSITORY if is_own else f"no checkout of {repository} is known on this machine"
         if checkout.problem:
             return "", f"{checkout.root}: {checkout.problem}"
         return checkout.root, ""

@@ -30,6 +30,7 @@ else:
 
 LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
 NO_REPOSITORY = "the memory names no repository"
+_RUN = "verified"  # among the answers that the facts keep
 _LIVE = ("port", "unit", "container")
 _REFS = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
 _BY_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
@@ -250,6 +251,17 @@ def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
         if word is not None:
             words[str(word)] = count
     return list(found.values())
+
+
+def note_run(store: Store) -> None:
+    """Note, once, that all of memory was held against code: what has no checkout here leaves no verdict of its own."""
+    if store.answer(_RUN) is None:
+        store.remember(_RUN, "all")
+
+
+def has_run(path: str) -> bool:
+    """Whether all of memory was ever held against code, by a file of facts."""
+    return bool(read_rows(path, "SELECT 1 FROM answer WHERE key = ?", (_RUN,)))
 
 
 def read_seals(path: str) -> list[tuple[str, bytes, float]]:
