@@ -549,6 +549,7 @@ class TestRepos:
             done = run_cli("verify", path, "--json", "-w", str(app.workspace))
             assert "the memory names no repository" in done.stdout
             assert "no checkout of" not in done.stdout
+        assert "no checkout of" not in run_cli("repos", "-w", str(app.workspace)).stdout
 
     def test_the_command(self, app: Place) -> None:
         note(app, "One.", "a.md")
