@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo test harnesses lint bench docs shown shots walk package clean
+.PHONY: all demo check test harnesses lint bench docs shown shots walk package clean
 all: lint test
 
 $(BIN)/python:
@@ -24,36 +24,40 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.ready-run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo/run.sh
 
+check: lint  # the loop while you work: lint, types and the fast tests
+	@$(BIN)/python -m pytest -n $(TESTS) --dist loadfile -m "not slow and not integration and not robustness"
+
 test: $(VENV)/.ready-dev
 	@$(BIN)/python -m pytest -n $(TESTS) --dist loadfile --no-loadscope-reorder
 
 harnesses: $(VENV)/.ready-dev  # Claude Code, Codex and OpenClaw themselves, for the tests that use them
-	@$(BIN)/python -m tests.harnesses
+	@$(BIN)/python -m tests.support.harnesses
 
 lint: $(VENV)/.ready-dev
-	@$(BIN)/ruff check src tests bench
-	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/ruff check src tests bench tools
+	@$(BIN)/ruff format --check src tests bench tools
+	@$(BIN)/lint-imports
 	@$(BIN)/mypy
 
 bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m bench
 
 docs: $(VENV)/.ready-dev
-	@$(BIN)/python -m truekeep.cli.reference docs
+	@$(BIN)/python -m truekeep.interfaces.cli.reference docs
 
 shown: docs  # what README.md and docs/ show, run anew: outputs, and the shapes of --json
-	@$(BIN)/python -m tests.shown
+	@$(BIN)/python -m tools.shown
 
 shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
-	@$(BIN)/python -m tests.shots
+	@$(BIN)/python -m tools.shots
 
 walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make harnesses` first
-	@$(BIN)/python -m tests.walk docs
+	@$(BIN)/python -m tests.support.walk docs
 
 package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and installed from the package index
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t sdist -t wheel -d dist
-	@TRUEKEEP_TEST_INDEX=1 $(BIN)/python -m pytest tests/test_package.py
+	@TRUEKEEP_TEST_INDEX=1 $(BIN)/python -m pytest tests/integration/test_package.py
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.prose import Prose
-from truekeep.alf.files import THRESHOLD
+from truekeep.integrations.alf.files import THRESHOLD
 
 FIRST = date(2021, 1, 1)
 FOLDERS = ("projects", "decisions", "ops", "procedures", "research/papers", "people", "archive/2023", "meetings/weekly")

@@ -12,8 +12,8 @@ from pathlib import Path
 from bench.ingest import fill, ours
 from bench.measure import child, median, scratch, table
 from bench.promises import keep
-from truekeep.checkpoint import Checkpoint
-from truekeep.workspace import Workspace
+from truekeep.sessions.checkpoint import Checkpoint
+from truekeep.workspace.workspace import Workspace
 
 CARDS = 10_000
 ROUNDS = 15

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.measure import child, cpu_of, median, scratch, table
 from bench.promises import keep
-from truekeep.workspace import Workspace
+from truekeep.workspace.workspace import Workspace
 
 ROUNDS = 7
 INBOX = ".claude/memory-handoffs"

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from tests.harnesses import FOLDER as HARNESSES
+from tests.support.harnesses import FOLDER as HARNESSES
 
 from bench import sets
 from bench.ingest import INBOX, fill
@@ -35,8 +35,8 @@ from bench.recall_quality import by_ours, indexed, sample
 from bench.recall_speed import SETTLED, milliseconds, write_notes
 from bench.score import Hit, Scores, score, score_all
 from bench.sets import Corpus, Question
-from truekeep.embed.static import Static
-from truekeep.workspace import Workspace
+from truekeep.search.embedders.static import Static
+from truekeep.workspace.workspace import Workspace
 
 TRUEKEEP = (sys.executable, "-m", "truekeep")
 SEARCHES = 5

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from truekeep.embed import load_numpy
-from truekeep.words import STOP, WORD
+from truekeep.search.embedders import load_numpy
+from truekeep.text.words import STOP, WORD
 
 # By frequency. Which they are matters little, but a search treats them as what they are.
 FUNCTION_WORDS = """

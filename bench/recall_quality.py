@@ -24,14 +24,14 @@ from bench.measure import scratch, table
 from bench.promises import keep, lack
 from bench.score import Hit, Scores, score_all
 from bench.sets import PARTS, Corpus, Question, number_of
-from truekeep.embed.static import Static
-from truekeep.index.query import quote
-from truekeep.index.refresh import refresh
-from truekeep.index.schema import open_index
-from truekeep.index.search import Searcher
-from truekeep.index.sources import compare, sweep
-from truekeep.index.vectors import Shelf, cosines
-from truekeep.words import cjk_pairs, content_words
+from truekeep.search.embedders.static import Static
+from truekeep.search.file_scan import compare, sweep
+from truekeep.search.index_schema import open_index
+from truekeep.search.query import quote
+from truekeep.search.refresh import refresh
+from truekeep.search.searcher import Searcher
+from truekeep.search.vectors import VectorBlock, cosines
+from truekeep.text.words import cjk_pairs, content_words
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy comes later; with more threads CPU times cannot be compared
 
@@ -49,7 +49,7 @@ class Memory(NamedTuple):
     db: apsw.Connection
     embedder: Static
     searcher: Searcher
-    shelf: Shelf
+    shelf: VectorBlock
 
 
 class Trial(NamedTuple):
@@ -184,7 +184,7 @@ def indexed(corpus: Corpus, embedder: Static) -> Iterator[Memory]:
         db = open_index(":memory:")
         try:
             refresh(db, compare(db, sweep(str(folder))), embedder)
-            yield Memory(db, embedder, Searcher(db, embedder), Shelf())
+            yield Memory(db, embedder, Searcher(db, embedder), VectorBlock())
         finally:
             db.close()
 

@@ -27,20 +27,20 @@ import apsw
 from bench.measure import apart, child, least, median, peak_memory, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
-from truekeep.embed import Embedder, Vector, load_numpy
-from truekeep.embed.static import DIMENSIONS, Static
-from truekeep.index.chunks import split_chunks
-from truekeep.index.passages import describe
-from truekeep.index.query import quote
-from truekeep.index.refresh import Prepared, refresh
-from truekeep.index.schema import open_index
-from truekeep.index.search import Searcher
-from truekeep.index.sources import Changes, Source, compare, store_of, sweep
-from truekeep.index.vectors import Shelf, cosines
-from truekeep.recall.file import INDEX_FILE
-from truekeep.state import STATE
-from truekeep.words import content_words
-from truekeep.workspace import Workspace
+from truekeep.core.state_dir import STATE
+from truekeep.search.chunking import split_chunks
+from truekeep.search.embedders import Embedder, Vector, load_numpy
+from truekeep.search.embedders.static import DIMENSIONS, Static
+from truekeep.search.file_metadata import describe
+from truekeep.search.file_scan import Changes, MemoryFile, compare, store_of, sweep
+from truekeep.search.index_file import INDEX_FILE
+from truekeep.search.index_schema import open_index
+from truekeep.search.query import quote
+from truekeep.search.refresh import PreparedFile, refresh
+from truekeep.search.searcher import Searcher
+from truekeep.search.vectors import VectorBlock, cosines
+from truekeep.text.words import content_words
+from truekeep.workspace.workspace import Workspace
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy comes later; with more threads CPU times cannot be compared
 
@@ -400,17 +400,19 @@ def build(index: str, exact: str, lexicon: str, chunks: int) -> Built:
     questions: list[Asked] = []
     making = 0.0
 
-    def read(source: Source) -> Prepared:
+    def read(source: MemoryFile, _noted: bytes | None) -> PreparedFile:
         nonlocal making
         started = time.process_time()
         text = prose.note(FILE)
         if len(questions) < QUERIES * (int(source.location) + 1) // files:
             questions.append(Asked(prose.question(text[:1500].rpartition(" ")[0]), source.path))
         making += time.process_time() - started
-        return Prepared(source, sha256(text.encode()).digest(), True, describe(source.path, text), split_chunks(text))
+        return PreparedFile(
+            source, sha256(text.encode()).digest(), True, describe(source.path, text), split_chunks(text)
+        )
 
     sources = [
-        Source(path, store_of(path), FILE, 1_700_000_000_000_000_000 + at, 0, at, str(at))
+        MemoryFile(path, store_of(path), FILE, 1_700_000_000_000_000_000 + at, 0, at, str(at))
         for at, path in ((number, note_path(number)) for number in range(files))
     ]
     db = open_index(index)
@@ -432,7 +434,7 @@ def measure_warm(index: str, exact: str, lexicon: str, asked: Sequence[Asked]) -
     db = open_index(index)
     embedder = Static(lexicon=lexicon)
     questions = [one.text for one in asked]
-    searcher, words_only, shelf = Searcher(db, embedder), Searcher(db, None), Shelf()
+    searcher, words_only, shelf = Searcher(db, embedder), Searcher(db, None), VectorBlock()
     started = time.process_time()
     searcher.search(questions[0], limit=LIMIT, today=TODAY)
     first = time.process_time() - started
@@ -472,7 +474,7 @@ def ask_bare(db: apsw.Connection, question: str) -> list[Any]:
     return db.execute(query, (either(question), LIMIT)).fetchall()
 
 
-def nearest(db: apsw.Connection, shelf: Shelf, vector: Vector, number: int) -> set[int]:
+def nearest(db: apsw.Connection, shelf: VectorBlock, vector: Vector, number: int) -> set[int]:
     near = cosines(db, vector, shelf.nearest(vector, 50))
     return set(sorted(near, key=lambda chunk_id: -near[chunk_id])[:number])
 

@@ -86,11 +86,11 @@ def make_questions(folder: Path, most: int) -> dict[str, list[str]]:
 def give_answers(folder: Path) -> None:
     """Run by each version for itself: a line for every answer."""
     import truekeep
-    from truekeep.embed.static import Static
-    from truekeep.index.refresh import refresh
-    from truekeep.index.schema import open_index
-    from truekeep.index.search import Filter, Searcher
-    from truekeep.index.sources import compare, sweep
+    from truekeep.search.embedders.static import Static
+    from truekeep.search.file_scan import compare, sweep
+    from truekeep.search.index_schema import open_index
+    from truekeep.search.refresh import refresh
+    from truekeep.search.searcher import Filter, Searcher
 
     print(Path(truekeep.__file__).parent, file=sys.stderr)
     static = Static(lexicon=str(folder / "lexicon.bin"))

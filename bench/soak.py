@@ -1,6 +1,7 @@
 """A day of traffic in minutes, under one seed: 1,000 handoffs of 20 machines, and everything that goes wrong meanwhile.
 
-`tests/soak` lives it; here is the table of what happened, where everything ended, and whether those that stayed all day
+`tests/support/soak` lives it; here is the table of what happened, where everything ended, and whether those that
+stayed all day
 hold more, or work longer for a search, than before. The morning ends with a quarter of the rounds: by then they have
 loaded what they need.
 """
@@ -10,9 +11,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.soak.account import Account
-from tests.soak.apart import live_apart
-from tests.soak.day import Scale
+from tests.support.soak.account import Account
+from tests.support.soak.apart import live_apart
+from tests.support.soak.day import Scale
 
 from bench.measure import scratch, table
 from bench.promises import keep

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.measure import child, median, scratch, table
 from bench.promises import keep
-from truekeep.workspace import Workspace
+from truekeep.workspace.workspace import Workspace
 
 ROUNDS = 15
 SHOWN = 16

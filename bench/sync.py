@@ -14,12 +14,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.sshd import SshHost, ssh_host
+from tests.support.sshd import SshHost, ssh_host
 
 from bench.measure import Spent, scratch, table, watch
 from bench.promises import CannotRun, keep
-from truekeep.sync.route import Route, write_routes
-from truekeep.workspace import Workspace
+from truekeep.handoffs.sync.routes import Route, write_routes
+from truekeep.workspace.workspace import Workspace
 
 INBOX = ".claude/memory-handoffs"
 _TEXT = (

@@ -18,9 +18,9 @@ from pathlib import Path
 from bench.measure import cpu_of, least, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
-from truekeep.transcripts.places import find_transcripts
-from truekeep.transcripts.store import Store
-from truekeep.transcripts.sync import Sync, Synced, Where
+from truekeep.transcripts.importer import Sync, TranscriptImportReport, Where
+from truekeep.transcripts.locations import find_transcripts
+from truekeep.transcripts.store import TranscriptStore
 
 SESSIONS, TURNS = 400, 30
 ROUNDS = 5
@@ -32,7 +32,7 @@ def main(_options: Sequence[str] = ()) -> None:
         first = _syncing(home, "first")
         last = home / ".claude/projects/-home-me-app/0000.jsonl"
         times: dict[str, list[float]] = {"read and zlib": [], "first sync": []}
-        done: list[Synced] = []
+        done: list[TranscriptImportReport] = []
         for _ in range(ROUNDS):
             times["read and zlib"].append(cpu_of(lambda: _read_and_compress(home)))
             shutil.rmtree(home / "first", ignore_errors=True)
@@ -60,11 +60,11 @@ def main(_options: Sequence[str] = ()) -> None:
         keep("transcripts.idle", idle["idle sync"] / idle["stat walk"], walk)
 
 
-def _syncing(home: Path, name: str) -> Callable[[], Synced]:
+def _syncing(home: Path, name: str) -> Callable[[], TranscriptImportReport]:
     where = Where(home, {}, "bench", datetime.now().astimezone(), 365, os.path.basename)
 
-    def sync() -> Synced:
-        store = Store(str(home / name / "archive.sqlite"))
+    def sync() -> TranscriptImportReport:
+        store = TranscriptStore(str(home / name / "archive.sqlite"))
         try:
             return Sync(store, where).run()
         finally:

@@ -27,8 +27,8 @@ from bench.measure import child, scratch, table
 from bench.promises import CannotRun, keep, lack
 from bench.recall_speed import milliseconds, ratio
 from bench.truth_load import Load, Repository, clone, find_clone, git, grow, make_load
-from truekeep.state import STATE
-from truekeep.workspace import Workspace
+from truekeep.core.state_dir import STATE
+from truekeep.workspace.workspace import Workspace
 
 CARDS = 1_000
 TIMES = 10

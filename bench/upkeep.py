@@ -16,19 +16,31 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from tests.helpers import git_repo
-from tests.lore import AREAS, FACTS, PEOPLE, PLACES, ROLES, THING_LIST, WORDS, a_fact, a_thing, services, wordings
+from tests.support.helpers import git_repo
+from tests.support.lore import (
+    AREAS,
+    FACTS,
+    PEOPLE,
+    PLACES,
+    ROLES,
+    THING_LIST,
+    WORDS,
+    a_fact,
+    a_thing,
+    services,
+    wordings,
+)
 
 from bench.doubles import SETS, Text, pairs
 from bench.measure import apart, cpu_of, least, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
-from truekeep.schedule.run import plan_upkeep
-from truekeep.survey import Survey
-from truekeep.survey.schema import NAME, discard
-from truekeep.tidy.duplicates import Sense, compare_fresh, find_doubles
-from truekeep.upkeep import Upkeep
-from truekeep.workspace import Workspace
+from truekeep.integrations.schedule.run import plan_upkeep
+from truekeep.maintenance.duplicates import Sense, compare_fresh, find_doubles
+from truekeep.maintenance.survey.service import Survey
+from truekeep.maintenance.survey.survey_schema import NAME, discard
+from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.workspace import Workspace
 
 CARDS = "memory/cards"
 NOW = datetime(2026, 11, 16, 3, 0, tzinfo=UTC)

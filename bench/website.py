@@ -29,7 +29,7 @@ from bench.measure import median, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
 from bench.recall_speed import milliseconds
-from truekeep.workspace import Workspace
+from truekeep.workspace.workspace import Workspace
 
 INBOX = ".claude/memory-handoffs"
 FILED, DRAFTS, LOGS = 400, 60, 200  # handoffs that become cards, that wait for review; logs

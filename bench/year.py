@@ -1,6 +1,6 @@
-"""The whole made-up year of tests/year.py: 365 nights, 20 agents, 5,000 cards; what was found, missed and lost.
+"""The whole made-up year of tests/support/year.py: 365 nights, 20 agents, 5,000 cards; what was found, missed and lost.
 
-It takes more than an hour of CPU. tests/test_year.py lives a tenth of it with every run of the tests.
+It takes more than an hour of CPU. tests/robustness/test_year.py lives a tenth of it with every run of the tests.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Sequence
 from unittest.mock import patch
 
-from tests.nights import Nights
-from tests.year import Scale, Year
+from tests.support.nights import Nights
+from tests.support.year import Scale, Year
 
 from bench.measure import cpu_of, scratch, table
 from bench.promises import keep

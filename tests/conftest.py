@@ -7,44 +7,69 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from tests.helpers import OPENED, Place
+from tests.support.helpers import OPENED, Place
+from tests.support.programs import how_to_get, need
 
 if TYPE_CHECKING:
-    from tests.visitor import Visitor
+    from tests.support.visitor import Visitor
 
 
-LONGEST = (
-    "crash",
-    "doctor",
-    "web_browser",
-    "hooks",
-    "sync_git",
-    "sessions_real",
-    "verify_hostile",
-    "year",
-    "sync_rclone",
-    "docs",
-    "sync_rsync",
-    "web_hostile",
-    "recall",
-    "package",
-    "walk",
-    "soak",
-    "connect_real",
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")  # an example may take as long as a busy machine needs
+
+LONGEST_FIRST = (
+    "robustness/test_crash.py",
+    "unit/integrations/test_doctor.py",
+    "integration/web/test_browser.py",
+    "unit/interfaces/test_hooks.py",
+    "integration/test_sync_git.py",
+    "integration/test_sessions_real.py",
+    "robustness/test_hostile_repositories.py",
+    "robustness/test_year.py",
+    "integration/test_sync_rclone.py",
+    "integration/test_docs.py",
+    "integration/test_sync_rsync.py",
+    "robustness/test_hostile_pages.py",
+    "unit/search/test_service.py",
+    "integration/test_package.py",
+    "integration/test_walk.py",
+    "robustness/test_soak.py",
+    "integration/test_connect_real.py",
 )
+TESTS = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest begin first, so that no worker begins one when the others are nearly done."""
-    ranks = {f"test_{name}": rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+    """Mark tests by their folder; files that take longest begin first, so that no worker begins one at the end."""
+    ranks = {TESTS / name: rank for rank, name in enumerate(LONGEST_FIRST)}
+    for item in items:
+        for folder in ("integration", "robustness"):
+            if item.path.is_relative_to(TESTS / folder):
+                item.add_marker(folder)
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        need(*mark.args)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """After everything else: which programs were missing."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if line := how_to_get(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path_factory.mktemp("home")
-    for name in ("TRUEKEEP_WORKSPACE", "XDG_STATE_HOME", "CLAUDECODE", "NO_COLOR"):
+    for name in ("TRUEKEEP_WORKSPACE", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "CLAUDECODE", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "test-machine")
@@ -75,7 +100,7 @@ def in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def visitor(place: Place) -> Iterator[Visitor]:
     """Somebody with a browser at the pages of this workspace."""
-    from tests.visitor import Visitor
+    from tests.support.visitor import Visitor
 
     visitor = Visitor(place)
     yield visitor

@@ -83,6 +83,11 @@ def number_of(key: str) -> int:
 # Which facts
 
 
+def label_of(fact: Fact) -> str:
+    """What a card's words are labelled: an id that no object has may be another repository's, and is not gone."""
+    return FOREIGN if "unknown" in fact.flags else fact.verdict
+
+
 def group_of(fact: Fact) -> str:
     return next((flag for flag in ("base name", "bare", "quoted") if flag in fact.flags), fact.kind)
 
@@ -185,7 +190,7 @@ class Writer:
             file = self.files.get(fact.path)
             if not (file and file.verdict == GONE):  # nobody can tell what stood at that line when
                 return Mark(line, "line", text, SKIP)
-        return Mark(line, fact.kind, text, fact.verdict, fact.where, fact.mentioned, fact.flags, fact.why)
+        return Mark(line, fact.kind, text, label_of(fact), fact.where, fact.mentioned, fact.flags, fact.why)
 
     def mark_path(self, line: int, path: str) -> Mark:
         file = self.files.get(path)

@@ -27,9 +27,9 @@ from urllib.parse import quote
 
 import apsw
 
-from truekeep.formats import TRANSCRIPTS, newer_state
-from truekeep.sqlite import transaction
-from truekeep.transcripts.dialogue import Progress, Turn
+from truekeep.core.formats import TRANSCRIPTS, newer_state
+from truekeep.core.sqlite import transaction
+from truekeep.transcripts.parser import Progress, Turn
 
 VERSION = TRANSCRIPTS.number
 BLOCK = 32_768  # characters of a block: large enough to compress well, small enough to be written again for one turn
@@ -78,11 +78,11 @@ DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 TO_COMPARE, FOLLOWING, SETTLED = 0, 1, 2
 
 
-class Damaged(Exception):
+class TranscriptStoreDamaged(Exception):
     """The archive's file cannot be read as one."""
 
 
-class Kept(NamedTuple):
+class StoredSession(NamedTuple):
     """A session as the archive has it."""
 
     id: int
@@ -122,7 +122,7 @@ class Kept(NamedTuple):
         return self.total - self.loose
 
 
-class Source(NamedTuple):
+class TranscriptSource(NamedTuple):
     """One original: which state of it was read, and how far."""
 
     key: bytes
@@ -153,7 +153,7 @@ def key_of(place: str) -> bytes:
     return blake2b(os.fsencode(place), digest_size=16).digest()
 
 
-class Store:
+class TranscriptStore:
     """The archive, open."""
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
@@ -175,7 +175,7 @@ class Store:
             self._prepare(read_only)
         except (*DAMAGE, apsw.SQLError) as error:
             self.db.close()
-            raise Damaged(str(error)) from error
+            raise TranscriptStoreDamaged(str(error)) from error
         except BaseException:
             self.db.close()
             raise
@@ -185,10 +185,10 @@ class Store:
         if version > VERSION:
             raise newer_state(self.path, version, TRANSCRIPTS)
         if version and self.db.execute("PRAGMA application_id").get != _APPLICATION:
-            raise Damaged("it is some other database")
+            raise TranscriptStoreDamaged("it is some other database")
         if read_only:
             if version == 0:
-                raise Damaged("it is empty")
+                raise TranscriptStoreDamaged("it is empty")
             return
         self.db.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
         if version == 0:
@@ -207,14 +207,14 @@ class Store:
 
     # Originals.
 
-    def sources(self) -> dict[bytes, Source]:
+    def sources(self) -> dict[bytes, TranscriptSource]:
         return {source.key: source for source in map(_as_source, self.db.execute("SELECT * FROM source"))}
 
-    def write_source(self, source: Source) -> None:
+    def write_source(self, source: TranscriptSource) -> None:
         marks = ", ".join("?" * len(source))
         self.db.execute(f"INSERT OR REPLACE INTO source VALUES ({marks})", source)  # noqa: S608
 
-    def find_shown(self, shown: str) -> Kept | None:
+    def find_shown(self, shown: str) -> StoredSession | None:
         """The session that a path of a search result means: by its own, else by that of any original."""
         for statement in (
             "SELECT * FROM session WHERE shown = ?",
@@ -227,7 +227,7 @@ class Store:
 
     # Sessions.
 
-    def sessions(self) -> list[Kept]:
+    def sessions(self) -> list[StoredSession]:
         return [as_kept(row) for row in self.db.execute("SELECT * FROM session ORDER BY last_at DESC, id DESC")]
 
     def browse(
@@ -240,7 +240,7 @@ class Store:
         before: str = "",
         first: int = 0,
         most: int = 50,
-    ) -> tuple[list[Kept], int]:
+    ) -> tuple[list[StoredSession], int]:
         """Some of the sessions that have something of their own to tell, the latest first, and how many there are.
 
         `since` and `before` are moments, as they are kept.
@@ -271,16 +271,16 @@ class Store:
         )
         return [str(row[0]) for row in rows]
 
-    def find_session(self, session: int) -> Kept | None:
+    def find_session(self, session: int) -> StoredSession | None:
         row: Any = self.db.execute("SELECT * FROM session WHERE id = ?", (session,)).fetchone()
         return as_kept(row) if row is not None else None
 
-    def get_session(self, session: int) -> Kept:
+    def get_session(self, session: int) -> StoredSession:
         found = self.find_session(session)
         assert found is not None, session
         return found
 
-    def named(self, prefix: str) -> list[Kept]:
+    def named(self, prefix: str) -> list[StoredSession]:
         """The sessions whose name begins like this; the one that has exactly this name alone."""
         rows = self.db.execute(
             "SELECT * FROM session WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name", (prefix.casefold(),)
@@ -289,7 +289,7 @@ class Store:
         exact = [kept for kept in found if kept.name == prefix.casefold()]
         return exact or found
 
-    def add_session(self, kept: Kept) -> int:
+    def add_session(self, kept: StoredSession) -> int:
         """A new session without turns yet. Its name and its path are made unlike all others."""
         shown = kept.shown
         taken: Any = self.db.execute("SELECT id FROM session WHERE shown = ?", (shown,)).fetchone()
@@ -298,7 +298,7 @@ class Store:
         row = kept._replace(id=0, name=self._free_name(kept.native))
         marks = ", ".join("?" * (len(row) - 1))
         self.db.execute(
-            f"INSERT INTO session({', '.join(Kept._fields[1:])}) VALUES ({marks})",  # noqa: S608
+            f"INSERT INTO session({', '.join(StoredSession._fields[1:])}) VALUES ({marks})",  # noqa: S608
             row[1:],
         )
         return self.db.last_insert_rowid()
@@ -407,7 +407,7 @@ class Store:
     def parts(self, session: int) -> list[tuple[int, int]]:
         """The sessions that a conversation is made of, in order, each with the number of its own turns that count."""
         parts: list[tuple[int, int]] = []
-        kept: Kept | None = self.get_session(session)
+        kept: StoredSession | None = self.get_session(session)
         stop = kept.total if kept else 0
         while kept is not None:
             if stop > kept.shared:
@@ -466,12 +466,12 @@ def _unpack(data: bytes) -> list[Turn]:
         raise apsw.CorruptError("a block of the archive cannot be unpacked") from error
 
 
-def as_kept(row: Any) -> Kept:
-    return Kept(*row)
+def as_kept(row: Any) -> StoredSession:
+    return StoredSession(*row)
 
 
-def _as_source(row: Any) -> Source:
-    return Source(*row)
+def _as_source(row: Any) -> TranscriptSource:
+    return TranscriptSource(*row)
 
 
 def _make_room(path: str) -> None:

@@ -8,12 +8,12 @@ that cannot be read gives an empty `Manifest` that says why in `problem`; an ent
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft
-from truekeep.verify.manifests.files import find_reader, load_reader
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.limits import LARGEST, LARGEST_LOCK, MOST_LINES, MOST_LOCK_LINES
 from truekeep.verify.manifests.manifest import Manifest, Package, Script
 from truekeep.verify.manifests.names import normal_name, same_package
-from truekeep.verify.manifests.text import Unreadable
+from truekeep.verify.manifests.registry import find_reader, load_reader
+from truekeep.verify.manifests.text import UnreadableManifest
 from truekeep.verify.manifests.versions import runtime_package, satisfies
 
 __all__ = [
@@ -50,10 +50,10 @@ def read_manifest(path: str, data: bytes) -> Manifest:
     limit = LARGEST_LOCK if is_lock else LARGEST
     if len(data) > limit:
         return Manifest(ecosystem, problem=f"larger than {limit >> 20} MB")
-    draft = Draft(ecosystem)
+    draft = ManifestBuilder(ecosystem)
     try:
         load_reader(reader)(draft, _text_of(data, MOST_LOCK_LINES if is_lock else MOST_LINES))
-    except Unreadable as error:
+    except UnreadableManifest as error:
         return Manifest(ecosystem, problem=" ".join(str(error).split())[:200])
     except RecursionError:
         return Manifest(ecosystem, problem="nested too deeply")
@@ -68,7 +68,7 @@ def _text_of(data: bytes, most_lines: int) -> str:
     else:
         text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if "\0" in text:
-        raise Unreadable("it is not a text")
+        raise UnreadableManifest("it is not a text")
     if text.count("\n") > most_lines:
-        raise Unreadable(f"more than {most_lines} lines")
+        raise UnreadableManifest(f"more than {most_lines} lines")
     return text

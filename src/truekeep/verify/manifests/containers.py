@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.formats.table import Leaf
 from truekeep.verify.manifests.formats.yaml import flow_table, parse_yaml
 from truekeep.verify.manifests.limits import LONGEST_NAME
@@ -21,7 +21,7 @@ _KUBERNETES_IMAGE = Pattern(r"\s*(?:- +)?image\s*:\s*[\"']?([^\s\"'{}#]+)[\"']?\
 _KUBERNETES_KIND = Pattern(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 
 
-def read_dockerfile(draft: Draft, text: str) -> None:
+def read_dockerfile(draft: ManifestBuilder, text: str) -> None:
     stages: set[str] = set()
     values: dict[str, str] = {}
     for number, line in numbered_lines(text):
@@ -40,7 +40,7 @@ def read_dockerfile(draft: Draft, text: str) -> None:
                 draft.listen(word.partition("/")[0], number)
 
 
-def read_compose(draft: Draft, text: str) -> None:
+def read_compose(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     draft.name = root.leaf("name").text
     for name, service in root.tables("services"):
@@ -58,7 +58,7 @@ def read_compose(draft: Draft, text: str) -> None:
                         draft.listen(*node.leaf(side))
 
 
-def read_kubernetes(draft: Draft, text: str) -> None:
+def read_kubernetes(draft: ManifestBuilder, text: str) -> None:
     """Ports and images of Kubernetes objects, line by line: templates are no YAML. Other YAML says nothing here."""
     if not _KUBERNETES_KIND.search(text) or "apiVersion:" not in text:
         return
@@ -80,7 +80,7 @@ def read_kubernetes(draft: Draft, text: str) -> None:
                 draft.serve(name[1], number)
 
 
-def read_chart(draft: Draft, text: str) -> None:
+def read_chart(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     draft.name, draft.version = root.leaf("name").text, root.leaf("version").text
     draft.needs("kubernetes", *root.leaf("kubeVersion"))
@@ -89,7 +89,7 @@ def read_chart(draft: Draft, text: str) -> None:
         draft.add(name.text, item.leaf("version").text, name.line)
 
 
-def _add_image(draft: Draft, image: str, line: int, values: dict[str, str] | None = None) -> None:
+def _add_image(draft: ManifestBuilder, image: str, line: int, values: dict[str, str] | None = None) -> None:
     """An image and its tag; the version is the number that the tag begins with."""
     known = values or {}
 
@@ -110,7 +110,7 @@ def _add_image(draft: Draft, image: str, line: int, values: dict[str, str] | Non
         draft.add(name, written or digest, line, version=number[1] if number else "")
 
 
-def _add_port_mapping(draft: Draft, leaf: Leaf) -> None:
+def _add_port_mapping(draft: ManifestBuilder, leaf: Leaf) -> None:
     """`127.0.0.1:8080:80/tcp`, `${PORT:-8080}:80`: the ports on both sides."""
     plain = _DEFAULT.sub(lambda match: match[2] or "", leaf.text[:200]).partition("/")[0]
     for side in re.sub(r"\[[^\]]*\]", "", plain).split(":"):

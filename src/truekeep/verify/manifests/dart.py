@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft, add_specs
+from truekeep.verify.manifests.draft import ManifestBuilder, add_specs
 from truekeep.verify.manifests.formats.table import Leaf
 from truekeep.verify.manifests.formats.yaml import parse_yaml
 
 
-def read_pubspec(draft: Draft, text: str) -> None:
+def read_pubspec(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     draft.name, draft.version = root.leaf("name").text, root.leaf("version").text
     for key in ("sdk", "flutter"):
@@ -16,7 +16,7 @@ def read_pubspec(draft: Draft, text: str) -> None:
         add_specs(draft, root.table(section), ())
 
 
-def read_pubspec_lock(draft: Draft, text: str) -> None:
+def read_pubspec_lock(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     for name, table in root.tables("packages"):
         is_direct = table.leaf("dependency").text.startswith("direct")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.formats.json import Json, string_of
 from truekeep.verify.manifests.formats.xml import attributes_of, iter_tags
 from truekeep.verify.manifests.versions import pinned
 
 
-def read_msbuild(draft: Draft, text: str) -> None:
+def read_msbuild(draft: ManifestBuilder, text: str) -> None:
     properties: dict[str, str] = {}
     wanted: list[tuple[str, str, int]] = []
     for what, path, attributes, inner, line in iter_tags(text):
@@ -37,7 +37,7 @@ def read_msbuild(draft: Draft, text: str) -> None:
         draft.add(package, spec, line, version=pinned(plain, "dotnet"))
 
 
-def read_global_json(draft: Draft, text: str) -> None:
+def read_global_json(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     for key, value, line, *_ in json.inside(json.top().get("sdk")):
         if key == "version":

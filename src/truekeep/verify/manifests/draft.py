@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.formats.table import Leaf, Table
+from truekeep.verify.manifests.formats.table import Leaf, ValueTable
 from truekeep.verify.manifests.limits import LONGEST_NAME, MOST_ENTRIES
 from truekeep.verify.manifests.manifest import Manifest, Package, Script
 from truekeep.verify.manifests.names import normal_name
-from truekeep.verify.manifests.text import Unreadable
+from truekeep.verify.manifests.text import UnreadableManifest
 from truekeep.verify.manifests.versions import pinned
 
 
-class Draft:
+class ManifestBuilder:
     """A manifest while it is being read."""
 
     def __init__(self, ecosystem: str) -> None:
@@ -30,7 +30,7 @@ class Draft:
         if not _is_name(name):
             return
         if len(self.packages) >= MOST_ENTRIES:
-            raise Unreadable(f"more than {MOST_ENTRIES} packages")
+            raise UnreadableManifest(f"more than {MOST_ENTRIES} packages")
         spec = spec.strip()
         pin = pinned(spec, self.ecosystem) if version is None else version.strip()
         self.packages.append(Package(name, spec, pin, line, locked, direct))
@@ -82,7 +82,7 @@ def _port(text: str) -> int:
     return int(text) if 0 < len(text) <= 5 and text.isascii() and text.isdigit() and int(text) < 65_536 else 0
 
 
-def add_specs(draft: Draft, table: Table, runtimes: tuple[str, ...] = ("python",)) -> None:
+def add_specs(draft: ManifestBuilder, table: ValueTable, runtimes: tuple[str, ...] = ("python",)) -> None:
     """A table of `name = spec` or `name = {version = spec, ...}`, as poetry, Pipfile, cargo and others write it."""
     for name, node in table.items():
         if isinstance(node, Leaf):
@@ -102,7 +102,7 @@ def add_specs(draft: Draft, table: Table, runtimes: tuple[str, ...] = ("python",
             draft.add(real or name, spec, line)
 
 
-def add_scripts(draft: Draft, tool: str, table: Table, prefix: str = "") -> None:
+def add_scripts(draft: ManifestBuilder, tool: str, table: ValueTable, prefix: str = "") -> None:
     for name, node in table.items():
         if not name.startswith("_"):
             draft.run(tool, prefix + name, node.line)

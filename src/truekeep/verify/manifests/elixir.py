@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.text import Pattern, matching_lines, numbered_lines
 
 _DEPENDENCY = Pattern(r"\{\s*:(\w+)\s*,\s*(?:\"([^\"]*)\")?")
@@ -12,7 +12,7 @@ _LOCK = Pattern(r"\s*\"(\w+)\":\s*\{:hex,\s*:\w+,\s*\"([^\"]+)\"")
 _ALIAS = Pattern(r"\s+(?:\"([\w.]+)\"|(\w+)):\s*(?:\[|&|\")")
 
 
-def read_mix(draft: Draft, text: str) -> None:
+def read_mix(draft: ManifestBuilder, text: str) -> None:
     function = ""
     attributes: dict[str, str] = {}
     for number, line in numbered_lines(text):
@@ -40,6 +40,6 @@ def read_mix(draft: Draft, text: str) -> None:
                 draft.add(match[1], match[2] or "", number)
 
 
-def read_mix_lock(draft: Draft, text: str) -> None:
+def read_mix_lock(draft: ManifestBuilder, text: str) -> None:
     for number, match in matching_lines(_LOCK, text):
         draft.add(match[1], "", number, version=match[2], locked=True, direct=False)

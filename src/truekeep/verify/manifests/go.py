@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.text import Pattern, matching_lines, numbered_lines
 
 _REQUIRE = Pattern(r"\s*(?:require\s+)?\"?([\w.~-]+(?:/[\w.~!-]+)*)\"?\s+(v[0-9][\w.+-]*)\s*(//.*)?\Z")
 _SUM = Pattern(r"(\S+) (v[^\s/]+) h1:")
 
 
-def read_go_mod(draft: Draft, text: str) -> None:
+def read_go_mod(draft: ManifestBuilder, text: str) -> None:
     block = ""
     for number, line in numbered_lines(text):
         bare = line.strip()
@@ -34,6 +34,6 @@ def read_go_mod(draft: Draft, text: str) -> None:
                 draft.add(match[1], match[2], number, version=match[2][1:], direct=is_direct)
 
 
-def read_go_sum(draft: Draft, text: str) -> None:
+def read_go_sum(draft: ManifestBuilder, text: str) -> None:
     for number, match in matching_lines(_SUM, text):
         draft.add(match[1], match[2], number, version=match[2][1:], locked=True, direct=False)

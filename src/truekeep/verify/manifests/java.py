@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
-from truekeep.verify.manifests.formats.table import NOTHING, Leaf, Table
+from truekeep.verify.manifests.draft import ManifestBuilder
+from truekeep.verify.manifests.formats.table import NOTHING, Leaf, ValueTable
 from truekeep.verify.manifests.formats.toml import parse_toml
 from truekeep.verify.manifests.formats.xml import iter_tags
 from truekeep.verify.manifests.limits import DEEPEST, LONGEST_NAME
@@ -39,7 +39,7 @@ _GRADLE_JAVA = Pattern(
 _GRADLE_WRAPPER = Pattern(r"distributionUrl=.{0,200}/gradle-([0-9][\w.]*)-")
 
 
-def read_pom(draft: Draft, text: str) -> None:
+def read_pom(draft: ManifestBuilder, text: str) -> None:
     properties: dict[str, str] = {}
     wanted: list[tuple[dict[str, str], int]] = []
     open_items: list[tuple[int, dict[str, str], list[int]]] = []  # (depth, fields, line of the artifact)
@@ -95,7 +95,7 @@ def _filled(text: str, properties: dict[str, str]) -> str:
     return text
 
 
-def read_gradle(draft: Draft, text: str) -> None:
+def read_gradle(draft: ManifestBuilder, text: str) -> None:
     values: dict[str, str] = {}
     wanted: list[tuple[str, str, int]] = []
     for number, line in numbered_lines(text):
@@ -130,7 +130,7 @@ def read_gradle(draft: Draft, text: str) -> None:
         draft.add(name, spec, number, version=pinned(plain, "java"))
 
 
-def read_version_catalog(draft: Draft, text: str) -> None:
+def read_version_catalog(draft: ManifestBuilder, text: str) -> None:
     root = parse_toml(text)
     for section in ("libraries", "plugins"):
         for node in root.table(section).values():
@@ -140,15 +140,15 @@ def read_version_catalog(draft: Draft, text: str) -> None:
                 continue
             name = node.leaf("module").text or node.leaf("id").text
             name = name or f"{node.leaf('group').text}:{node.leaf('name').text}"
-            version: Leaf | Table | None = node.get("version")
-            if isinstance(version, Table) and "ref" in version:
+            version: Leaf | ValueTable | None = node.get("version")
+            if isinstance(version, ValueTable) and "ref" in version:
                 version = root.table("versions").get(version.leaf("ref").text)
-            if isinstance(version, Table):
+            if isinstance(version, ValueTable):
                 keys = ("strictly", "require", "prefer")
                 version = next((leaf for key in keys if (leaf := version.leaf(key)).text), NOTHING)
             draft.add(name, version.text if version is not None else "", node.line)
 
 
-def read_gradle_wrapper(draft: Draft, text: str) -> None:
+def read_gradle_wrapper(draft: ManifestBuilder, text: str) -> None:
     for number, match in matching_lines(_GRADLE_WRAPPER, text):
         draft.needs("gradle", match[1], number)

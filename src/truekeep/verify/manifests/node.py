@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.formats.json import Json, Member, find_in, keys_of, string_of
 from truekeep.verify.manifests.formats.table import Leaf
 from truekeep.verify.manifests.formats.yaml import parse_yaml
@@ -16,7 +16,7 @@ _YARN_DEPENDENCY = Pattern(r"    \"?((?:@[^/\s\"]+/)?[^@:\s\"]+)\"?[: ]")
 _PNPM_PACKAGE = Pattern(r"['\"]?/?((?:@[^/@\s]+/)?[^/@\s]+)[@/]([0-9][^\s'\"(_:]*)")
 
 
-def read_package_json(draft: Draft, text: str) -> None:
+def read_package_json(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     top = json.top()
     draft.name, draft.version = (string_of(top[key].value) if key in top else "" for key in ("name", "version"))
@@ -40,7 +40,7 @@ def read_package_json(draft: Draft, text: str) -> None:
         draft.run("console", name, line)
 
 
-def read_package_lock(draft: Draft, text: str) -> None:
+def read_package_lock(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     top = json.top("packages")
     draft.name, draft.version = (string_of(top[key].value) if key in top else "" for key in ("name", "version"))
@@ -60,7 +60,7 @@ def read_package_lock(draft: Draft, text: str) -> None:
             draft.add(name, "", line, version=string_of(find_in(value, "version")), locked=True, direct=is_direct)
 
 
-def _add_npm_v1(draft: Draft, json: Json, section: Member | None, depth: int) -> None:
+def _add_npm_v1(draft: ManifestBuilder, json: Json, section: Member | None, depth: int) -> None:
     for member in json.inside(section):
         version = string_of(find_in(member.value, "version"))
         draft.add(member.key, "", member.line, version=version, locked=True, direct=False)
@@ -70,7 +70,7 @@ def _add_npm_v1(draft: Draft, json: Json, section: Member | None, depth: int) ->
                     _add_npm_v1(draft, json, inner, depth + 1)
 
 
-def read_yarn_lock(draft: Draft, text: str) -> None:
+def read_yarn_lock(draft: ManifestBuilder, text: str) -> None:
     """yarn.lock of both kinds. Only the newer one names the repository's own packages, whose needs are direct."""
     entries: list[tuple[str, int, str]] = []
     direct: set[str] = set()
@@ -95,7 +95,7 @@ def read_yarn_lock(draft: Draft, text: str) -> None:
         draft.add(name, "", line, version=version, locked=True, direct=name in direct)
 
 
-def read_pnpm_lock(draft: Draft, text: str) -> None:
+def read_pnpm_lock(draft: ManifestBuilder, text: str) -> None:
     section, in_needs = "", False
     direct: set[str] = set()
     found: dict[tuple[str, str], int] = {}
@@ -122,7 +122,7 @@ def read_pnpm_lock(draft: Draft, text: str) -> None:
         draft.add(name, "", number, version=version, locked=True, direct=name in direct)
 
 
-def read_pnpm_workspace(draft: Draft, text: str) -> None:
+def read_pnpm_workspace(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     for catalog in (root.table("catalog"), *(table for _, table in root.tables("catalogs"))):
         for name, node in catalog.items():
@@ -130,7 +130,7 @@ def read_pnpm_workspace(draft: Draft, text: str) -> None:
                 draft.add(name, node.text, node.line)
 
 
-def read_bun_lock(draft: Draft, text: str) -> None:
+def read_bun_lock(draft: ManifestBuilder, text: str) -> None:
     json = Json(re.sub(r",(?=[ \t\r\n]*+[}\]])", " ", text))  # JSON with commas before the end
     top = json.top("packages")
     direct: set[str] = set()

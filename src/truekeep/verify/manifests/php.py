@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.formats.json import Json, find_in, string_of
 
 
-def read_composer(draft: Draft, text: str) -> None:
+def read_composer(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     top = json.top()
     draft.name, draft.version = (string_of(top[key].value) if key in top else "" for key in ("name", "version"))
@@ -20,7 +20,7 @@ def read_composer(draft: Draft, text: str) -> None:
         draft.run("composer", name, line)
 
 
-def read_composer_lock(draft: Draft, text: str) -> None:
+def read_composer_lock(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     top = json.top("packages", "packages-dev")
     for section in ("packages", "packages-dev"):

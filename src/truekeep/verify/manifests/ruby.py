@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.text import Pattern, numbered_lines
 
 _GEM = Pattern(r"\s*gem[\s(]\s*(['\"])([^'\"]+)\1(.*)")
@@ -16,7 +16,7 @@ _GEM_LOCKED = Pattern(r"    ([\w.-]+) \(([^()\s]+)\)\Z")
 _GEM_WANTED = Pattern(r"  ([\w.-]+)!?(?: \(|!?\Z)")
 
 
-def _add_gem(draft: Draft, name: str, rest: str, line: int) -> None:
+def _add_gem(draft: ManifestBuilder, name: str, rest: str, line: int) -> None:
     specs = []
     position = 0
     while match := _GEM_SPECS.match(rest, position):
@@ -25,7 +25,7 @@ def _add_gem(draft: Draft, name: str, rest: str, line: int) -> None:
     draft.add(name, ", ".join(specs), line)
 
 
-def read_gemfile(draft: Draft, text: str) -> None:
+def read_gemfile(draft: ManifestBuilder, text: str) -> None:
     for number, line in numbered_lines(text):
         gem = _GEM.match(line)
         if gem:
@@ -37,7 +37,7 @@ def read_gemfile(draft: Draft, text: str) -> None:
             draft.needs("ruby", ", ".join(specs), number)
 
 
-def read_gemspec(draft: Draft, text: str) -> None:
+def read_gemspec(draft: ManifestBuilder, text: str) -> None:
     for number, line in numbered_lines(text):
         gem = _GEM_DEPENDENCY.match(line)
         if gem:
@@ -61,7 +61,7 @@ def read_gemspec(draft: Draft, text: str) -> None:
                 draft.run("console", name, number)
 
 
-def read_gemfile_lock(draft: Draft, text: str) -> None:
+def read_gemfile_lock(draft: ManifestBuilder, text: str) -> None:
     section = ""
     direct: set[str] = set()
     found: dict[tuple[str, str], tuple[int, bool]] = {}

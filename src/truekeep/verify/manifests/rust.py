@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft, add_scripts, add_specs
+from truekeep.verify.manifests.draft import ManifestBuilder, add_scripts, add_specs
 from truekeep.verify.manifests.formats.toml import parse_toml
 from truekeep.verify.manifests.runtimes import read_runtime
 
 
-def read_cargo(draft: Draft, text: str) -> None:
+def read_cargo(draft: ManifestBuilder, text: str) -> None:
     root = parse_toml(text)
     package, workspace = root.table("package"), root.table("workspace")
     draft.name = package.leaf("name").text
@@ -24,7 +24,7 @@ def read_cargo(draft: Draft, text: str) -> None:
     add_scripts(draft, "cargo", root.table("alias"))
 
 
-def read_rust_toolchain(draft: Draft, text: str) -> None:
+def read_rust_toolchain(draft: ManifestBuilder, text: str) -> None:
     if "[" in text:
         draft.needs("rust", *parse_toml(text).leaf("toolchain", "channel"))
     else:

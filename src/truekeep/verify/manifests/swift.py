@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.formats.json import Json, find_in, string_of
 from truekeep.verify.manifests.text import Pattern, Places
 
@@ -18,7 +18,7 @@ _SPEC = Pattern(
 )
 
 
-def read_package_swift(draft: Draft, text: str) -> None:
+def read_package_swift(draft: ManifestBuilder, text: str) -> None:
     places = Places(text)
     tools = re.match(r"//\s*swift-tools-version:\s*([0-9.]+)", text)
     if tools:
@@ -42,7 +42,7 @@ def read_package_swift(draft: Draft, text: str) -> None:
         draft.add(name, spec, places.line(match.start(2)), version=pin)
 
 
-def read_package_resolved(draft: Draft, text: str) -> None:
+def read_package_resolved(draft: ManifestBuilder, text: str) -> None:
     json = Json(text)
     top = json.top("pins")
     pins = top.get("pins") or next((item for item in json.inside(top.get("object")) if item.key == "pins"), None)

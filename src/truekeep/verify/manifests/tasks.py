@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import Draft
-from truekeep.verify.manifests.formats.table import Leaf, Table
+from truekeep.verify.manifests.draft import ManifestBuilder
+from truekeep.verify.manifests.formats.table import Leaf, ValueTable
 from truekeep.verify.manifests.formats.yaml import flow_table, parse_yaml
 from truekeep.verify.manifests.limits import DEEPEST, LONGEST_LINE
 from truekeep.verify.manifests.text import Pattern, matching_lines, numbered_lines
@@ -26,14 +26,14 @@ _RAKE_DEFAULTS = {"RSpec": "spec", "RuboCop": "rubocop", "TestTask": "test", "RD
 _PROCESS = Pattern(r"([A-Za-z0-9_-]+):\s")
 
 
-def read_makefile(draft: Draft, text: str) -> None:
+def read_makefile(draft: ManifestBuilder, text: str) -> None:
     _Makefile(draft).read(text)
 
 
 class _Makefile:
     """The targets of a makefile's rules, and what .PHONY names besides. Variables that hold words are filled in."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: ManifestBuilder) -> None:
         self.draft = draft
         self.values: dict[str, str] = {}
         self.phony: list[tuple[str, int]] = []
@@ -97,7 +97,7 @@ class _Makefile:
             self.values[match[1]] = match[2].strip()
 
 
-def read_justfile(draft: Draft, text: str) -> None:
+def read_justfile(draft: ManifestBuilder, text: str) -> None:
     for number, line in numbered_lines(text):
         alias = re.match(r"alias\s+([\w-]+)\s*:=", line)
         recipe = None if alias or line.startswith(("set ", "export ", "import ", "mod ")) else _JUST_RECIPE.match(line)
@@ -105,17 +105,17 @@ def read_justfile(draft: Draft, text: str) -> None:
             draft.run("just", (alias or recipe)[1], number)  # type: ignore[index]
 
 
-def read_taskfile(draft: Draft, text: str) -> None:
+def read_taskfile(draft: ManifestBuilder, text: str) -> None:
     root = parse_yaml(text)[0]
     for name, node in root.table("tasks").items():
         draft.run("task", name, node.line)
-        if isinstance(node, Table):
+        if isinstance(node, ValueTable):
             for alias in flow_table(node.get("aliases")).values():
                 if isinstance(alias, Leaf):
                     draft.run("task", alias.text, alias.line)
 
 
-def read_rakefile(draft: Draft, text: str) -> None:
+def read_rakefile(draft: ManifestBuilder, text: str) -> None:
     """Tasks with the namespaces that they stand in, told by indentation."""
     spaces: list[tuple[int, str]] = []
     for number, line in numbered_lines(text):
@@ -140,6 +140,6 @@ def read_rakefile(draft: Draft, text: str) -> None:
             draft.run("rake", ":".join([*(space for _, space in spaces), name]), number)
 
 
-def read_procfile(draft: Draft, text: str) -> None:
+def read_procfile(draft: ManifestBuilder, text: str) -> None:
     for number, match in matching_lines(_PROCESS, text):
         draft.run("procfile", match[1], number)

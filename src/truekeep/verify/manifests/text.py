@@ -10,7 +10,7 @@ from typing import Any
 from truekeep.verify.manifests.limits import LONGEST_LINE
 
 
-class Unreadable(ValueError):
+class UnreadableManifest(ValueError):
     """This file is not what its name says."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.draft import Draft
+from truekeep.verify.manifests.draft import ManifestBuilder
 from truekeep.verify.manifests.names import normal_name
 from truekeep.verify.manifests.text import Pattern, matching_lines
 
@@ -13,7 +13,7 @@ _OWN = Pattern(r"\b(?:virtual|editable|directory|workspace) = ")
 _ITEM = Pattern(r"\"([^\" ]+)[^\"]*\"")
 
 
-class _Locked:
+class _LockedPackage:
     """One package of a lock file while it is being read."""
 
     def __init__(self, *, is_own: bool) -> None:
@@ -23,13 +23,13 @@ class _Locked:
         self.needs: list[str] = []
 
 
-def read_toml_lock(draft: Draft, text: str) -> None:
+def read_toml_lock(draft: ManifestBuilder, text: str) -> None:
     """A lock file: generated, so one fact a line.
 
     What a package of the repository itself depends on is direct; poetry and pdm do not say which that is.
     """
     is_cargo = draft.ecosystem == "rust"
-    found: list[_Locked] = []
+    found: list[_LockedPackage] = []
     is_package = is_head = False
     for number, match in matching_lines(_LINE, text):
         line = match.string
@@ -37,7 +37,7 @@ def read_toml_lock(draft: Draft, text: str) -> None:
             is_head = line.startswith(("[[package]]", "[[packages]]"))
             is_package = is_head or (is_package and line.startswith(("[package", "[[package")))
             if is_head:
-                found.append(_Locked(is_own=is_cargo))
+                found.append(_LockedPackage(is_own=is_cargo))
             continue
         value = _VALUE.match(line)
         if not is_package:

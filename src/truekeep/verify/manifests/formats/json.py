@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from json import JSONDecoder
 from typing import Any, NamedTuple
 
 from truekeep.verify.manifests.limits import MOST_BRACKETS, MOST_COMMAS
-from truekeep.verify.manifests.text import Pattern, Places, Unreadable
+from truekeep.verify.manifests.text import Pattern, Places, UnreadableManifest
 
 _GAP = Pattern(r"[ \t\n\r]*+")
 
@@ -23,10 +24,8 @@ class Json:
     """A walk over the members of JSON objects that knows their lines; the values are decoded at the speed of C."""
 
     def __init__(self, text: str) -> None:
-        from json import JSONDecoder
-
         if text.count("{") + text.count("[") > MOST_BRACKETS or text.count(",") > MOST_COMMAS:
-            raise Unreadable("too many parts")
+            raise UnreadableManifest("too many parts")
         self.text = text
         self.places = Places(text)
         # Numbers stay text: nobody calculates with them, and a long one would take its time.
@@ -36,7 +35,7 @@ class Json:
         try:
             return self._raw_decode(text, at)
         except ValueError as error:
-            raise Unreadable(f"line {self.places.line(at)}: {error}") from error
+            raise UnreadableManifest(f"line {self.places.line(at)}: {error}") from error
 
     def _gap(self, at: int) -> int:
         text = self.text
@@ -51,7 +50,7 @@ class Json:
         at = gap(at)
         opening = text[at : at + 1]
         if opening not in ("{", "["):
-            raise Unreadable("it is not a JSON object")
+            raise UnreadableManifest("it is not a JSON object")
         closing = "}" if opening == "{" else "]"
         members: list[Member] = []
         at = gap(at + 1)
@@ -59,11 +58,11 @@ class Json:
             key, place = str(len(members)), line(at)
             if opening == "{":
                 if not text.startswith('"', at):
-                    raise Unreadable(f"line {place}: a key is missing")
+                    raise UnreadableManifest(f"line {place}: a key is missing")
                 key, at = decode(text, at)
                 at = gap(at)
                 if not text.startswith(":", at):
-                    raise Unreadable(f"line {place}: a colon is missing")
+                    raise UnreadableManifest(f"line {place}: a colon is missing")
                 at = gap(at + 1)
             if key in deep and text.startswith(("{", "["), at):
                 inner, end = self._walk(at)
@@ -76,7 +75,7 @@ class Json:
             if text.startswith(closing, at):
                 break
             if not text.startswith(",", at):
-                raise Unreadable(f"line {line(at)}: a comma is missing")
+                raise UnreadableManifest(f"line {line(at)}: a comma is missing")
             at = gap(at + 1)
         return members, at + 1
 

@@ -14,19 +14,19 @@ class Leaf(NamedTuple):
 NOTHING = Leaf("", 0)
 
 
-class Table(dict[str, "Leaf | Table"]):
+class ValueTable(dict[str, "Leaf | ValueTable"]):
     """A mapping or a list (then the keys count from 0) that knows its line."""
 
     def __init__(self, line: int, *, is_list: bool = False) -> None:
         super().__init__()
         self.line, self.is_list = line, is_list
 
-    def table(self, *path: str) -> Table:
+    def table(self, *path: str) -> ValueTable:
         """The table at a path, empty when there is none."""
-        node: Leaf | Table | None = self
+        node: Leaf | ValueTable | None = self
         for key in path:
-            node = node.get(key) if isinstance(node, Table) else None
-        return node if isinstance(node, Table) else Table(0)
+            node = node.get(key) if isinstance(node, ValueTable) else None
+        return node if isinstance(node, ValueTable) else ValueTable(0)
 
     def leaf(self, *path: str) -> Leaf:
         """The text at a path, `NOTHING` when there is none."""
@@ -40,7 +40,7 @@ class Table(dict[str, "Leaf | Table"]):
             return [node] if node.text else []
         return [item for item in node.values() if isinstance(item, Leaf)] if node is not None else []
 
-    def tables(self, *path: str) -> Iterator[tuple[str, Table]]:
+    def tables(self, *path: str) -> Iterator[tuple[str, ValueTable]]:
         for key, node in self.table(*path).items():
-            if isinstance(node, Table):
+            if isinstance(node, ValueTable):
                 yield key, node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.formats.table import Leaf, Table
+from truekeep.verify.manifests.formats.table import Leaf, ValueTable
 from truekeep.verify.manifests.limits import DEEPEST
-from truekeep.verify.manifests.text import Pattern, Places, Unreadable
+from truekeep.verify.manifests.text import Pattern, Places, UnreadableManifest
 
 _GAP = Pattern(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _END = Pattern(r"[ \t\r]*+(?:#[^\n]*+)?(?:\n|\Z)")
@@ -18,20 +18,20 @@ _ESCAPE = Pattern(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[ \t]*\n\s*|(.))", 
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
 
 
-def parse_toml(text: str) -> Table:
+def parse_toml(text: str) -> ValueTable:
     """A file as a table. Every scalar stays text; dates and numbers are not looked into."""
-    return _Reader(text).read()
+    return _TomlReader(text).read()
 
 
-class _Reader:
+class _TomlReader:
     """A text on its way to a table."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.places = Places(text)
 
-    def read(self) -> Table:
-        root = table = Table(1)
+    def read(self) -> ValueTable:
+        root = table = ValueTable(1)
         text, at = self.text, 0
         while True:
             at = self._gap(at)
@@ -43,14 +43,14 @@ class _Reader:
                 keys, at = self._key(at + 1 + is_list)
                 closing = "]]" if is_list else "]"
                 if not text.startswith(closing, at):
-                    raise Unreadable(f"line {line}: a table's name is not closed")
+                    raise UnreadableManifest(f"line {line}: a table's name is not closed")
                 at += len(closing)
                 table = self._open(root, keys, line, is_list=is_list)
             else:
                 at = self._pair(table, at, line, 0)
             end = _END.match(text, at)
             if end is None:
-                raise Unreadable(f"line {line}: something stands after the value")
+                raise UnreadableManifest(f"line {line}: something stands after the value")
             at = end.end()
 
     def _gap(self, at: int) -> int:
@@ -67,33 +67,33 @@ class _Reader:
             keys.append(match[1] or (_unescaped(match[2]) if match[2] is not None else match[3]) or "")
             if not match[4]:
                 return keys, at
-        raise Unreadable(f"line {self.places.line(at)}: this is not `key = value`")
+        raise UnreadableManifest(f"line {self.places.line(at)}: this is not `key = value`")
 
-    def _open(self, table: Table, keys: list[str], line: int, *, is_list: bool = False) -> Table:
+    def _open(self, table: ValueTable, keys: list[str], line: int, *, is_list: bool = False) -> ValueTable:
         """The table of a header, made when it is new; in a list of tables always a new one."""
         for key in keys[:-1] if is_list else keys:
-            node = table.setdefault(key, Table(line))
-            if isinstance(node, Table) and node.is_list and node:
+            node = table.setdefault(key, ValueTable(line))
+            if isinstance(node, ValueTable) and node.is_list and node:
                 node = node[str(len(node) - 1)]
-            if not isinstance(node, Table):
-                raise Unreadable(f"line {line}: {key[:60]!r} stands twice")
+            if not isinstance(node, ValueTable):
+                raise UnreadableManifest(f"line {line}: {key[:60]!r} stands twice")
             table = node
         if is_list:
-            nodes = table.setdefault(keys[-1], Table(line, is_list=True))
-            if not isinstance(nodes, Table) or not nodes.is_list:
-                raise Unreadable(f"line {line}: {keys[-1][:60]!r} stands twice")
-            table = Table(line)
+            nodes = table.setdefault(keys[-1], ValueTable(line, is_list=True))
+            if not isinstance(nodes, ValueTable) or not nodes.is_list:
+                raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} stands twice")
+            table = ValueTable(line)
             nodes[str(len(nodes))] = table
         return table
 
-    def _pair(self, table: Table, at: int, line: int, depth: int) -> int:
+    def _pair(self, table: ValueTable, at: int, line: int, depth: int) -> int:
         keys, at = self._key(at)
         if not self.text.startswith("=", at):
-            raise Unreadable(f"line {line}: this is not `key = value`")
+            raise UnreadableManifest(f"line {line}: this is not `key = value`")
         value, at = self._value(at + 1, depth)
         table = self._open(table, keys[:-1], line)
         if keys[-1] in table:
-            raise Unreadable(f"line {line}: {keys[-1][:60]!r} stands twice")
+            raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} stands twice")
         if isinstance(value, Leaf):
             value = Leaf(value.text, line)  # of a long text the line of its key
         else:
@@ -101,7 +101,7 @@ class _Reader:
         table[keys[-1]] = value
         return at
 
-    def _value(self, at: int, depth: int) -> tuple[Leaf | Table, int]:
+    def _value(self, at: int, depth: int) -> tuple[Leaf | ValueTable, int]:
         text = self.text
         while text[at : at + 1] in (" ", "\t"):
             at += 1
@@ -109,7 +109,7 @@ class _Reader:
         first = text[at : at + 1]
         if first in ("[", "{") and first:
             if depth >= DEEPEST:
-                raise Unreadable(f"line {line}: nested too deeply")
+                raise UnreadableManifest(f"line {line}: nested too deeply")
             return self._nested(at, line, depth + 1)
         if text.startswith("'''", at):
             end = text.find("'''", at + 3)
@@ -131,13 +131,13 @@ class _Reader:
                 extra = match.end() - match.end(1) - 3 if pattern is _LONG else 0
                 body = _unescaped(match[1].removeprefix("\n") if pattern is _LONG else match[1])
                 return Leaf(body + '"' * extra, line), match.end()
-        raise Unreadable(f"line {line}: this value is not TOML")
+        raise UnreadableManifest(f"line {line}: this value is not TOML")
 
-    def _nested(self, at: int, line: int, depth: int) -> tuple[Table, int]:
+    def _nested(self, at: int, line: int, depth: int) -> tuple[ValueTable, int]:
         text = self.text
         is_list = text[at] == "["
         closing = "]" if is_list else "}"
-        table = Table(line, is_list=is_list)
+        table = ValueTable(line, is_list=is_list)
         at = self._gap(at + 1)
         while not text.startswith(closing, at):
             here = self.places.line(at)
@@ -150,7 +150,7 @@ class _Reader:
             if text.startswith(",", at):
                 at = self._gap(at + 1)
             elif not text.startswith(closing, at):
-                raise Unreadable(f"line {here}: a comma or {closing} is missing")
+                raise UnreadableManifest(f"line {here}: a comma or {closing} is missing")
         return table, at + 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from truekeep.verify.manifests.limits import DEEPEST
-from truekeep.verify.manifests.text import Pattern, Places, Unreadable
+from truekeep.verify.manifests.text import Pattern, Places, UnreadableManifest
 
 _TAG = Pattern(r"<(/?)([A-Za-z_][\w.:-]{0,100})((?:\s[^<>]{0,1000})?)>([^<]{0,500})")
 _ATTRIBUTE = Pattern(r"([A-Za-z]{1,40})\s{0,10}=\s{0,10}(?:\"([^\"<>]*)\"|'([^'<>]*)')")
@@ -26,7 +26,7 @@ def iter_tags(text: str) -> Iterator[tuple[str, list[str], str, str, int]]:
             continue
         line = places.line(match.start())
         if len(path) > DEEPEST:
-            raise Unreadable(f"line {line}: nested too deeply")
+            raise UnreadableManifest(f"line {line}: nested too deeply")
         path.append(name)
         is_whole = attributes.endswith("/")
         yield ("whole" if is_whole else "open"), path, attributes, inner.strip(), line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truekeep.verify.manifests.formats.table import Leaf, Table
+from truekeep.verify.manifests.formats.table import Leaf, ValueTable
 from truekeep.verify.manifests.limits import DEEPEST, LONGEST_LINE
 from truekeep.verify.manifests.text import Pattern, numbered_lines
 
@@ -10,15 +10,15 @@ _QUOTED_KEY = Pattern(r"(?:\"([^\"]*+)\"|'([^']*+)')\s*:(?:\s+|\Z)")
 _PROPERTY = Pattern(r"(?:[&!][^\s,\[\]{}]*+\s*+)++")
 
 
-def parse_yaml(text: str) -> list[Table]:
+def parse_yaml(text: str) -> list[ValueTable]:
     """The documents of a YAML file: block mappings and lists, every scalar as text, block scalars skipped.
 
     Anchors and tags are dropped, aliases and merges are not followed. Flow values stay text; see `flow_table`.
     """
-    documents = [Table(1)]
-    stack: list[tuple[int, bool, Table]] = [(-1, False, documents[0])]  # (indent, is a list's item, its table)
+    documents = [ValueTable(1)]
+    stack: list[tuple[int, bool, ValueTable]] = [(-1, False, documents[0])]  # (indent, is a list's item, its table)
     scalar_indent = -1  # of the key whose block scalar is being skipped
-    flow: tuple[Table, str, int, list[str]] | None = None  # a flow value that goes on over lines
+    flow: tuple[ValueTable, str, int, list[str]] | None = None  # a flow value that goes on over lines
     for number, raw in numbered_lines(text):
         line = raw.rstrip()
         content = line.lstrip(" ")
@@ -38,7 +38,7 @@ def parse_yaml(text: str) -> list[Table]:
             scalar_indent = -1
         if indent == 0 and content[:3] in ("---", "..."):
             if documents[-1]:
-                documents.append(Table(number))
+                documents.append(ValueTable(number))
             stack = [(-1, False, documents[-1])]
             continue
         while content[:2] == "- " or content == "-":
@@ -52,7 +52,7 @@ def parse_yaml(text: str) -> list[Table]:
                 content = ""
                 break
             if not rest or rest[:2] == "- " or _key(rest) is not None:
-                table = Table(number)
+                table = ValueTable(number)
                 parent[key] = table
                 stack.append((indent, True, table))
                 indent += len(content) - len(rest)
@@ -76,7 +76,7 @@ def parse_yaml(text: str) -> list[Table]:
         parent = stack[-1][2]
         value = _PROPERTY.sub("", value, count=1) if value[:1] in ("&", "!") else value
         if not value or value[0] == "#":
-            table = Table(number)
+            table = ValueTable(number)
             parent[key] = table
             stack.append((indent, False, table))
             continue
@@ -132,13 +132,13 @@ def _is_closed(flow: str) -> bool:
     return flow.count("[") + flow.count("{") <= flow.count("]") + flow.count("}")
 
 
-def flow_table(node: Leaf | Table | None) -> Table:
+def flow_table(node: Leaf | ValueTable | None) -> ValueTable:
     """A node as a table, when it is one: a block as it is, `[a, b]` and `{a: b}` on their first level."""
-    if isinstance(node, Table):
+    if isinstance(node, ValueTable):
         return node
     if node is None or node.text[:1] not in ("[", "{"):
-        return Table(0)
-    table = Table(node.line, is_list=node.text[0] == "[")
+        return ValueTable(0)
+    table = ValueTable(node.line, is_list=node.text[0] == "[")
     depth, start, quoted = 0, 1, ""
     pieces: list[str] = []
     for position, char in enumerate(node.text[: LONGEST_LINE * 10]):

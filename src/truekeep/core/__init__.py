@@ -1,0 +1,1 @@
+"""Errors, values, configuration, files, SQLite, git and this machine: what everything else stands on."""

@@ -1,0 +1,40 @@
+"""Days, ages and numbers of things as people write and read them."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from truekeep.core.errors import BadInput
+
+_UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}
+
+
+def parse_since(text: str, today: date) -> date | None:
+    """A day, or how long ago: 2026-03-01, 30d, 8w, 6m, 1y. None for nothing."""
+    if not text:
+        return None
+    try:
+        if text[-1] in _UNITS and text[:-1].isdecimal():
+            return today - timedelta(days=int(text[:-1]) * _UNITS[text[-1]])
+        return date.fromisoformat(text)
+    except (ValueError, OverflowError) as error:
+        raise BadInput(f"since {text[:40]!r} is not a day", hint="2026-03-01, or 30d, 8w, 6m, 1y") from error
+
+
+def shown_age(age_days: int | None) -> str:
+    if age_days is None:
+        return "age unknown"
+    if age_days < 0:
+        return "dated in the future"
+    if age_days < 2:
+        return ("today", "yesterday")[age_days]
+    if age_days < 60:
+        return f"{age_days} days old"
+    return f"{age_days // 30} months old" if age_days < 730 else f"{age_days // 365} years old"
+
+
+def many(count: int, what: str) -> str:
+    """A number of things: 1 draft, 2 drafts, 3 inboxes, 4 entries."""
+    if count != 1:
+        what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("x") else f"{what}s"
+    return f"{count} {what}"

@@ -1,0 +1,89 @@
+"""Which workspace is used where nothing names one.
+
+In this order: TRUEKEEP_WORKSPACE; the one that `truekeep init` noted for this user; the folder of OpenClaw's own
+agent, as its configuration says; ~/.openclaw/workspace. The note is kept in the state folder and, for the day that
+one is cleared, in the configuration folder. Loads nothing else until it is needed: hooks ask this.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from truekeep.core.errors import BadSetup
+from truekeep.core.file_io import write_whole
+from truekeep.core.machine import own_state
+from truekeep.core.model import WORKSPACE
+
+FILE = "workspace"  # one line, the path
+_STATE = ".truekeep"
+
+
+def find_workspace() -> str:
+    """The path, as far as it can be told; there may be nothing."""
+    return find_chosen() or find_usual()
+
+
+def find_chosen() -> str:
+    """The path that somebody chose for this user or this environment; empty when nobody did."""
+    named = os.environ.get("TRUEKEEP_WORKSPACE")
+    path = os.path.expanduser(named) if named else read_remembered()
+    if not path and (damaged := find_damaged()):
+        raise BadSetup(f"{damaged} does not name a folder", hint="`truekeep init PATH` notes the workspace to use")
+    return path
+
+
+def read_remembered() -> str:
+    """The path that `truekeep init` noted; empty when it noted none, or none can be read."""
+    return next(filter(None, map(_read, _files())), "")
+
+
+def find_damaged() -> str:
+    """A note that is there and names no folder; empty when there is none."""
+    return next((file for file in _files() if os.path.lexists(file) and not _read(file)), "")
+
+
+def remember(path: str | os.PathLike[str]) -> None:
+    """Note a workspace for every later command and hook of this user."""
+    for file in _files():
+        write_whole(file, os.fsencode(os.path.abspath(path)) + b"\n")
+
+
+def is_workspace(path: str | os.PathLike[str]) -> bool:
+    return os.path.isdir(os.path.join(path, _STATE))
+
+
+def find_openclaw() -> str:
+    """The folder of OpenClaw's own agent, if its configuration names one; empty when it does not, or is unreadable."""
+    from truekeep.core.harness_paths import find_homes
+
+    homes = find_homes()
+    if not os.path.isfile(homes.openclaw_json):
+        return ""
+    from truekeep.core.harness_files import UnreadableHarnessFile
+    from truekeep.core.openclaw_config import named_workspace, read_config
+
+    with suppress(UnreadableHarnessFile):
+        return named_workspace(homes, read_config(homes))
+    return ""
+
+
+def find_usual() -> str:
+    """OpenClaw's folder, unless memory has been kept in the usual one all along."""
+    usual = os.path.expanduser(WORKSPACE)
+    named = find_openclaw()
+    return named if named and (is_workspace(named) or not is_workspace(usual)) else usual
+
+
+def _read(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            path = opened.read(8192).strip("\n")
+    except OSError:
+        return ""
+    return path if os.path.isabs(path) and "\0" not in path else ""
+
+
+def _files() -> tuple[str, str]:
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(own_state(), FILE), os.path.join(config, "truekeep", FILE)

@@ -1,0 +1,439 @@
+"""The few ways in which truekeep touches a disk: folders held open, no symlink followed, files written whole.
+
+Every function takes a folder's descriptor and a plain name, so a path that changes underneath cannot lead elsewhere.
+A file is written as a temporary one beside its place, synced, and then exchanged with what is there; the exchange
+shows what really was replaced, so an edit made in the last microsecond is put back instead of lost. Nothing here
+knows what memory is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+from truekeep.core.errors import BadSetup
+
+TEMPORARY = ".truekeep-tmp"
+NOT_REGULAR = "is not a regular file"
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOREPLACE, _EXCHANGE = 1, 2
+_LONGEST = 255  # bytes of a name
+
+
+class UnsafePath(BadSetup):
+    """What stands there is not a file of ours to read or write: a symlink, a folder, a device, too large."""
+
+    code = "unsafe-path"
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(f"{path} {what}", hint="truekeep follows no symlink and opens only plain files; put one there")
+        self.path = path
+        self.what = what
+
+
+class BeingWritten(Exception):
+    """Some process has the file open for writing: what is in it may be half of it."""
+
+
+class StrandedEdit(OSError):
+    """What a person wrote lies beside the file, and the exchange that would put it back failed. It must be kept."""
+
+
+class ChangedSince(Exception):
+    """The file is not the one that was read. It was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class FileStamp(NamedTuple):
+    """Which file, at which state: changes whenever the file is written or replaced."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    mode: int
+
+
+def stamp_of(info: os.stat_result) -> FileStamp:
+    return FileStamp(info.st_ino, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
+
+
+def open_root(path: str) -> int:
+    """Open a folder that the user named. It may be reached through a symlink; nothing below it may."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def open_folder(parent: int, name: str, *, shown: str = "") -> int:
+    """Open a folder inside another; a symlink or a file in its place is unsafe."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=parent)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            what = "is a symlink" if is_symlink(parent, name) else "is not a folder"
+            raise UnsafePath(shown or name, what) from error
+        raise
+
+
+def is_symlink(parent: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def read_file(
+    folder: int, name: str, *, limit: int, shown: str = "", inspect: Callable[[int, os.stat_result], None] | None = None
+) -> tuple[bytes, FileStamp]:
+    """A regular file's bytes, read once, and the stamp that goes with exactly these bytes.
+
+    `inspect` sees the open descriptor before anything is read, and may raise.
+    """
+    try:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnsafePath(shown or name, "is a symlink") from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise UnsafePath(shown or name, NOT_REGULAR) from error
+        raise
+    try:
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            raise UnsafePath(shown or name, NOT_REGULAR)
+        if inspect is not None:
+            inspect(descriptor, before)
+        if before.st_size > limit:
+            raise UnsafePath(shown or name, f"has {before.st_size} bytes, more than the limit of {limit}")
+        data = os.read(descriptor, before.st_size + 1)
+        while 0 < len(data) <= before.st_size and (more := os.read(descriptor, before.st_size + 1 - len(data))):
+            data += more
+        after = os.fstat(descriptor)
+        if len(data) != before.st_size or after.st_mtime_ns != before.st_mtime_ns or after.st_size != before.st_size:
+            raise ChangedSince(shown or name)
+        return data, stamp_of(before)
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
+    """Open a regular file for reading. A FIFO, a device or a socket is an OSError, and nothing waits for it."""
+    try:
+        descriptor = os.open(path, _READ & ~os.O_NOFOLLOW if follow else _READ)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise OSError(errno.EINVAL, NOT_REGULAR, os.fspath(path)) from error
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+    raise OSError(code, os.strerror(code) if code == errno.EISDIR else NOT_REGULAR, os.fspath(path))
+
+
+def read_regular(path: str | os.PathLike[str], *, follow: bool = True) -> bytes:
+    """All bytes of a regular file; an OSError for anything else."""
+    with open(open_regular(path, follow=follow), "rb") as file:
+        return file.read()
+
+
+def read_head(path: str | os.PathLike[str], size: int, *, follow: bool = False) -> bytes:
+    """The beginning of a regular file, never of a FIFO or a device; empty where there is none that can be read."""
+    try:
+        descriptor = open_regular(path, follow=follow)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(descriptor, size)
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
+def refuse_writers(descriptor: int) -> None:
+    """Raise BeingWritten while any process has this file open for writing, where the system can tell (Linux leases).
+
+    A lease is granted only when nobody writes. Whoever opens the file in the instant that we hold it makes the kernel
+    send SIGIO; the caller must have it ignored.
+    """
+    import fcntl
+
+    set_lease = getattr(fcntl, "F_SETLEASE", None)
+    if set_lease is None:
+        return
+    try:
+        fcntl.fcntl(descriptor, set_lease, fcntl.F_RDLCK)
+    except OSError as error:
+        if error.errno == errno.EAGAIN:
+            raise BeingWritten from error
+        return  # not our file, or a file system without leases: the quiet period has to do
+    fcntl.fcntl(descriptor, set_lease, fcntl.F_UNLCK)
+
+
+@contextmanager
+def unwritten(folder: int, name: str, *, shown: str = "") -> Iterator[Callable[[], bool]]:
+    """Hold a file that nobody has open for writing, where the system can tell (Linux leases); gives whether that holds.
+
+    Somebody who saves it right now would write the rest into a file that has no name any more. Whoever opens it for
+    writing meanwhile waits until we are done; the kernel tells us by a signal, of which the usual one ends a process.
+    """
+    import fcntl
+    import signal
+
+    set_lease, get_lease = getattr(fcntl, "F_SETLEASE", None), getattr(fcntl, "F_GETLEASE", None)
+    set_signal, harmless = getattr(fcntl, "F_SETSIG", None), getattr(signal, "SIGURG", None)
+    if set_lease is None or get_lease is None or set_signal is None or harmless is None:
+        yield lambda: True
+        return
+    try:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        raise ChangedSince(shown or name) from error
+    try:
+        is_held = True
+        try:
+            fcntl.fcntl(descriptor, set_signal, harmless)
+            fcntl.fcntl(descriptor, set_lease, fcntl.F_RDLCK)
+        except OSError as error:
+            if error.errno == errno.EAGAIN:
+                raise ChangedSince(shown or name) from error
+            is_held = False  # not our file, or a file system without leases
+        yield lambda: not is_held or fcntl.fcntl(descriptor, get_lease) == fcntl.F_RDLCK
+    finally:
+        os.close(descriptor)
+
+
+def write_beside(
+    folder: int, name: str, data: bytes, *, mode: int | None = None, by: str = "", sync: bool = True
+) -> FileStamp:
+    """Write a temporary file next to where it belongs, and sync it. Nothing else sees it yet.
+
+    The lock's holder uses one name for each file, so that what it leaves when killed is found again; a writer without
+    the lock gives a name of its own in `by`.
+    """
+    temporary = temporary_name(name, by)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+    except FileExistsError:
+        os.unlink(temporary, dir_fd=folder)  # left by a run that was killed; only the lock's holder gets here
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
+    try:
+        written = os.write(descriptor, data)
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:])
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        if sync:
+            os.fsync(descriptor)
+        return stamp_of(os.fstat(descriptor))
+    except BaseException:
+        discard(folder, name, by)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def make_private(folder: str | os.PathLike[str]) -> None:
+    """Make a folder and whatever is missing above it, all for its owner alone."""
+    path = os.path.abspath(folder)
+    missing = []
+    while not os.path.isdir(path) and path != os.path.dirname(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    for path in reversed(missing):
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    if missing and not os.path.isdir(folder):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
+    """A small file of our own, in place of whatever stands there: all of it, or nothing. Its folder is made."""
+    above, name = os.path.split(path)
+    make_private(above)
+    folder = open_root(above)
+    by = f".{os.getpid()}"
+    try:
+        write_beside(folder, name, data, mode=mode, by=by)
+        os.replace(temporary_name(name, by), name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        discard(folder, name, by)
+        os.close(folder)
+
+
+def can_sync_together() -> bool:
+    """Whether one call can sync many files and would say so if it failed: Linux from 5.8 on."""
+    version = os.uname().release.split(".")
+    try:
+        is_recent = (int(version[0]), int(version[1])) >= (5, 8)
+    except (ValueError, IndexError):
+        return False
+    return os.uname().sysname == "Linux" and is_recent and _library_call("syncfs") is not None
+
+
+def sync_together(folders: Iterable[int]) -> None:
+    """Sync everything that was written to the file systems of these folders: far cheaper than file by file."""
+    import ctypes
+
+    call = _library_call("syncfs")
+    assert call is not None
+    for folder in {os.fstat(folder).st_dev: folder for folder in folders}.values():
+        if call(folder) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), "syncfs")
+
+
+def temporary_name(name: str, by: str = "") -> str:
+    """The name beside a file's own; where that would be too long for a file system, made of its digest."""
+    temporary = f".{name}{by}{TEMPORARY}"
+    if len(temporary) * 4 <= _LONGEST or len(os.fsencode(temporary)) <= _LONGEST:  # a letter has four bytes at most
+        return temporary
+    import hashlib
+
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}{by}{TEMPORARY}"
+
+
+def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
+    """Give the temporary file its name, unless something stands there by now."""
+    temporary = temporary_name(name, by)
+    if _renameat2(folder, temporary, name, _NOREPLACE, shown or name):
+        return
+    try:
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except FileExistsError as error:
+        raise ChangedSince(shown or name) from error
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
+            raise
+        # A file system without hard links. The lock keeps other truekeeps out; a person has microseconds to lose to.
+        if _exists(folder, name):
+            raise ChangedSince(shown or name) from error
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return
+    os.unlink(temporary, dir_fd=folder)
+
+
+def put_over(folder: int, name: str, expected: FileStamp, *, shown: str = "") -> None:
+    """Put the temporary file in the place of exactly the file that was read, unless somebody is writing it."""
+    temporary = temporary_name(name)
+    if _stamp(folder, name) != expected:
+        raise ChangedSince(shown or name)
+    with unwritten(folder, name, shown=shown) as is_unwritten:
+        try:
+            exchanged = _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+        except FileNotFoundError as error:
+            raise ChangedSince(shown or name) from error
+        if not exchanged:
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            return
+        if _stamp(folder, temporary) != expected or not is_unwritten():
+            try:
+                _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
+            except OSError as error:
+                raise StrandedEdit(error.errno, error.strerror, shown or name) from error
+            raise ChangedSince(shown or name)
+        os.unlink(temporary, dir_fd=folder)
+
+
+def remove(folder: int, name: str, expected: FileStamp, *, shown: str = "") -> None:
+    """Remove exactly the file that was read, unless somebody is writing it."""
+    if _stamp(folder, name) != expected:
+        raise ChangedSince(shown or name)
+    with unwritten(folder, name, shown=shown):
+        os.unlink(name, dir_fd=folder)
+
+
+def discard(folder: int, name: str, by: str = "") -> None:
+    """Remove the temporary file for a name, if there is one."""
+    with suppress(OSError):
+        os.unlink(temporary_name(name, by), dir_fd=folder)
+
+
+def put_back(folder: int, name: str) -> None:
+    """Undo an exchange of which only the first half happened: what was replaced takes its place again."""
+    temporary = temporary_name(name)
+    if not _renameat2(folder, temporary, name, _EXCHANGE, name):
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    os.fsync(folder)
+
+
+def _stamp(folder: int, name: str) -> FileStamp | None:
+    try:
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return stamp_of(info) if stat.S_ISREG(info.st_mode) else None
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+_calls: dict[str, Callable[..., int] | None] = {}
+
+
+def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
+    """Rename with flags where the system can. False means that nothing was done and another way is needed."""
+    call = _library_call("renameat2")
+    if call is None:
+        return False
+    import ctypes
+
+    if call(folder, os.fsencode(old), folder, os.fsencode(new), flags) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    if code == errno.EEXIST:
+        raise ChangedSince(shown)
+    raise OSError(code, os.strerror(code), shown)
+
+
+def _library_call(name: str) -> Callable[..., int] | None:
+    """A function of the C library that Python does not offer; None where the library has none."""
+    if name not in _calls:
+        import ctypes
+
+        library: Any = ctypes.CDLL(None, use_errno=True)
+        call = getattr(library, name, None)
+        if call is not None:
+            text, number = ctypes.c_char_p, ctypes.c_int
+            call.argtypes = {"renameat2": (number, text, number, text, ctypes.c_uint), "syncfs": (number,)}[name]
+            call.restype = number
+        _calls[name] = call
+    return _calls[name]
+
+
+@contextmanager
+def locked(folder: str) -> Iterator[bool]:
+    """Hold the kernel's lock on a folder. Gives False at once when another process holds it.
+
+    A dead holder frees it by dying, and a folder with files in it cannot be deleted and made anew behind our back.
+    """
+    import fcntl
+
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,426 @@
+"""Inboxes: where writers leave handoffs. Finds them, reads letters out of them, and clears what is done.
+
+The only module that touches an inbox. Everything in one is hostile until judged: symlinks are not followed, special
+files not opened, half-written ones left for the next run. A letter is cleared by moving it to processed/, and only if
+it is still the file that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import signal
+import stat
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep.core import file_io
+from truekeep.core.errors import BadInput
+from truekeep.core.file_io import BeingWritten, ChangedSince, FileStamp, UnsafePath
+from truekeep.core.machine import below_home
+from truekeep.text.unicode import printable
+
+PROCESSED = "processed"
+_OPEN_AT_ONCE = 8
+_UNTRACKED = b"# Handoffs travel to memory, not into this repository's history.\n*\n"
+_NOT_LETTERS = frozenset(("readme", "template", "agents", "claude"))
+_NUMBERED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4}-.+)-([0-9]{1,3})\.md\Z", re.DOTALL)  # see `deliver`
+_LETTER = re.compile(r"\.(?:md|markdown)(?:\.[^/]*(?:conflict[0-9]*|path[0-9]))?\Z", re.IGNORECASE)
+_MOST_OTHERS = 100
+
+
+class Inbox(NamedTuple):
+    """One writer's folder in one repository."""
+
+    root: Path  # the repository
+    folder: str  # relative, such as .claude/memory-handoffs
+    writer: str
+    machine: str = ""  # for what came from another one: which, and
+    repository: str = ""  # of which repository
+    there: str = ""  # and where on that machine
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.folder
+
+
+class Letter(NamedTuple):
+    """A handoff as it lies in an inbox: nothing in it is believed yet."""
+
+    inbox: Inbox
+    name: str
+    raw: bytes | None  # None when the file is too large to read
+    size: int
+    digest: bytes
+    stamp: FileStamp
+
+
+class SkippedFile(NamedTuple):
+    """A file that was left where it is, and why. The next run looks again."""
+
+    inbox: Inbox
+    name: str
+    why: str
+    is_settling: bool = False
+
+
+def find_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[Inbox]:
+    """The inboxes that exist below these repositories, each once."""
+    found: dict[tuple[int, int], Inbox] = {}
+    for root in roots:
+        for writer, folder in writers.items():
+            inbox = Inbox(root=root, folder=folder, writer=writer)
+            try:
+                info = os.lstat(inbox.path)
+            except OSError:
+                continue
+            found.setdefault((info.st_dev, info.st_ino), inbox)
+    return list(found.values())
+
+
+def is_letter_name(name: str) -> bool:
+    """Whether a file of this name is a handoff, and not a tool's temporary, backup or instruction file."""
+    return _LETTER.search(name) is not None and name[0] not in ".~#" and not _is_guide(name)
+
+
+def _is_guide(name: str) -> bool:
+    """Whether a file tells agents how handoffs are written, instead of being one."""
+    return name.casefold().removesuffix(".markdown").removesuffix(".md") in _NOT_LETTERS
+
+
+def tell_others(others: Sequence[Path], *, most: int = 5) -> list[str]:
+    """One line for each file in an inbox that ingest never takes, so that nobody waits for it in vain."""
+    from truekeep.text.secrets.scanner import withhold
+
+    home = Path.home()
+    told = [
+        f"{withhold(printable(below_home(path, home)))} is not a handoff: its name does not end in .md"
+        for path in others[:most]
+    ]
+    return [*told, f"{len(others) - most} more files in inboxes are not handoffs"] if len(others) > most else told
+
+
+class InboxReader:
+    """The inboxes of one run. Keeps a few folders open, never many."""
+
+    def __init__(self, inboxes: Sequence[Inbox], *, limit: int, settle: float) -> None:
+        self.inboxes = list(inboxes)
+        self.problems: list[SkippedFile] = []
+        self.others: list[Path] = []  # files in the inboxes that are no handoffs, known once `waiting` was asked
+        self._limit = limit
+        self._settle = settle
+        self._open: OrderedDict[Inbox, _OpenInbox] = OrderedDict()
+        self._ignore_lease_signal()
+
+    def _ignore_lease_signal(self) -> None:
+        self._can_lease = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGIO")
+        if self._can_lease:
+            signal.signal(signal.SIGIO, signal.SIG_IGN)
+
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def waiting(self) -> list[tuple[str, Inbox]]:
+        """What waits, oldest name first: names start with the time of writing."""
+        names: list[tuple[str, Inbox]] = []
+        for inbox in self.inboxes:
+            try:
+                folder = self._opened(inbox).folder
+                for name in os.listdir(folder):
+                    if is_letter_name(name):
+                        names.append((name, inbox))
+                    elif len(self.others) < _MOST_OTHERS and _is_other(folder, name):
+                        self.others.append(inbox.path / name)
+            except UnsafePath as error:
+                self.problems.append(
+                    SkippedFile(inbox=inbox, name="", why=f"the inbox {error.what}; it is not followed")
+                )
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.problems.append(SkippedFile(inbox=inbox, name="", why=error.strerror or str(error)))
+        if not names:
+            return names
+        from truekeep.handoffs.format import is_conflict_copy
+
+        # A conflict copy comes after its original, so that of two equal ones the original is filed.
+        names.sort(key=lambda item: (is_conflict_copy(item[0]), *_turn(item[0]), str(item[1].root), item[1].folder))
+        return names
+
+    def read(self, name: str, inbox: Inbox) -> Letter | SkippedFile | None:
+        """One letter; why it cannot be read now; or None when it is gone."""
+
+        def inspect(descriptor: int, info: os.stat_result) -> None:
+            if info.st_nlink > 1:
+                raise UnsafePath(name, "is a hard link to a file elsewhere; copy it instead")
+            age = time.time() - info.st_mtime
+            if 0 <= age < self._settle and not inbox.there:  # what was brought here came whole
+                raise BeingWritten
+            if self._can_lease:
+                file_io.refuse_writers(descriptor)
+
+        try:
+            folder = self._opened(inbox).folder
+            info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if info.st_size > self._limit and stat.S_ISREG(info.st_mode):
+                return self._too_large(name, inbox, folder, inspect)
+            data, stamp = file_io.read_file(folder, name, limit=self._limit, inspect=inspect)
+        except FileNotFoundError:
+            return None
+        except BeingWritten:
+            return SkippedFile(inbox=inbox, name=name, why="still being written", is_settling=True)
+        except ChangedSince:
+            return SkippedFile(inbox=inbox, name=name, why="changed while it was read", is_settling=True)
+        except UnsafePath as error:
+            return SkippedFile(inbox=inbox, name=name, why=error.what)
+        except OSError as error:
+            return SkippedFile(inbox=inbox, name=name, why=error.strerror or str(error))
+        return Letter(
+            inbox=inbox,
+            name=name,
+            raw=data,
+            size=len(data),
+            digest=hashlib.sha256(data).digest(),
+            stamp=stamp,
+        )
+
+    def _too_large(
+        self, name: str, inbox: Inbox, folder: int, inspect: Callable[[int, os.stat_result], None]
+    ) -> Letter:
+        """A file beyond the limit is known by its size and its ends; it is never read whole or copied."""
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            info = os.fstat(descriptor)
+            inspect(descriptor, info)
+            ends = _ends(descriptor, info)
+        finally:
+            os.close(descriptor)
+        return Letter(
+            inbox=inbox,
+            name=name,
+            raw=None,
+            size=info.st_size,
+            digest=_large_digest(info, ends),
+            stamp=file_io.stamp_of(info),
+        )
+
+    def processed_name(self, letter: Letter) -> str:
+        """The name that a letter will have in processed/."""
+        try:
+            return _free_name(self._opened(letter.inbox).open_processed(), letter)
+        except (OSError, UnsafePath):
+            return letter.name
+
+    def clear(self, letter: Letter) -> str | None:
+        """Move a letter to processed/. Gives its name there; None when it stays: changed meanwhile, or not movable."""
+        try:
+            opened = self._opened(letter.inbox)
+            folder = opened.folder
+            if file_io.stamp_of(os.stat(letter.name, dir_fd=folder, follow_symlinks=False)) != letter.stamp:
+                return None
+            processed = opened.open_processed()
+            name = _free_name(processed, letter)
+            os.rename(letter.name, name, src_dir_fd=folder, dst_dir_fd=processed)
+        except (OSError, UnsafePath):
+            return None
+        return name
+
+    def _opened(self, inbox: Inbox) -> _OpenInbox:
+        opened = self._open.get(inbox)
+        if opened is not None:
+            self._open.move_to_end(inbox)
+            return opened
+        while len(self._open) >= _OPEN_AT_ONCE:
+            self._open.popitem(last=False)[1].close()
+        opened = self._open[inbox] = _OpenInbox(open_inbox(inbox))
+        return opened
+
+
+class _OpenInbox:
+    """An inbox that is held open, and its processed/ from when that is first needed."""
+
+    def __init__(self, folder: int) -> None:
+        self.folder = folder
+        self._processed: int | None = None
+
+    def open_processed(self) -> int:
+        if self._processed is None:
+            with suppress(FileExistsError):
+                os.mkdir(PROCESSED, dir_fd=self.folder)
+                os.fsync(self.folder)
+            self._processed = file_io.open_folder(self.folder, PROCESSED)
+        return self._processed
+
+    def close(self) -> None:
+        os.close(self.folder)
+        if self._processed is not None:
+            os.fsync(self._processed)
+            os.close(self._processed)
+
+
+def _turn(name: str) -> tuple[str, int, str]:
+    """When a letter's turn is: by the time in its name, of several with one name by the number that `deliver` gave."""
+    match = _NUMBERED.match(name)
+    return (match[1], int(match[2]), name) if match else (name.removesuffix(".md"), 1, name)
+
+
+def _is_other(folder: int, name: str) -> bool:
+    """Whether a file that is no handoff was perhaps meant as one: not hidden, no backup, no guide, no folder."""
+    if name[0] in ".~#" or name.endswith("~") or name == PROCESSED or _is_guide(name):
+        return False
+    try:
+        return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def open_inbox(inbox: Inbox) -> int:
+    """Open an inbox from its repository down, following no symlink."""
+    descriptor = file_io.open_root(str(inbox.root))
+    for part in inbox.folder.split("/"):
+        above = descriptor
+        try:
+            descriptor = file_io.open_folder(above, part, shown=inbox.folder)
+        finally:
+            os.close(above)
+    return descriptor
+
+
+def _free_name(processed: int, letter: Letter) -> str:
+    """The letter's own name, or one with its digest when an earlier letter had the same."""
+    name = letter.name
+    stem = f"{_clipped(name.removesuffix('.md'), 200)}-{letter.digest.hex()[:8]}"
+    for number in range(1, 1000):
+        try:
+            os.stat(name, dir_fd=processed, follow_symlinks=False)
+        except FileNotFoundError:
+            return name
+        name = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
+    raise FileExistsError(letter.name)
+
+
+def _clipped(name: str, size: int) -> str:
+    """A name cut to a number of bytes, between two characters."""
+    raw = os.fsencode(name)[:size]
+    return raw.decode("utf-8", "ignore") if len(os.fsencode(name)) > size else name
+
+
+def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
+    """The files in an inbox's processed/, with the folder's descriptor."""
+    try:
+        above = open_inbox(inbox)
+    except (OSError, UnsafePath):
+        return
+    try:
+        folder = file_io.open_folder(above, PROCESSED)
+    except (OSError, UnsafePath):
+        return
+    finally:
+        os.close(above)
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    yield folder, entry
+    finally:
+        os.close(folder)
+
+
+def prune_processed(
+    inboxes: Sequence[Inbox], *, before: float, keep: set[str], limit: int, dry_run: bool
+) -> Iterator[str]:
+    """Remove letters that were processed before a time, except those with a digest to keep. Gives their paths."""
+    for inbox in inboxes:
+        for folder, item in iter_processed(inbox):
+            info = item.stat(follow_symlinks=False)
+            # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
+            if max(info.st_mtime, info.st_ctime) >= before or not is_letter_name(item.name):
+                continue
+            if keep and digest_in(folder, item.name, limit=limit).hex() in keep:
+                continue
+            if not dry_run:
+                os.unlink(item.name, dir_fd=folder)
+            yield str(inbox.path / PROCESSED / item.name)
+
+
+def digest_in(folder: int, name: str, *, limit: int) -> bytes:
+    """The digest of a letter as `InboxReader.read` would give it."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if info.st_size > limit:
+            return _large_digest(info, _ends(descriptor, info))
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _ends(descriptor: int, info: os.stat_result) -> bytes:
+    return os.pread(descriptor, 65536, 0) + os.pread(descriptor, 65536, max(0, info.st_size - 65536))
+
+
+def _large_digest(info: os.stat_result, ends: bytes) -> bytes:
+    """A file too large to read is known by its size, its time and its ends."""
+    return hashlib.sha256(f"large {info.st_size} {info.st_mtime_ns} ".encode() + ends).digest()
+
+
+def keep_untracked(folder: Path) -> None:
+    """Keep the handoffs of an inbox out of its repository's git, by a file in the inbox itself."""
+    descriptor = file_io.open_root(str(folder))
+    try:
+        _put(descriptor, ".gitignore", _UNTRACKED)
+    finally:
+        os.close(descriptor)
+
+
+def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
+    """Put a new handoff into an inbox: written whole, never over another, folders made as needed.
+
+    An inbox that is made here, because nobody connected its repository, keeps itself out of that repository's git.
+    """
+    descriptor = file_io.open_root(str(inbox.root))
+    is_new = False
+    for part in inbox.folder.split("/"):
+        above = descriptor
+        try:
+            try:
+                os.mkdir(part, dir_fd=above)
+                is_new = True
+            except FileExistsError:
+                is_new = False
+            descriptor = file_io.open_folder(above, part, shown=inbox.folder)
+        except UnsafePath as error:
+            raise BadInput(
+                f"{inbox.path}: {error.path} {error.what}", hint="remove it or choose another writer"
+            ) from error
+        finally:
+            os.close(above)
+    try:
+        if is_new and os.path.lexists(inbox.root / ".git"):
+            _put(descriptor, ".gitignore", _UNTRACKED)
+        stem = name.removesuffix(".md")
+        for number in range(1, 1000):
+            chosen = name if number == 1 else f"{stem}-{number}.md"
+            if _put(descriptor, chosen, data):
+                os.fsync(descriptor)
+                return inbox.path / chosen
+        raise BadInput(f"a thousand handoffs named {name} wait already", hint="choose another --slug")
+    finally:
+        os.close(descriptor)
+
+
+def _put(folder: int, name: str, data: bytes) -> bool:
+    """Put a new file into a folder, whole; False when something stands there."""
+    by = f".{os.getpid()}-{os.urandom(4).hex()}"  # two producers may choose the same name at once
+    file_io.write_beside(folder, name, data, by=by)
+    try:
+        file_io.put_new(folder, name, by=by)
+    except ChangedSince:
+        file_io.discard(folder, name, by)
+        return False
+    return True

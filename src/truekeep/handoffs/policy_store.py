@@ -1,0 +1,253 @@
+"""The store as the judge sees it: files with what is already staged, the catalogue, and what a person edited."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from truekeep.core import file_io
+from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
+from truekeep.core.model import CARDS, DOCUMENTS, INDEX, PROTECTED
+from truekeep.handoffs.policy import Decision, HandEdits
+from truekeep.memory.blame import BEFORE, BY_HAND, line_owners
+from truekeep.memory.card import (
+    Card,
+    index_labels,
+    indexed_as,
+    parse_card,
+    parse_journal,
+    project_slug,
+    short_name,
+    words_of,
+)
+from truekeep.memory.ledger import Ledger
+from truekeep.memory.project_files import project_paths
+from truekeep.memory.similarity import Catalog, Sketch, topic_key
+from truekeep.memory.staging import MemoryFiles, Staging
+from truekeep.memory.unindexed_cards import Consolidation
+from truekeep.text.encoding import decode_text
+
+Hold = Callable[[str, date, Path | None, str], tuple[str, list[tuple[str, str]]]]
+"""Holds a content against the code of a repository: content, its day, the repository's folder, or its name."""
+
+INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
+_INSTRUCTION_LIMIT = 262_144
+_NO_PROJECTS = frozenset(
+    (*DOCUMENTS, *PROTECTED, *INSTRUCTION_FILES, "BOOT.md", "CHANGELOG.md", "GEMINI.md", "README.md")
+)
+"""Files of the root that a project might be called like, and that are something else."""
+
+
+class StoredMemoryView:
+    """A Shelf over a real workspace."""
+
+    is_known = True
+
+    def __init__(
+        self, vault: MemoryFiles, ledger: Ledger, catalog: Catalog, staging: Staging, *, hold: Hold | None = None
+    ) -> None:
+        self._vault, self._ledger, self._catalog, self._staging = vault, ledger, catalog, staging
+        self._hold = hold
+        self._merged: Consolidation | None = None
+        self._name = ""
+        self._instructions: dict[Path, str] = {}
+        self._repository: Path | None = None
+
+    @property
+    def staging(self) -> Staging:
+        """What waits to be written."""
+        return self._staging
+
+    def stage(self, filing: Decision, entry: int) -> None:
+        """Stage what a filing writes, so that the next handoff sees it."""
+        if filing.outcome == "promoted":
+            assert filing.data is not None
+            assert filing.sketch is not None
+            is_new = self._staging.read(filing.target) is None
+            self._staging.put(filing.target, filing.data, entry)
+            if is_new or not self._is_merged(filing.card_name):
+                self._point_at(filing, entry)
+            self._catalog.stage(filing.card_name, filing.sketch)
+        elif filing.outcome == "routed":
+            assert filing.data is not None
+            if filing.replaces:
+                self._staging.put(filing.target, filing.data, entry)
+            else:
+                self._staging.append(filing.target, filing.data, entry)
+        elif filing.outcome == "already" and filing.card_name and not self._is_merged(filing.card_name):
+            self._point_at(filing, entry)
+
+    def _point_at(self, filing: Decision, entry: int) -> None:
+        """Give a card its line in the index; where another has its topic, both lines name their repositories."""
+        name, label, index = filing.card_name, filing.label, self._staging.index()
+        mine = self._card_at(name).repository
+        others = self._catalog.find_namesakes(topic_key(filing.topic), mine, name)
+        other = self._card_at(others[0]) if others else None
+        if other is not None:
+            label = indexed_as(label, filing.topic, mine, other.repository)
+            is_alone = len(others) == 1  # until now
+            if is_alone or short_name(other.repository) == short_name(mine):
+                wanted = indexed_as(other.label, other.topic, other.repository, mine)
+                for old in index_labels(other.label, other.topic, other.repository):
+                    index.relabel(other.name, old, wanted, entry)
+        for old in index_labels(filing.old_label, filing.old_topic, mine) if filing.old_label else ():
+            index.relabel(name, old, label, entry)
+        index.point_at(name, label, entry)
+
+    def _card_at(self, name: str) -> Card:
+        text: str | None = None
+        with suppress(UnsafePath, ChangedSince):
+            text = decode_text(self._staging.read(f"{CARDS}/{name}") or b"")
+        return parse_card(name, text or "")
+
+    def _is_merged(self, card_name: str) -> bool:
+        """Whether a card that has no index line is to have none."""
+        if self._staging.index().has_link(card_name):
+            return False
+        index = self._staging.found(INDEX) or b""
+        if self._merged is None or self._merged.index != index:
+            self._merged = Consolidation(index, self._ledger, self._read_if_any)
+        return self._merged.covers(card_name)
+
+    def _read_if_any(self, path: str) -> bytes | None:
+        with suppress(UnsafePath, ChangedSince, OSError):
+            stored = self._vault.read(path)
+            return stored.data if stored is not None else None
+        return None
+
+    def settle(self, stamps: Mapping[str, FileStamp]) -> None:
+        """Take over what was staged, now that it is written."""
+        self._catalog.commit(dict(stamps))
+
+    def restage(self, staging: Staging) -> None:
+        self._staging = staging
+
+    def apart(self) -> StoredMemoryView:
+        """The same store, without a repository to speak of."""
+        return StoredMemoryView(self._vault, self._ledger, self._catalog, self._staging)
+
+    def from_repository(self, root: Path | None, name: str = "") -> None:
+        """Name the repository whose code and instruction files count for the next question: its folder, or its name."""
+        self._repository, self._name = root, name
+
+    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:
+        """The content with what moved since that day as it is now, and what code refutes."""
+        if self._hold is None or (self._repository is None and not self._name):
+            return content, []
+        return self._hold(content, day, self._repository, self._name)
+
+    def read(self, path: str) -> bytes | None:
+        return self._staging.read(path)
+
+    def day_of(self, path: str) -> date | None:
+        stored = self._vault.read(path)
+        return datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC).date() if stored else None
+
+    def check_index(self) -> None:
+        """Raise UnsafePath when the index could not be written."""
+        self._staging.index()
+
+    def find_clash(self, name: str) -> str | None:
+        return self._catalog.find_clash(name)
+
+    def find_document_clash(self, path: str) -> str | None:
+        """Another document of the same folder whose name differs only in letter case."""
+        folder, _, name = path.rpartition("/")
+        if folder != "rules":
+            return None
+        staged = [other.rpartition("/")[2] for other in self._staging.paths() if other.startswith("rules/")]
+        try:
+            names = [entry.name for entry in self._vault.names(folder)]
+        except UnsafePath:
+            return None  # reading the document says so
+        for other in (*staged, *names):
+            if other != name and other.casefold() == name.casefold():
+                return f"rules/{other}"
+        return None
+
+    def place_journal(self, path: str) -> str:
+        return place_journal(path, self._vault, self._staging.paths())
+
+    def find_same_topic(self, topic: str, repository: str, name: str) -> str | None:
+        return self._catalog.find_same_topic(topic, repository, name)
+
+    def find_near(self, candidate: Sketch, name: str) -> str | None:
+        return self._catalog.find_near(candidate, name)
+
+    def hand_edits(self, path: str) -> HandEdits:
+        """What in a card on disk is not truekeep's, and what of truekeep's is no longer there."""
+        data = self._staging.found(path)
+        if data is None:
+            return HandEdits()
+        owners = line_owners(self._ledger, path, data)
+        lines = [line.decode("utf-8", "replace").strip() for line in data.splitlines()]
+        written = {line for line, owner in zip(lines, owners, strict=True) if owner == BY_HAND and line}
+        older = {line for line, owner in zip(lines, owners, strict=True) if owner == BEFORE and line}
+        last = self._ledger.content(path)
+        if last is None or last == data:
+            return HandEdits(written=written, older=older)
+        ours = {line.strip() for line in (decode_text(last) or "").split("\n")}
+        return HandEdits(written=written, older=older, removed=ours - set(lines) - {""})
+
+    def instructions(self) -> str:
+        """The words of the repository's instruction files, for comparing."""
+        root = self._repository
+        if root is None:
+            return ""
+        known = self._instructions.get(root)
+        if known is None:
+            known = self._instructions[root] = _read_instructions(root)
+        return known
+
+
+def place_journal(path: str, vault: MemoryFiles, staged: Iterable[str] = ()) -> str:
+    """Where this workspace has a journal: logs in memory/daily if it is there, a project's file where it always was."""
+    kind, name = parse_journal(path) or ("", "")
+    folder = path.rpartition("/")[0]
+    if kind == "day":
+        is_daily = os.path.isdir(os.path.join(vault.root, "memory", "daily"))
+        return f"memory/daily/{name}.md" if is_daily else f"memory/{name}.md"
+    if kind not in ("project", "subagent"):
+        return path
+    try:
+        found = {f"{folder}/{entry.name}" for entry in vault.names(folder)}
+    except UnsafePath:
+        return path  # reading it says so
+    found.update(other for other in staged if other.startswith(f"{folder}/"))
+    if path in found:
+        return path
+    slug = project_slug(name)
+    for other in sorted(found):
+        stem = other.removeprefix(f"{folder}/").removesuffix(".md")
+        is_same = project_slug(stem) == slug if kind == "project" else other.lower() == path.lower()
+        if is_same and other.endswith(".md") and stem[0] != ".":
+            return other
+    elsewhere = project_paths(slug) if kind == "project" else ()
+    return next((other for other in elsewhere if other not in _NO_PROJECTS and _is_file(vault, other)), path)
+
+
+def _is_file(vault: MemoryFiles, path: str) -> bool:
+    """Whether a plain file of exactly this name is there; a disk may take others for it."""
+    folder, _, name = path.rpartition("/")
+    with suppress(UnsafePath):
+        return any(entry.name == name and entry.is_file(follow_symlinks=False) for entry in vault.names(folder))
+    return False
+
+
+def _read_instructions(root: Path) -> str:
+    lines: list[str] = []
+    try:
+        folder = file_io.open_root(str(root))
+    except OSError:
+        return ""
+    try:
+        for name in INSTRUCTION_FILES:
+            with suppress(OSError, UnsafePath, ChangedSince):
+                data, _ = file_io.read_file(folder, name, limit=_INSTRUCTION_LIMIT)
+                lines += [" ".join(words_of(line)) for line in (decode_text(data) or "").split("\n")]
+    finally:
+        os.close(folder)
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,71 @@
+"""Contacts: how the last attempts on each route went, one small file for each route beside its mirror.
+
+Whoever asks whether the pipeline is alive reads these; a machine that could not be reached is a contact too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truekeep.core import file_io
+
+FOLDER = "contacts"
+
+
+class Contact(NamedTuple):
+    """One attempt to reach a machine."""
+
+    route: str
+    at: str  # UTC, as the ledger writes it
+    ok: bool
+    seconds: float = 0.0
+    brought: int = 0  # handoffs that came, or went
+    receipts: int = 0  # handoffs that were told to be dealt with
+    refused: int = 0  # receipts that the host did not sign, or that nobody can check: not obeyed
+    waiting: int = 0  # that are there and could not be taken yet
+    machines: tuple[str, ...] = ()
+    problem: str = ""
+    hint: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class RouteHistory(NamedTuple):
+    """What is remembered of a route."""
+
+    last: Contact | None
+    last_ok_at: str = ""
+    failures: int = 0  # in a row
+
+
+def read_history(state: Path, route: str) -> RouteHistory:
+    try:
+        given: dict[str, Any] = json.loads((state / FOLDER / f"{route}.json").read_bytes())
+        last = {key: value for key, value in given["last"].items() if key in Contact._fields}
+        for key in ("machines", "notes"):
+            last[key] = tuple(str(item) for item in last.get(key, ()))
+        return RouteHistory(Contact(**last), str(given.get("last_ok_at", "")), int(given.get("failures", 0)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return RouteHistory(None)
+
+
+def write_contact(state: Path, contact: Contact) -> None:
+    """Remember how it went. A disk that says no costs the note only."""
+    before = read_history(state, contact.route)
+    if not contact.ok and not contact.machines and before.last is not None:
+        contact = contact._replace(machines=before.last.machines)  # those that are not reached now
+    told = {
+        "last": contact._asdict(),
+        "last_ok_at": contact.at if contact.ok else before.last_ok_at,
+        "failures": 0 if contact.ok else before.failures + 1,
+    }
+    with suppress(OSError):
+        file_io.write_whole(state / FOLDER / f"{contact.route}.json", json.dumps(told, indent=1).encode())
+
+
+def forget_route(state: Path, route: str) -> None:
+    with suppress(OSError):
+        os.unlink(state / FOLDER / f"{route}.json")

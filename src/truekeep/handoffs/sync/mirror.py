@@ -1,0 +1,240 @@
+"""The mirror: what other machines left, as it lies on the canonical host until it is filed, and then for receipts.
+
+<state>/synced/<route>/<place>/ stands for one repository on one machine: its inboxes have the same folders as there,
+and origin.json says whose they are. Ingest reads them like any other inbox and moves what is dealt with to processed/;
+a transport brings files in and looks there for what to send receipts for. Whatever comes from outside gets in as a
+plain file with a name that was checked, whole or not at all, and never over another one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep.core import file_io
+from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.state_dir import SYNCED
+from truekeep.handoffs.inbox import PROCESSED, is_letter_name
+from truekeep.text.unicode import printable
+
+ORIGIN = "origin.json"
+LARGEST = 8 << 20  # bytes of a file that is let in; ingest has a limit of its own, far below
+LONGEST_NAME = 200  # bytes
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+class RemoteRepository(NamedTuple):
+    """A repository on another machine."""
+
+    folder: Path  # here
+    machine: str
+    repository: str  # as provenance names it
+    root: str  # there
+
+
+class MirroredHandoff(NamedTuple):
+    """A handoff in the mirror."""
+
+    place: RemoteRepository
+    inbox: str  # the writer's folder
+    name: str
+    size: int
+    is_done: bool  # ingest has dealt with it
+    path: Path
+
+    def digest(self) -> str:
+        return hashlib.sha256(file_io.read_regular(self.path, follow=False)).hexdigest()
+
+
+class Mirror:
+    """The folder of one route."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+
+    @classmethod
+    def of(cls, state: Path, route: str) -> Mirror:
+        return cls(state / SYNCED / route)
+
+    def place(self, machine: str, root: str, repository: str) -> RemoteRepository:
+        """The place for a repository on a machine; made when it is first heard of."""
+        folder = self.base / place_name(machine, root)
+        place = RemoteRepository(folder, printable(machine)[:80], printable(repository)[:300], root)
+        origin = {"machine": place.machine, "repository": place.repository, "root": printable(root)[:1000]}
+        if _origin(folder) != origin:
+            file_io.make_private(folder)
+            file_io.write_whole(folder / ORIGIN, json.dumps(origin, indent=1).encode())
+        return place
+
+    def places(self) -> list[RemoteRepository]:
+        """Every repository that something ever came from."""
+        found = []
+        with suppress(OSError):
+            for entry in sorted(os.scandir(self.base), key=lambda entry: entry.name):
+                origin = _origin(Path(entry.path)) if entry.is_dir(follow_symlinks=False) else None
+                if origin is not None:
+                    found.append(
+                        RemoteRepository(Path(entry.path), origin["machine"], origin["repository"], origin["root"])
+                    )
+        return found
+
+    def has(self, place: RemoteRepository, inbox: str, name: str, size: int) -> bool:
+        """Whether a file of this name and size came before, waiting or dealt with."""
+        for folder in (inbox, f"{inbox}/{PROCESSED}"):
+            with suppress(OSError):
+                info = os.lstat(place.folder / folder / name)
+                if info.st_size == size:
+                    return True
+        return False
+
+    def take(self, place: RemoteRepository, inbox: str, name: str, data: bytes) -> str:
+        """Let a file in, whole. Gives the name that it got; empty when the very same is here already.
+
+        Another one of the same name gets a number: two handoffs are two handoffs.
+        """
+        why = unwanted(name, len(data))
+        if why:
+            raise UnsafePath(printable(name), why)
+        folder = place.folder / inbox
+        file_io.make_private(folder)
+        stem = name.removesuffix(".md")
+        for number in range(1, 1000):
+            chosen = name if number == 1 else f"{stem}-{number}.md"
+            known = [path for path in (folder / chosen, folder / PROCESSED / chosen) if os.path.lexists(path)]
+            if any(_same(path, data) for path in known):
+                return ""
+            if known:
+                continue
+            try:
+                _write_new(folder, chosen, data)
+            except ChangedSince:
+                continue
+            return chosen
+        raise UnsafePath(printable(name), "has come too often")
+
+    def kept(self, writers: Mapping[str, str]) -> Iterator[MirroredHandoff]:
+        """Everything that came, waiting or dealt with."""
+        for place in self.places():
+            for inbox in dict.fromkeys(writers.values()):
+                for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
+                    with suppress(OSError):
+                        for entry in sorted(os.scandir(place.folder / folder), key=lambda entry: entry.name):
+                            if entry.is_file(follow_symlinks=False) and is_letter_name(entry.name):
+                                size = entry.stat(follow_symlinks=False).st_size
+                                yield MirroredHandoff(place, inbox, entry.name, size, is_done, Path(entry.path))
+
+
+class Arrivals:
+    """What came from one place, by digest. No more files are read than could be the one that is asked for."""
+
+    def __init__(self, place: RemoteRepository) -> None:
+        self._folder = place.folder
+        self._names: dict[str, list[str]] = {}
+        self._digests: dict[str, str] = {}
+
+    def find(self, inbox: str, name: str, digest: str) -> bool | None:
+        """Whether a handoff has been dealt with; None when it is not here.
+
+        It may be called otherwise by now: a number or its digest is added to a name that another one had before.
+        """
+        for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
+            if any(self._digest(f"{folder}/{known}") == digest for known in self._like(folder, name)):
+                return is_done
+        return None
+
+    def _like(self, folder: str, name: str) -> Iterator[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = sorted(os.listdir(self._folder / folder))
+            except OSError:
+                self._names[folder] = []
+        names = self._names[folder]
+        stem = name.removesuffix(".md")
+        for number in range(bisect.bisect_left(names, stem), len(names)):
+            if not names[number].startswith(stem):
+                return
+            if is_letter_name(names[number]):
+                yield names[number]
+
+    def _digest(self, path: str) -> str:
+        if path not in self._digests:
+            try:
+                data = file_io.read_regular(self._folder / path, follow=False)
+                self._digests[path] = hashlib.sha256(data).hexdigest()
+            except OSError:
+                self._digests[path] = ""
+        return self._digests[path]
+
+
+def all_places(state: Path) -> list[tuple[str, RemoteRepository]]:
+    """The places of every route that is, or was, kept here."""
+    found = []
+    with suppress(OSError):
+        for entry in sorted(os.scandir(state / SYNCED), key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                found += [(entry.name, place) for place in Mirror(Path(entry.path)).places()]
+    return found
+
+
+def name_repository(machine: str, remote: str, root: str) -> str:
+    """How a repository of another machine is called: by its origin; without one, never like one of ours."""
+    return remote or f"{machine}:{os.path.basename(root) or '/'}"
+
+
+def place_name(machine: str, root: str) -> str:
+    """How the folder of a repository on a machine is called."""
+    key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]
+    return f"{slug(os.path.basename(root.rstrip('/'))) or 'root'}-{key}"
+
+
+def slug(text: str) -> str:
+    """What is left of a name where only small letters and digits may be."""
+    return _SLUG.sub("-", text.lower()).strip("-")[:40].rstrip("-")
+
+
+def unwanted(name: str, size: int) -> str:
+    """Why a file of another machine is not let in; empty when it is."""
+    if "/" in name or name in ("", ".", "..") or any(char < " " or char == "\x7f" for char in name):
+        return "has a name that no handoff has"
+    try:
+        if len(name.encode()) > LONGEST_NAME:
+            return "has too long a name"
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    if not is_letter_name(name):
+        return "is not named as a handoff"
+    return f"has {size} bytes, more than {LARGEST}" if size > LARGEST else ""
+
+
+def _origin(folder: Path) -> dict[str, str] | None:
+    try:
+        given = json.loads(file_io.read_regular(folder / ORIGIN))
+        return {key: str(given[key]) for key in ("machine", "repository", "root")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _same(path: Path, data: bytes) -> bool:
+    try:
+        return path.lstat().st_size == len(data) and file_io.read_regular(path, follow=False) == data
+    except OSError:
+        return False
+
+
+def _write_new(folder: Path, name: str, data: bytes) -> None:
+    opened = file_io.open_root(str(folder))
+    by = f".{os.getpid()}"
+    try:
+        file_io.write_beside(opened, name, data, mode=0o600, by=by)
+        file_io.put_new(opened, name, by=by)
+        os.fsync(opened)
+    finally:
+        file_io.discard(opened, name, by)
+        os.close(opened)

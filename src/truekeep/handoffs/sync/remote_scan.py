@@ -1,0 +1,272 @@
+"""The survey: one question to another machine that tells all it has waiting, and leaves it the receipts.
+
+The question is a script for any POSIX shell (dash, busybox, bash, zsh, that of a Mac), the answer lines of text. Words
+of ours get into the script in single quotes only; the answer is made so that no file name can pass for anything else,
+and is believed no further than that: names and sizes are for whoever fetches, to check again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+MOST_FILES = 20_000  # of one inbox in one run,
+MOST_LINES = 100_000  # and of a whole machine
+_TOGETHER = 50  # receipts that one call there checks and puts
+_PLAIN = re.compile(r"[^A-Za-z0-9_./*?\[\]!-]+")
+_HOME = re.compile(r"~[A-Za-z0-9._-]*(?=/|\Z)")
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+_WORDS = r"""
+LC_ALL=C; export LC_ALL
+unset IFS CDPATH GIT_DIR GIT_WORK_TREE GIT_CONFIG
+newline='
+'
+case $(printf x | sha256sum 2>/dev/null) in 2d711642b726b044*"  -") sum=sha256sum ;; *) sum=cksum ;; esac
+if stat -c %s / >/dev/null 2>&1; then how=-c what='f %s %Y %Z %n'; else how=-f what='f %z %m %c %N'; fi
+
+say() { printf '%s\n' "$*"; }
+
+# Stands in an inbox, unless a symlink led there.
+enter() { cd "$1" 2>/dev/null && [ "$(pwd -P)" = "$1" ]; }
+
+ready() { [ ! -L processed ] && { [ -d processed ] || mkdir processed; }; }
+
+# Puts handoffs that were dealt with away: what sha256sum must say of them all, or cksum where that is all there is, and
+# their names. If it says otherwise of any, they are looked at one by one; what the host has not read stays.
+put() {
+  if [ "$sum" = sha256sum ]; then want=$1; else want=$2; fi
+  shift 2
+  is_plain=1
+  for name do
+    if [ ! -f "$name" ] || [ -L "$name" ] || [ -e "processed/$name" ] || [ -L "processed/$name" ]; then
+      is_plain=; break
+    fi
+  done
+  if [ "$is_plain" ] && ready && [ "$("$sum" "$@" 2>/dev/null)" = "$want" ] && mv -n "$@" processed/; then return 0; fi
+  for name do
+    line=${want%%"$newline"*}; want=${want#*"$newline"}
+    put_one "${name#./}" "${line%% ./*}"
+  done
+}
+
+put_one() {
+  if [ ! -f "./$1" ] || [ -L "./$1" ]; then return 0; fi
+  said=$("$sum" <"./$1")
+  case "$said " in
+    "$2 "*) ;;
+    " ") say "x stuck $at/$1"; return 0 ;;
+    *) say "x changed $at/$1"; return 0 ;;
+  esac
+  to=$1; number=1
+  while [ -e "processed/$to" ] || [ -L "processed/$to" ]; do
+    number=$((number + 1)); to=${1%.md}-$number.md
+    if [ "$number" -gt 999 ]; then break; fi
+  done
+  if ready; then mv -n "./$1" "processed/$to"; fi
+  if [ -e "./$1" ]; then say "x stuck $at/$1"; fi
+}
+
+# Tells of a folder that a pattern gave, if any of these inboxes is in it.
+look() {
+  folder=$1; root=; shift
+  for inbox do
+    if [ ! -d "$folder/$inbox" ]; then continue; fi
+    if [ ! "$root" ]; then
+      root=$(cd "$folder" 2>/dev/null && pwd -P) || return 0
+      case $root in *[[:cntrl:]]*) say "o root"; return 0 ;; esac
+      url=$(git -C "$root" config --local --get remote.origin.url 2>/dev/null)
+      case $url in *[[:cntrl:]]*) url= ;; esac
+      say "r $root"
+      say "u $url"
+    fi
+    say "i $inbox"
+    (tell)
+  done
+}
+
+tell() {
+  if ! enter "${root%/}/$inbox"; then say "o symlink"; return 0; fi
+  if [ ! -r . ]; then say "o denied"; return 0; fi
+  find . ! -name . -prune -name '*.[mM][dD]*' ! -name '[.~#]*' ! -name '*[[:cntrl:]]*' -type f -links 1 \
+    -exec stat "$how" "$what" {} + 2>/dev/null | head -n "$most"
+  odd=$(find . ! -name . -prune -name '*.[mM][dD]*' ! -name '[.~#]*' \
+    \( -name '*[[:cntrl:]]*' -o ! -type f -o -links +1 \) -print 2>/dev/null | head -n 1)
+  if [ "$odd" ]; then say "o odd"; fi
+}
+"""
+
+
+class Receipt(NamedTuple):
+    """A handoff that was dealt with, as the other machine finds its own copy and knows it for the same."""
+
+    folder: str  # the inbox there
+    name: str
+    size: int
+    digest: str  # as `sha256sum` gives it,
+    checksum: int  # and `cksum`
+
+
+class RemoteHandoff(NamedTuple):
+    """A handoff that waits on another machine, as it says."""
+
+    root: str
+    inbox: str
+    name: str
+    size: int
+    modified: int
+    changed: int
+
+    @property
+    def folder(self) -> str:
+        return folder_of(self.root, self.inbox)
+
+
+class RemoteScan(NamedTuple):
+    """All that a machine told."""
+
+    machine: str
+    between: tuple[int, int]  # its own clock, before and after
+    origins: Mapping[str, str]  # by repository
+    files: tuple[RemoteHandoff, ...]
+    unmoved: Mapping[str, str]  # receipts that it did not take, by path: changed or stuck
+    odd: tuple[tuple[str, str], ...]  # inbox, and what is the matter with it
+    is_whole: bool  # no limit cut it short
+
+
+def folder_of(root: str, inbox: str) -> str:
+    return f"{root.rstrip('/')}/{inbox}"
+
+
+# --- The question ---------------------------------------------------------------------------------------------------
+
+
+def render_script(patterns: Sequence[str], inboxes: Iterable[str], receipts: Iterable[Receipt], *, mark: str) -> bytes:
+    """The script. It is one block, so a shell that got half of it does nothing; and nothing in it reads its input."""
+    folders = " ".join(_quote(inbox) for inbox in inboxes)
+    lines = [
+        _WORDS,
+        f"most={MOST_FILES + 1}",
+        "{",
+        f"say {_quote(f'truekeep {mark}')}",
+        'say "m $(uname -n)"',
+        'say "t $(date +%s)"',
+        *_puts(receipts),
+        "{ :",
+        *(f'for found in {render_pattern(pattern)}; do look "$found" {folders}; done' for pattern in patterns),
+        f"}} | head -n {MOST_LINES + 1}",
+        'say "t $(date +%s)"',
+        f"say {_quote(f'end {mark}')}",
+        "exit 0",
+        "} </dev/null",
+        "",
+    ]
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _puts(receipts: Iterable[Receipt]) -> Iterator[str]:
+    for folder, group in groupby(sorted(receipts), key=lambda receipt: receipt.folder):
+        items = list(group)
+        yield f'( at={_quote(folder)}; if enter "$at"; then :'
+        for start in range(0, len(items), _TOGETHER):
+            some = items[start : start + _TOGETHER]
+            names = " ".join(_quote(f"./{item.name}") for item in some)
+            digests = "\n".join(f"{item.digest}  ./{item.name}" for item in some)
+            checksums = "\n".join(f"{item.checksum} {item.size} ./{item.name}" for item in some)
+            yield f"put {_quote(digests)} {_quote(checksums)} {names}"
+        yield "fi )"
+
+
+def render_pattern(pattern: str) -> str:
+    """A pattern for paths, with everything that a shell would take for more than a pattern in quotes."""
+    home = _HOME.match(pattern)
+    start = home[0] if home else "" if pattern.startswith("/") else "./"
+    rest = pattern[len(home[0]) :] if home else pattern
+    return start + _PLAIN.sub(lambda match: _quote(match[0]), rest)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def checksum(data: bytes) -> int:
+    """The checksum of POSIX cksum: zlib's, with the bits of each byte the other way round and the length behind."""
+    size = len(data)
+    raw = data + size.to_bytes((size.bit_length() + 7) // 8, "little")
+    register = zlib.crc32(raw.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return int(f"{register:032b}"[::-1], 2) ^ 0xFFFFFFFF
+
+
+# --- The answer -----------------------------------------------------------------------------------------------------
+
+
+class NoAnswer(Exception):
+    """What came back is not a survey, or not all of one. `text` is the first of it."""
+
+    def __init__(self, text: str, *, is_started: bool) -> None:
+        super().__init__(text)
+        self.text = text
+        self.is_started = is_started
+
+
+def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> RemoteScan:
+    """The survey in an answer. Whatever a login prints before it is passed over."""
+    text = answer.decode("utf-8", "surrogateescape")
+    before, started, rest = text.partition(f"truekeep {mark}\n")
+    body, ended, _ = rest.partition(f"\nend {mark}\n")
+    if not started or not ended:
+        raise NoAnswer((before or rest).strip()[:200], is_started=bool(started))
+    known = set(inboxes)
+    machine, root, inbox = "", "", ""
+    times: list[int] = []
+    origins: dict[str, str] = {}
+    files: dict[tuple[str, str, str], RemoteHandoff] = {}
+    counts: dict[tuple[str, str], int] = {}
+    unmoved: dict[str, str] = {}
+    odd: list[tuple[str, str]] = []
+    lines = body.split("\n")
+    for line in lines:
+        kind, _, value = line.partition(" ")
+        if kind == "f" and root and inbox:
+            found = _found(root, inbox, value)
+            counts[root, inbox] = counts.get((root, inbox), 0) + 1
+            if found is not None:
+                files.setdefault((root, inbox, found.name), found)
+        elif kind == "r":
+            root, inbox = value if _is_path(value) else "", ""
+        elif kind == "u" and root:
+            origins.setdefault(root, value)
+        elif kind == "i":
+            inbox = value if value in known else ""
+        elif kind == "x":
+            why, _, path = value.partition(" ")
+            unmoved[path] = why
+        elif kind == "o":
+            odd.append((folder_of(root, inbox), value))
+        elif kind == "m":
+            machine = value
+        elif kind == "t" and value.isascii() and value.isdigit():
+            times.append(int(value[:18]))
+    is_whole = len(lines) <= MOST_LINES and all(count <= MOST_FILES for count in counts.values())
+    between = (times[0], times[-1]) if times else (0, 0)
+    return RemoteScan(machine, between, origins, tuple(files.values()), unmoved, tuple(odd), is_whole)
+
+
+def _is_path(path: str) -> bool:
+    """Whether a path is one that `pwd -P` would give."""
+    return path.startswith("/") and not path.startswith("//") and os.path.normpath(path) == path
+
+
+def _found(root: str, inbox: str, value: str) -> RemoteHandoff | None:
+    parts = value.split(" ", 3)
+    if len(parts) != 4 or not parts[3].startswith("./"):
+        return None
+    try:
+        size, modified, changed = (int(part) for part in parts[:3] if len(part) < 20)
+    except ValueError:
+        return None
+    return RemoteHandoff(root, inbox, parts[3][2:], size, modified, changed) if size >= 0 else None

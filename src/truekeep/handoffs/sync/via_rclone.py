@@ -1,0 +1,270 @@
+"""rclone bisync: a folder on any remote that rclone knows, with a part of it for each machine.
+
+    <remote>/<machine>/…   one machine's exchange; that machine carries only this, the host carries all of them
+
+Both ends run on a timer and never at the same pace, so bisync is interrupted, overtaken and started anew as a matter
+of course. That costs nothing: an exchange holds copies only, and what a new start brings back or leaves out is put
+right by the exchange itself. This module knows how bisync is called, in its versions, and what its failures mean.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from truekeep.core import file_io
+from truekeep.handoffs.sync import protocol
+from truekeep.handoffs.sync.contact_history import Contact
+from truekeep.handoffs.sync.mirror import LARGEST, ORIGIN, Mirror
+from truekeep.handoffs.sync.outbox import opened_outbox
+from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
+from truekeep.handoffs.sync.receipts import read_signer
+from truekeep.handoffs.sync.routes import Route
+from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
+
+FOLDER = "rclone"
+KEEPER = "truekeep.txt"
+_RECOVERS = (1, 66)  # the version from which bisync gets over an interruption by itself
+_STALE = 3600.0  # seconds after which a lock is nobody's, where the system does not tell
+_KEEPER_TEXT = b"This folder is carried by truekeep. What is in it are copies; nothing here needs to be edited.\n"
+_KEEPER_AT = 1_700_000_000  # the same everywhere, so that no two ends disagree about this file
+_AGAIN = ("--resync", "all files were changed", "prior lock file", "directory not found")
+_STAMP = re.compile(r"\A\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
+_GLOB = re.compile(r"([*?\[\]{}\\])")
+
+
+def contact(route: Route, here: LocalMachine) -> Contact:
+    """This machine's side of a folder that rclone carries."""
+    return _collect(route, here) if here.is_host else _offer(route, here)
+
+
+def _offer(route: Route, here: LocalMachine) -> Contact:
+    base = here.exchange(route)
+    carrier = Bisync(route, here)
+    with opened_outbox(route, here) as outbox:
+        offered = protocol.offer(base, outbox.waiting(), machine=here.machine)
+        left_out = len(outbox.notes)
+        carrier.carry()
+        found = protocol.receipts(base, machine=here.folder, key=route.text("host_key"))
+        cleared = outbox.clear(found.done, machine=here.machine)
+        protocol.withdraw(base, outbox.cleared(found.done))  # the remote learns of it in the next run
+        notes = (*found.notes(route), *carrier.notes, *offered.notes, *outbox.notes)
+    return Contact(
+        route.name, "", True, brought=offered.new, receipts=cleared, refused=found.refused, waiting=left_out,
+        machines=(here.machine,), notes=tuple(dict.fromkeys(notes)),
+    )  # fmt: skip
+
+
+def _collect(route: Route, here: LocalMachine) -> Contact:
+    base = here.exchange(route)
+    mirror = Mirror.of(here.state, route.name)
+    carrier = Bisync(route, here)
+    receipts = _give_receipts(base, mirror, here)  # for what was known of before: they travel with this run
+    carrier.carry()
+    taken = [protocol.collect(source, mirror, here.writers) for _, source in protocol.iter_machines(base)]
+    if late := _give_receipts(base, mirror, here):
+        carrier.carry()
+    notes = (*carrier.notes, *(note for item in taken for note in item.notes))
+    return Contact(
+        route.name, "", True,
+        brought=sum(item.brought for item in taken),
+        receipts=receipts + late,
+        waiting=sum(item.waiting for item in taken),
+        machines=tuple(dict.fromkeys(name for item in taken for name in item.machines)),
+        notes=tuple(dict.fromkeys(notes))[: protocol.MOST_NOTES],
+    )  # fmt: skip
+
+
+def _give_receipts(base: Path, mirror: Mirror, here: LocalMachine) -> int:
+    signer = read_signer()
+    return sum(
+        protocol.give_receipts(source, mirror, here.writers, machine=machine, signer=signer)
+        for machine, source in protocol.iter_machines(base)
+    )
+
+
+class Bisync:
+    """One pair of folders that rclone keeps alike."""
+
+    def __init__(self, route: Route, here: LocalMachine) -> None:
+        self.notes: list[str] = []
+        self._local = here.exchange(route)
+        self._work = here.state / FOLDER / route.name
+        self._flags = route.texts("flags")
+        self._seconds = here.seconds
+        remote = route.text("remote")
+        if not remote:
+            raise Unreachable("the route names no remote", hint=f"add it again with --remote: {route.name}")
+        if ":" not in remote:
+            remote = os.path.expanduser(remote)
+            if not os.path.isabs(remote):
+                raise Unreachable(f"{remote} is no remote of rclone's", hint="as drive:handoffs, or a full path")
+        self._path = remote.removeprefix(":local:") if ":" not in remote.removeprefix(":local:") else ""
+        if here.is_host:
+            # When bisync starts anew, its first path wins. Of a handoff only the remote can have the whole, here; and
+            # on the machine that wrote it, only that machine.
+            self._remote, self._paths = remote, (remote, str(self._local))
+        else:
+            self._remote = remote + ("" if remote.endswith((":", "/")) else "/") + here.folder
+            self._paths = (str(self._local), self._remote)
+        self._rules = filter_rules(here)
+        self._version = rclone_version()
+
+    def carry(self) -> None:
+        """Make both folders alike. An interrupted or failed run before this one is made good by a new start."""
+        self._prepare()
+        was_interrupted = self._unlock()
+        is_first = not any(self._work.glob("*.path2.lst"))
+        if not is_first and self._path and not os.path.isdir(self._path):
+            # Made anew, it would be in the mount point of a disk that is not there.
+            raise Unreachable(
+                f"{self._path} was there and is gone",
+                hint="is its disk mounted? If it was removed for good, make the folder; nothing is lost",
+            )
+        anew = is_first or (was_interrupted and self._version < _RECOVERS)
+        ran = self._start(anew=anew)
+        if not ran.ok and not anew and _needs_new_start(ran):
+            self.notes.append(f"rclone started anew: {said(ran)}")
+            ran = self._start(anew=True)
+        elif was_interrupted:
+            self.notes.append("an earlier rclone had been interrupted; it was made good")
+        if not ran.ok:
+            raise Unreachable(f"rclone bisync: {said(ran)}", hint=_hint(ran, self._remote))
+        both = ran.err.count("New or changed in both paths")
+        if both:
+            self.notes.append(f"{both} files were changed at both ends; rclone kept both versions of each")
+
+    def _prepare(self) -> None:
+        for folder in (self._local, self._work):
+            file_io.make_private(folder)
+        _write(self._work, "filters.txt", self._rules.encode())
+        # One file that never changes: bisync refuses a folder that is empty, and one of which every file has changed.
+        if _write(self._local, KEEPER, _KEEPER_TEXT):
+            os.utime(self._local / KEEPER, (_KEEPER_AT, _KEEPER_AT))
+
+    def _start(self, *, anew: bool) -> Ran:
+        if anew:
+            ran = self._run("mkdir", "--", self._remote)
+            if not ran.ok:
+                raise Unreachable(f"rclone mkdir: {said(ran)}", hint=_hint(ran, self._remote))
+        given = ["--workdir", str(self._work), "--filter-from", str(self._work / "filters.txt")]
+        given += ["--max-size", f"{LARGEST}b", "--max-delete", "100"]  # all withdrawn at once is a good day
+        if self._version >= _RECOVERS:
+            given += ["--conflict-resolve", "none", "--resilient", "--recover", "--max-lock", "2m"]
+        if anew:
+            given.append("--resync")
+        return self._run("bisync", *given, *self._flags, "--", *self._paths)
+
+    def _run(self, verb: str, *arguments: str) -> Ran:
+        steady = ("--ask-password=false", "--contimeout", "15s", "--low-level-retries", "3", "--stats", "0")
+        return run_tool(["rclone", verb, *steady, *arguments], seconds=self._seconds)
+
+    def _unlock(self) -> bool:
+        """Remove the lock of a bisync that was killed. Gives whether there was one."""
+        found = False
+        for lock in self._work.glob("*.lck"):
+            if _is_held(lock):
+                raise Unreachable(
+                    "an rclone that was started earlier is still running", hint="wait for it to end and run it again"
+                )
+            with suppress(FileNotFoundError):
+                lock.unlink()
+                found = True
+        return found
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether the bisync that wrote a lock lives. Another truekeep does not: it would hold the lock of the sync."""
+    try:
+        told = lock.read_text(encoding="utf-8", errors="replace")
+        age = time.time() - lock.stat().st_mtime
+    except OSError:
+        return False
+    match = re.search(r'"PID":"(\d+)"', told) or re.match(r"(\d+)\s*\Z", told)
+    if match is None:
+        return False
+    process = int(match[1])
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    try:
+        return b"rclone" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return not os.path.isdir("/proc/self") and age < _STALE
+
+
+def filter_rules(here: LocalMachine) -> str:
+    """Only what has the shape of an exchange travels."""
+    above = "/*/*" if here.is_host else "/*"
+    rules = [f"- *{file_io.TEMPORARY}", "- *.partial", f"+ /{KEEPER}"]
+    if here.is_host:
+        rules.append(f"+ /*/{KEEPER}")
+    rules += [f"+ {above}/{ORIGIN}", f"+ {above}/{protocol.RECEIPTS}/*"]
+    rules += [f"+ {above}/{_plain(inbox)}/*" for inbox in sorted(set(here.writers.values()))]
+    return "\n".join((*rules, "- **", ""))
+
+
+def _plain(text: str) -> str:
+    """A text as a filter matches it and nothing else."""
+    return _GLOB.sub(r"\\\1", text)
+
+
+def rclone_version() -> tuple[int, int]:
+    return _version_of(find_tool("rclone"))
+
+
+@functools.cache
+def _version_of(path: str) -> tuple[int, int]:
+    ran = run_tool([path, "version"], seconds=20)
+    match = re.search(rb"rclone v(\d+)\.(\d+)", ran.out)
+    if match is None:
+        raise Unreachable(f"{path} does not tell its version", hint="install rclone 1.58 or newer")
+    version = int(match[1]), int(match[2])
+    if version < (1, 58):
+        raise Unreachable(f"rclone {version[0]}.{version[1]} has no bisync", hint="install rclone 1.58 or newer")
+    return version
+
+
+def _needs_new_start(ran: Ran) -> bool:
+    """Whether bisync gave up its history, or lost it: it says so in words; by number, only the newer versions."""
+    return ran.code != -1 and (ran.code in (3, 7) or any(words in ran.err for words in _AGAIN))
+
+
+def said(ran: Ran) -> str:
+    """The line of rclone's complaint that says most."""
+    lines = [_STAMP.sub("", line.strip()) for line in ran.err.splitlines() if "EXPERIMENTAL" not in line]
+    lines = [line for line in lines if line and not line.startswith(("Bisync aborted", "Usage", "Tip:"))]
+    for start in ("Bisync critical error: ", "Failed to ", "CRITICAL"):
+        for line in reversed(lines):
+            if line.startswith(start):
+                return line.removeprefix("Bisync critical error: ")[:300]
+    return lines[-1][:300] if lines else f"it ended with {ran.code}"
+
+
+def _hint(ran: Ran, remote: str) -> str:
+    words = ran.err.lower()
+    name = remote.partition(":")[0]
+    if "didn't find section" in words or "didn't find backend" in words:
+        return f"`rclone config` makes a remote named {name}; `rclone listremotes` tells which there are"
+    if "no space" in words or "quota" in words or "insufficient" in words:
+        return "there is no space left; nothing is lost, free some and run it again"
+    if any(word in words for word in ("401", "403", "unauthorized", "permission denied", "token", "password")):
+        return f"`rclone lsd {name}:` tries the login by itself" if ":" in remote else "mend its permissions"
+    return "nothing is lost; it is tried again in the next run"
+
+
+def _write(folder: Path, name: str, data: bytes) -> bool:
+    """Write a small file of our own, unless it is so already."""
+    path = folder / name
+    with suppress(OSError):
+        if path.read_bytes() == data:
+            return False
+    file_io.write_whole(path, data)
+    return True

@@ -1,0 +1,1 @@
+"""Programs and formats outside: harnesses, ALF archives, schedulers, and the doctor that checks the installation."""

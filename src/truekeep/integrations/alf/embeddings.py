@@ -1,0 +1,305 @@
+"""Embeddings for records: the vectors that truekeep's index and OpenClaw's databases have of the same lines.
+
+A vector belongs to a chunk, and a record gets those of every chunk that shares a line with it. A chunk counts only if
+the file's lines still say what was embedded, by digest: a vector of what is no longer there does not travel. Both kinds
+of database are read and never written; one that is absent, locked or damaged has nothing to give, and `problems` says
+so.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from truekeep.integrations.alf.record_times import shown_moment
+from truekeep.search.chunking import split_chunks, strip_notes
+from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy
+from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
+from truekeep.search.file_metadata import is_by_entry
+from truekeep.search.index_schema import Unusable, open_index, read_meta
+
+Embedding = dict[str, Any]
+
+_MOST = 20_000  # chunks of one file: more than the largest file that is indexed can have
+_LONGEST = 20_000  # characters of one chunk: several times what the rules of any version allow
+
+
+class EmbeddedChunk(NamedTuple):
+    """A chunk of a file that is still what was embedded, with its vector."""
+
+    first: int  # lines, counted from 1, both included
+    last: int
+    embedding: Embedding
+
+
+class Vectors:
+    """What there is to carry, one file after the other."""
+
+    def __init__(self, index_path: str, databases: Sequence[Path] = ()) -> None:
+        self.problems: list[str] = []
+        self._index = self._open_index(index_path)
+        self._lenders = [lender for path in databases if (lender := self._open_lender(path)) is not None]
+        self._last: tuple[str, str] | None = None
+        self._chunks: list[EmbeddedChunk] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for source in (self._index, *self._lenders):
+            if source is not None:
+                source.close()
+        self._index, self._lenders = None, []
+
+    def find(self, path: str, text: str, line_start: int, line_end: int) -> list[Embedding]:
+        """The embeddings of the chunks that share a line with these. `text` is the file as it is now."""
+        if self._last != (path, text):  # the same strings in a row, so comparing costs nothing
+            self._last, self._chunks = (path, text), self.of_file(path, text)
+        return [item.embedding for item in self._chunks if item.first <= line_end and item.last >= line_start]
+
+    def of_file(self, path: str, text: str) -> list[EmbeddedChunk]:
+        """Every chunk of a file that has a vector, in order; of one model and place only the first that was found.
+
+        OpenClaw's come first: truekeep may have borrowed them, and holds them with fewer digits.
+        """
+        if self._index is None and not self._lenders:
+            return []
+        lines = _ChunkedFile(path, text)
+        found: dict[tuple[str, int, int], EmbeddedChunk] = {}
+        for source in (*self._lenders, self._index):
+            try:
+                for item in source.of_file(path, lines) if source is not None else ():
+                    found.setdefault((item.embedding["model"], item.first, item.last), item)
+            except EmbedderFailed as error:
+                self._give_up(source, error.message)
+        return [found[key] for key in sorted(found, key=lambda key: (key[1], key[2], key[0]))]
+
+    def _open_index(self, path: str) -> _Index | None:
+        import apsw
+
+        if not Path(path).exists():
+            return None
+        try:
+            return _Index(path)
+        except (Unusable, OSError, apsw.Error) as error:
+            self.problems.append(f"{path} cannot be read ({error}); its vectors are left out")
+        return None
+
+    def _open_lender(self, path: Path) -> _Lender | None:
+        try:
+            return _Lender(path)
+        except EmbedderFailed as error:
+            self.problems.append(f"{error.message}; its vectors are left out")
+        return None
+
+    def _give_up(self, source: _Index | _Lender | None, why: str) -> None:
+        """A database that fails once is not asked again: it would fail for every file."""
+        self.problems.append(f"{why}; the rest of its vectors are left out")
+        if source is self._index:
+            self._index = None
+        self._lenders = [lender for lender in self._lenders if lender is not source]
+        if source is not None:
+            source.close()
+
+
+class _ChunkedFile:
+    """A file as its chunks were cut from it: tells whether a chunk is still there."""
+
+    def __init__(self, path: str, text: str) -> None:
+        raw = text.removeprefix("\ufeff").replace("\0", " ")
+        bare = strip_notes(raw)
+        self._known = {
+            (chunk.first, chunk.last, _digest(chunk.text)) for chunk in split_chunks(bare, by_entry=is_by_entry(path))
+        }
+        # Chunks by older rules were cut elsewhere, but of whole lines as well.
+        self._versions = [version.split("\n") for version in dict.fromkeys((bare, raw))]
+        self._ends = [[0, *accumulate(len(line) + 1 for line in version)] for version in self._versions]
+
+    def has(self, first: object, last: object, digest: bytes) -> bool:
+        """Whether these lines are what this is the digest of."""
+        if not isinstance(first, int) or not isinstance(last, int):
+            return False
+        if (first, last, digest) in self._known:
+            return True
+        return any(
+            0 < first <= last < len(ends)
+            and ends[last] - ends[first - 1] <= _LONGEST
+            and _digest("\n".join(lines[first - 1 : last])) == digest
+            for lines, ends in zip(self._versions, self._ends, strict=True)
+        )
+
+
+class _Index:
+    """truekeep's own index."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._db = open_index(path, read_only=True)
+        try:
+            provider, model, *_ = f"{read_meta(self._db, 'embedder', '')}\t".split("\t")
+        except BaseException:
+            self._db.close()
+            raise
+        self._model = _model_name(provider, model)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
+        """When a vector was computed is not kept. Its file's time is: it was not before that, and stays the same."""
+        import apsw
+
+        try:
+            rows = self._rows(path) if self._model else []
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise EmbedderFailed(f"{self._path} cannot be read ({error})") from error
+        return [
+            EmbeddedChunk(first, last, _embedding(self._model, vector, int(mtime_ns), "import_adapter"))
+            for first, last, digest, mtime_ns, packed in rows
+            if lines.has(first, last, digest) and (vector := _halves(packed))
+        ]
+
+    def _rows(self, path: str) -> list[Any]:
+        return self._db.execute(
+            "SELECT first, last, chunks.digest, mtime_ns, embedding FROM files"
+            " JOIN chunks ON file_id = files.id JOIN vectors ON chunk_id = chunks.id"
+            " WHERE path = ? AND store != 'transcripts' AND typeof(embedding) = 'blob' ORDER BY chunks.id LIMIT ?",
+            (path, _MOST),
+        ).fetchall()
+
+
+class _Lender(Lender):
+    """OpenClaw's database, asked by place instead of by text."""
+
+    _PLACES = frozenset({"path", "start_line", "end_line", "updated_at"})
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._table = ""
+        self._provider, self._of = "", ""
+        self._rowids: dict[str, array[int]] = {}
+        try:
+            with self._reading():
+                self._look()
+        except EmbedderFailed:
+            self.close()
+            raise
+
+    def _look(self) -> None:
+        """Which table has the chunks, whose vectors they are, and which rows belong to which file."""
+        for table, meta in (("memory_index_chunks", "memory_index_meta"), ("chunks", "meta")):
+            if table in self._tables and self._list_columns(table) >= self._PLACES:
+                self._table = table
+                owner = self._find_indexed(meta)
+                if owner is not None:
+                    self._provider, self._of = owner.provider, owner.model
+                # No index leads from a path to its chunks in every generation, so all are looked at once.
+                for path, row in self._db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {table}"):  # noqa: S608
+                    if path is not None:
+                        self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
+                return
+
+    def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
+        wanted = self._rowids.get(path, array("q"))[:_MOST]
+        found: list[EmbeddedChunk] = []
+        with self._reading():
+            for row in wanted:
+                item = self._embedded(row, lines)
+                if item is not None:
+                    found.append(item)
+        return found
+
+    def _embedded(self, row: int, lines: _ChunkedFile) -> EmbeddedChunk | None:
+        """A row, if it holds a sound vector of what is still there."""
+        said: Any = self._db.execute(
+            f"SELECT start_line, end_line, CAST(hash AS BLOB), CAST(model AS BLOB), updated_at FROM {self._table}"  # noqa: S608
+            f" WHERE rowid = ? AND {_FITS}",
+            (row,),
+        ).fetchone()
+        if said is None or not (name := self._name(said[3])) or not lines.has(said[0], said[1], _unhex(said[2])):
+            return None
+        kept: Any = self._db.execute(
+            f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {self._table} WHERE rowid = ?",  # noqa: S608
+            (row,),
+        ).fetchone()
+        vector = _decode(*kept) if kept is not None else None
+        if vector is None:
+            return None
+        return EmbeddedChunk(said[0], said[1], _embedding(name, _singles(vector), _nanoseconds(said[4]), "runtime"))
+
+    def _name(self, raw: bytes | None) -> str:
+        """The model, with the provider where the database says whose its chunks are."""
+        model = (raw or b"").decode("utf-8", "replace")
+        return _model_name(self._provider if model == self._of else "", model)
+
+
+# --- Values ---------------------------------------------------------------------------------------------------------
+
+
+def _embedding(model: str, vector: list[float], at_ns: int, source: str) -> Embedding:
+    return {
+        "model": model,
+        "dimensions": len(vector),
+        "vector": vector,
+        "computed_at": shown_moment(at_ns),
+        "source": source,
+    }
+
+
+def _model_name(provider: str, model: str) -> str:
+    """A model as provider/model; nothing where there is none. Where a model lies on a disk is nobody's business."""
+    if not model or provider == "none":
+        return ""
+    if model[0] in "/~" or "\\" in model:
+        model = model.replace("\\", "/").rpartition("/")[2]
+    return f"{provider or 'unknown'}/{model}"
+
+
+def _halves(packed: bytes) -> list[float]:
+    """A vector of half precision, in the shortest numbers that say it; nothing where it is not sound."""
+    if len(packed) % 2:
+        return []
+    shortest = _shortest_halves()
+    vector = [shortest[number] for number in load_numpy().frombuffer(packed, dtype="<u2").tolist()]
+    return vector if any(vector) and all(map(math.isfinite, vector)) else []
+
+
+@cache
+def _shortest_halves() -> list[float]:
+    """Each of the numbers that there are, by its bits."""
+    np = load_numpy()
+
+    return [float(str(number)) for number in np.arange(1 << 16, dtype=np.uint16).view(np.float16)]
+
+
+def _singles(vector: Vector) -> list[float]:
+    """A vector of single precision, in the shortest numbers that say it."""
+    np = load_numpy()
+
+    shortest: list[float] = np.frombuffer(vector, dtype=np.float32).astype("U16").astype(np.float64).tolist()
+    return shortest
+
+
+def _nanoseconds(at: object) -> int:
+    """A moment in milliseconds, as OpenClaw keeps it; the beginning of time for anything else."""
+    return at * 1_000_000 if isinstance(at, int) and 0 < at < 10**14 else 0
+
+
+def _unhex(digest: object) -> bytes:
+    try:
+        return bytes.fromhex(digest.decode("ascii")) if isinstance(digest, bytes) else b""
+    except ValueError:
+        return b""
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "replace")).digest()

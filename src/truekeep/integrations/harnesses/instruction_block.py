@@ -1,0 +1,61 @@
+"""The closeout rule and the ignore lines, as they stand in a person's file between marks of ours. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from truekeep.core.model import BEGIN_MARK, END_MARK
+from truekeep.text.managed_block import BlockMarkers, find_block
+
+RULE_MARKS = BlockMarkers(f"{BEGIN_MARK} rule -->", f"{END_MARK} rule -->")
+IGNORE_MARKS = BlockMarkers("# truekeep:begin", "# truekeep:end")
+
+_RULE = """\
+## Memory handoffs
+
+Long-term memory is shared by all agents and kept by truekeep. This environment may keep notes of its own for the
+session; knowledge that outlasts it reaches the others only as a memory handoff.
+
+At the end of every substantial task, check whether it produced durable knowledge: a decision and its reason, how
+something is set up, a way of working, the cause of a bug and its fix, a preference of the user. If so, leave a
+handoff, without waiting to be asked, one for each topic:
+
+    truekeep handoff new --type bugfix --title '...' --summary '...' --fact '...' --evidence '...'
+
+It is checked and put into this repository's inbox:
+{inboxes}.
+`truekeep handoff new --help` lists the types and options. Updating a card that exists (`--update --card NAME.md`) is
+better than a second one on the same topic: on a machine with the memory, `truekeep search '...'` finds it. Leave out
+task state, what code and git say anyway, and anything secret.
+"""
+
+_FENCE = re.compile(rb" {0,3}(`{3,}|~{3,})(.*)")
+_NAMES = {"claude": "Claude Code", "codex": "Codex"}
+
+
+def render_rule(inboxes: Iterable[tuple[str, str]]) -> str:
+    """The closeout rule, naming each writer's inbox."""
+    named = [f"`{folder}/` for {_NAMES.get(writer, writer)}" for writer, folder in inboxes]
+    return _RULE.format(inboxes=", ".join(named))
+
+
+def render_ignored(folders: Iterable[str]) -> str:
+    """Lines for .gitignore: handoffs travel to memory, not into the repository's history."""
+    return "".join(f"/{folder}/\n" for folder in folders)
+
+
+def find_open_fence(data: bytes, marks: BlockMarkers) -> int | None:
+    """The line of a code fence that is still open where our block begins; None when the block is read as text."""
+    span = find_block(data, marks)
+    fence, opened = b"", 0
+    for number, line in enumerate(data[: span[0] if span else len(data)].split(b"\n"), 1):
+        found = _FENCE.match(line.rstrip(b"\r"))
+        if found is None:
+            continue
+        mark, rest = found.groups()
+        if not fence and not (mark[:1] == b"`" and b"`" in rest):
+            fence, opened = mark, number
+        elif fence and mark.startswith(fence) and not rest.strip():
+            fence = b""
+    return opened if fence else None

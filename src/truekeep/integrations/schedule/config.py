@@ -1,0 +1,178 @@
+"""The job: what a timer of the system is to run, and what was agreed about it. Kept in the machine's own schedule.toml.
+
+A timer belongs to a machine and its user, not to a workspace, which may move or be a copy; so does this file, with a
+table for each job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truekeep.core import file_io
+from truekeep.core.child_process import find_program, installed_command
+from truekeep.core.errors import BadInput, BadSetup
+from truekeep.core.machine import own_state
+from truekeep.core.model import WORKSPACE
+from truekeep.core.toml import read_toml, render_text
+from truekeep.integrations.schedule.intervals import QuietHours, parse_every, parse_quiet_hours, render_every
+
+FILE = "schedule.toml"
+NAME = "truekeep"
+TOOLS = ("git", "ssh", "rsync", "rclone")
+_USUAL = ("/usr/local/bin", "/usr/bin", "/bin")
+_PASSED_ON = (
+    "XDG_STATE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "OPENCLAW_STATE_DIR",
+    "TRUEKEEP_MACHINE_ID",
+)
+"""What decides where things are. Keys of embedders are not here: a unit and a crontab are no place for secrets."""
+
+
+class Job(NamedTuple):
+    """What is run, as a back end installs it."""
+
+    name: str  # truekeep; for a workspace other than the default one, with a few digits of its path
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    every: int  # minutes
+
+
+class ScheduleSettings(NamedTuple):
+    """What was agreed at install."""
+
+    every: int  # minutes, as installed
+    system: str
+    quiet_hours: QuietHours | None = None
+    workspace: str = ""
+    installed_at: str = ""  # UTC
+    made: tuple[str, ...] = ()  # folders, and the crontab, that were not there before
+
+
+def job_name(workspace: Path | None) -> str:
+    if workspace is None or workspace == Path(os.path.abspath(os.path.expanduser(WORKSPACE))):
+        return NAME
+    return f"{NAME}-{hashlib.sha256(os.fsencode(workspace)).hexdigest()[:8]}"
+
+
+def plan_job(workspace: Path | None, every: int) -> Job:
+    """The job for this workspace, or for a machine that only produces."""
+    command = [*installed_command(), "schedule", "run", "--timer"]
+    if workspace is not None:
+        command += ["--workspace", str(workspace)]
+    environment = {"PATH": _search_path(command[0])}
+    environment |= {name: value for name in _PASSED_ON if (value := os.environ.get(name))}
+    for text in (*command, *environment.values()):
+        if any(char < " " or char == "\x7f" for char in text) or not _is_utf8(text):
+            raise BadInput(f"a timer cannot be given {text[:200]!r}", hint="name a path without control characters")
+    return Job(job_name(workspace), tuple(command), environment, every)
+
+
+def _search_path(first: str) -> str:
+    """The folders of the tools that the job may need; timers know few. Short: a line of a crontab is not long."""
+    found = [os.path.dirname(path) for tool in TOOLS if (path := find_program(tool))]
+    folders = dict.fromkeys((os.path.dirname(first), *found, *_USUAL))
+    return ":".join(folder for folder in folders if ":" not in folder)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- schedule.toml --------------------------------------------------------------------------------------------------
+
+
+def settings_path() -> Path:
+    return Path(own_state()) / FILE
+
+
+def names() -> list[str]:
+    """The jobs that were installed here."""
+    return list(_read_all())
+
+
+def read_settings(name: str) -> ScheduleSettings | None:
+    """What was agreed about a job; None when it was never installed here."""
+    table = _read_all().get(name)
+    if table is None:
+        return None
+    where = f"{settings_path()}, [{name}]"
+    try:
+        return ScheduleSettings(
+            every=parse_every(_text(table, "every")),
+            system=_text(table, "system"),
+            quiet_hours=parse_quiet_hours(_text(table, "quiet_hours")),
+            workspace=_text(table, "workspace"),
+            installed_at=_text(table, "installed_at"),
+            made=tuple(str(item) for item in table.get("made", ())),
+        )
+    except (BadInput, TypeError) as error:
+        raise BadSetup(f"{where}: {error}", hint="mend it, or run `truekeep schedule install` again") from error
+
+
+def write_settings(name: str, settings: ScheduleSettings | None) -> None:
+    """Keep what was agreed about a job, or forget it."""
+    tables = _read_all()
+    if settings is None:
+        tables.pop(name, None)
+    else:
+        tables[name] = {
+            "every": render_every(settings.every),
+            "quiet_hours": str(settings.quiet_hours or ""),
+            "system": settings.system,
+            "workspace": settings.workspace,
+            "installed_at": settings.installed_at,
+            "made": list(settings.made),
+        }
+    path = settings_path()
+    if not tables:
+        path.unlink(missing_ok=True)
+        return
+    lines = [
+        "# How often truekeep runs here, and when it files nothing. `truekeep schedule install` writes this file.\n"
+    ]
+    for key, table in sorted(tables.items()):
+        lines.append(f"\n[{key}]\n")
+        lines += [f"{option} = {_rendered(value)}\n" for option, value in table.items()]
+    file_io.write_whole(path, "".join(lines).encode())
+
+
+def _rendered(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_rendered, value))}]"
+    return render_text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _read_all() -> dict[str, dict[str, Any]]:
+    given = read_toml(settings_path(), hint="mend it, or remove it and run `truekeep schedule install`")
+    return {name: table for name, table in given.items() if isinstance(table, dict)}
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise BadInput(f"{key} is not a text")
+    return value
+
+
+# --- Files of the back ends -----------------------------------------------------------------------------------------
+
+
+def make_folders(folder: Path) -> tuple[str, ...]:
+    """Make a folder and what is missing above it. Gives what was made, deepest first."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return tuple(str(path) for path in missing)

@@ -1,0 +1,73 @@
+"""How often, and when not: intervals and quiet hours, text to values and back. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, time, timedelta
+from typing import NamedTuple
+
+from truekeep.core.errors import BadInput
+
+DAY = 24 * 60
+_EVERY = re.compile(r"(\d{1,5})\s*(m|min|minutes?|h|hours?|d|days?)\Z")
+_HOURS = re.compile(r"(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})\Z")
+_MINUTES = {"m": 1, "h": 60, "d": DAY}
+
+
+def parse_every(text: str) -> int:
+    """An interval in minutes."""
+    match = _EVERY.match(text.strip().lower())
+    minutes = int(match[1]) * _MINUTES[match[2][0]] if match else 0
+    if not 1 <= minutes <= DAY:
+        raise BadInput(f"{text[:40]!r} is no interval", hint="from 1m to 24h, such as 30m or 2h")
+    return minutes
+
+
+def render_every(minutes: int) -> str:
+    return f"{minutes // 60}h" if minutes % 60 == 0 else f"{minutes}m"
+
+
+def even_every(minutes: int) -> int:
+    """The longest interval up to this one that a clock face can show: a part of an hour, or of a day in hours."""
+    whole = 60 if minutes >= 60 else 1
+    span = DAY if minutes >= 60 else 60
+    return max(size for size in range(whole, minutes + 1, whole) if span % size == 0)
+
+
+def next_even(now: datetime, minutes: int) -> datetime:
+    """When the clock next shows a whole number of intervals since midnight."""
+    minute = now.replace(second=0, microsecond=0)
+    past = minute.hour * 60 + minute.minute
+    return minute + timedelta(minutes=minutes - past % minutes)
+
+
+class QuietHours(NamedTuple):
+    """A time of the day, local, in which nothing is filed. One that ends before it begins goes on after midnight."""
+
+    begin: time
+    end: time
+
+    def holds(self, now: datetime) -> bool:
+        at = now.time()
+        if self.begin <= self.end:
+            return self.begin <= at < self.end
+        return at >= self.begin or at < self.end
+
+    def __str__(self) -> str:
+        return f"{self.begin:%H:%M}-{self.end:%H:%M}"
+
+
+def parse_quiet_hours(text: str) -> QuietHours | None:
+    """Quiet hours such as 09:00-18:00; None where there are none."""
+    if text.strip().lower() in ("", "none"):
+        return None
+    match = _HOURS.match(text.strip())
+    try:
+        hours = match and QuietHours(time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4])))
+    except ValueError:
+        hours = None
+    if not hours:
+        raise BadInput(f"{text[:40]!r} are no quiet hours", hint="such as 09:00-18:00, or 22:00-06:00, or none")
+    if hours.begin == hours.end:
+        raise BadInput(f"{text} would be always, or never", hint="let them begin and end at different times")
+    return hours

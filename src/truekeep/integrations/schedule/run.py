@@ -1,0 +1,268 @@
+"""One run of the job: sync, ingest, transcripts, index, verify, decay, tidy, reconcile, each on its own.
+
+A step that fails is told and the next ones are done. Only the canonical host files; every other machine syncs and
+keeps its transcripts. In quiet hours nothing is filed and nothing removed; the rest goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core import file_io
+from truekeep.core.bugs import SCHEDULED, note_bug
+from truekeep.core.errors import Busy, TruekeepError, is_database_error
+from truekeep.handoffs.sync.contact_history import read_history
+from truekeep.handoffs.sync.routes import read_routes
+from truekeep.handoffs.sync.runner import run_routes
+from truekeep.integrations.schedule.intervals import QuietHours
+from truekeep.workspace import producer
+from truekeep.workspace.health import note_day
+from truekeep.workspace.machine_role import is_astray
+from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.contact_history import Contact
+    from truekeep.handoffs.sync.runner import LocalMachine
+    from truekeep.maintenance.proposals import ProposalOutcome
+    from truekeep.workspace.workspace import Workspace
+
+LOCK = "logs"  # the folder that the kernel's lock is on
+PATIENCE = 30.0  # seconds that a step waits for another truekeep that is writing
+SILENCE = timedelta(days=1)  # that a machine may be out of reach before it is a failure: laptops are closed at night
+_HANDOFFS = ("brought", "receipts", "processed")
+_UPKEEP = ("expired", "proposed", "reconciled", "asked")
+
+
+class Step(NamedTuple):
+    """What one step came to."""
+
+    name: str
+    counts: Mapping[str, int]
+    problem: str = ""
+    unreached: tuple[str, ...] = ()  # routes, in words; not yet a failure
+
+
+Work = Callable[[], Step]
+
+
+def run_job(
+    workspace: Workspace | None,
+    side: LocalMachine,
+    *,
+    now: Callable[[], datetime],
+    quiet_hours: QuietHours | None = None,
+    tell: Callable[[Step], None] = lambda _: None,
+    patience: float = PATIENCE,
+) -> Run:
+    """Do every step, and write the line. A run beside another one writes its line, too, and raises Busy."""
+    started, clock = now(), time.monotonic()
+    folder = side.state / LOCK
+    file_io.make_private(folder)
+    with file_io.locked(str(folder)) as held:
+        if not held:
+            append_run(side.state, Run(started, 0.0, {}, BUSY))
+            raise Busy("another run of the schedule is going on", hint="`truekeep schedule status` tells since when")
+        is_quiet = side.is_host and quiet_hours is not None and quiet_hours.holds(started)
+        steps = []
+        for name, work in plan_steps(workspace, side, is_quiet=is_quiet, now=now):
+            step = _do(name, work, patience)
+            steps.append(step)
+            tell(step)
+        ending, why = _ending(steps, is_quiet)
+        if ending != FAILED and workspace is not None and not side.is_host:
+            why = "; ".join(filter(None, (_elsewhere(workspace), why)))
+        if workspace is not None:
+            why = "; ".join(filter(None, (why, *dict.fromkeys(workspace.notices))))
+        run = Run(started, round(time.monotonic() - clock, 1), _counts(steps), ending, why)
+        append_run(side.state, run)
+        return run
+
+
+def plan_steps(
+    workspace: Workspace | None, side: LocalMachine, *, is_quiet: bool, now: Callable[[], datetime]
+) -> list[tuple[str, Work]]:
+    """The steps of this machine, in their order. Transcripts come before the index, which takes them in."""
+    steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
+    if workspace is None or not side.is_host:
+        if workspace is not None and is_astray(workspace):
+            steps.append(("ingest", lambda: _ingest(workspace)))  # it refuses, and says who files
+        return [*steps, ("transcripts", lambda: _transcripts(workspace))]
+    if not is_quiet:
+        steps.append(("ingest", lambda: _ingest(workspace)))
+    steps += [
+        ("transcripts", lambda: _transcripts(workspace)),
+        ("index", lambda: _index(workspace)),
+        ("verify", lambda: _verify(workspace)),
+    ]
+    return steps if is_quiet else [*steps, *plan_upkeep(workspace)]
+
+
+def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
+    """The steps of upkeep. They share one look at the files; a night in which nothing changed is over after it."""
+    proposed = -1  # by tidying; until that was done, and where it failed
+
+    @cache  # made when the first of them begins
+    def desk() -> Upkeep:
+        return Upkeep(workspace, at_night=True)
+
+    @cache
+    def is_settled() -> bool:
+        return desk().is_settled()
+
+    def tidy() -> Step:
+        nonlocal proposed
+        step = _tidy(desk()) if not is_settled() else Step("tidy", {"proposed": 0})
+        proposed = step.counts["proposed"]
+        return step
+
+    def reconcile() -> Step:
+        return _reconcile(desk(), proposed) if not is_settled() else Step("reconcile", {"reconciled": 0, "asked": 0})
+
+    return [
+        ("decay", lambda: _decay(desk())),
+        ("tidy", tidy),
+        ("reconcile", reconcile),
+    ]
+
+
+def _do(name: str, work: Work, patience: float) -> Step:
+    """One step. Another truekeep at work is waited for; whatever goes wrong is told."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return work()
+        except Busy as error:
+            if time.monotonic() >= deadline:
+                return Step(name, {}, error.message)
+            time.sleep(0.5)
+        except TruekeepError as error:
+            return Step(name, {}, error.message)
+        except OSError as error:
+            return Step(name, {}, f"{error.filename or 'a file'}: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - a bug in one step is not the others'
+            if is_database_error(error):
+                return Step(name, {}, f"a database cannot be used: {error}")
+            note_bug(error, f"{SCHEDULED}{name}")
+            return Step(name, {}, f"a bug in truekeep ({type(error).__name__})")
+
+
+def _counts(steps: list[Step]) -> dict[str, str]:
+    return {key: str(value) for step in steps for key, value in step.counts.items()}
+
+
+def _ending(steps: list[Step], is_quiet: bool) -> tuple[str, str]:
+    failed = "; ".join(f"{step.name}: {step.problem}" for step in steps if step.problem)
+    if failed:
+        return FAILED, failed
+    unreached = "; ".join(told for step in steps for told in step.unreached)
+    why = f"unreached {unreached}" if unreached else ""
+    if is_quiet:
+        return QUIET_HOURS, why
+    for ending, keys in ((FILED, _HANDOFFS), (CHANGED, _UPKEEP)):
+        if any(step.counts.get(key) for step in steps for key in keys):
+            return ending, why
+    return NO_UPDATES, why
+
+
+def _elsewhere(workspace: Workspace) -> str:
+    host = workspace.state.host()
+    return f"nothing is filed here, the canonical host is {host.name}"
+
+
+# --- The steps ------------------------------------------------------------------------------------------------------
+
+
+def _sync(side: LocalMachine, now: datetime) -> Step:
+    routes = list(read_routes(side.state).values())
+    if not routes:
+        return Step("sync", {})
+    done = run_routes(routes, side)
+    counts = {
+        "reached": sum(contact.ok for contact in done),
+        "unreached": sum(not contact.ok for contact in done),
+        "brought": sum(contact.brought for contact in done),
+        "receipts": sum(contact.receipts for contact in done),
+    }
+    out = [(contact, read_history(side.state, contact.route).last_ok_at) for contact in done if not contact.ok]
+    silent = [_told(contact, last) for contact, last in out if not _is_recent(last, now)]
+    asleep = tuple(_told(contact, last) for contact, last in out if _is_recent(last, now))
+    return Step("sync", counts, ", ".join(silent), asleep)
+
+
+def _told(contact: Contact, last: str) -> str:
+    return f"{contact.route} ({contact.problem}; last reached {last or 'never'})"
+
+
+def _is_recent(last: str, now: datetime) -> bool:
+    try:
+        return bool(last) and -SILENCE <= now - datetime.fromisoformat(last) <= SILENCE  # a clock may have been ahead
+    except ValueError:
+        return False
+
+
+def _ingest(workspace: Workspace) -> Step:
+    report = workspace.ingest()
+    names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
+    counts = {"processed": report.processed} | {name: report.count(name) for name in names}
+    failed = report.count("failed")
+    return Step("ingest", counts, f"{failed} could not be written and stay in their inboxes" if failed else "")
+
+
+def _transcripts(workspace: Workspace | None) -> Step:
+    done = workspace.sync_transcripts() if workspace is not None else producer.sync_transcripts(force=False)
+    problem = f"{done.problems[0]} (and {len(done.problems) - 1} more)" if done.problems else ""
+    return Step("transcripts", {"turns": done.turns}, problem.removesuffix(" (and 0 more)"))
+
+
+def _index(workspace: Workspace) -> Step:
+    done = workspace.index(wait=PATIENCE)
+    return Step("index", {"indexed": done.changed + done.removed})
+
+
+def _verify(workspace: Workspace) -> Step:
+    checked = workspace.verify(changed=True, system=False)
+    note_day(workspace)
+    rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
+    return Step("verify", {"checked": len(checked), "refuted": rot})
+
+
+def _decay(desk: Upkeep) -> Step:
+    done = desk.decay(by_hand=False)
+    counts = {"expired": len(done.drafts), "pruned": len(done.processed), "decayed": len(done.leaving)}
+    return Step("decay", counts)
+
+
+def _tidy(desk: Upkeep) -> Step:
+    offered: list[ProposalOutcome] = []
+    failed: Exception | None = None
+    for propose in (desk.duplicates, desk.promote):
+        try:
+            offered += propose().offered
+        except Exception as error:  # noqa: BLE001 - what fails in one of them is not the other's, and told after both
+            failed = failed or error
+    if failed is not None:
+        raise failed
+    return Step("tidy", {"proposed": sum(item.state == "proposed" for item in offered)})
+
+
+def _reconcile(desk: Upkeep, tidied: int) -> Step:
+    done = desk.reconcile(fix=True, code=False, by_hand=False)
+    asked = sum(item.state == "proposed" for item in done.offered)
+    if not (tidied or asked or done.done or done.problems or done.held):
+        desk.note_settled()
+    return Step("reconcile", {"reconciled": len(done.done), "asked": asked}, done.held)
+
+
+def is_at_work(state: Path) -> bool:
+    """Whether a run is going on."""
+    folder = state / LOCK
+    if not folder.is_dir():
+        return False
+    with file_io.locked(str(folder)) as held:
+        return not held

@@ -1,0 +1,129 @@
+"""`truekeep adopt`: what a harness remembers on its own, as handoffs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from truekeep.core.dates import many
+from truekeep.interfaces.cli.handoff import workspace_if_any
+from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
+from truekeep.text.unicode import printable
+from truekeep.workspace import producer
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
+
+_WORDS = {
+    "left": "handed in",
+    "unchanged": "handed in before",
+    "already": "in memory already",
+    "withheld": "withheld",
+    "refused": "refused",
+}
+_TAKEN = ("left", "already")
+_FEW = 10  # notes up to which each is named
+_COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
+
+
+@click.command()
+@click.argument("harness", type=click.Choice(("claude", "codex")))
+@click.option(
+    "--from", "given", metavar="DIR", help="Folder to read: a memory folder, a project's, or the harness's own."
+)
+@click.option(
+    "--repo", "repository", metavar="DIR", help="Only this repository; with --from, the repository the notes are about."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be imported without changing anything.")
+@json_option
+@workspace_option
+@click.pass_context
+def adopt(
+    ctx: click.Context,
+    harness: str,
+    given: str | None,
+    repository: str | None,
+    dry_run: bool,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Import Claude Code's or Codex's own notes.
+
+    Each note of the harness's own memory becomes a handoff in the inbox of its repository, with its origin. Notes about
+    the user go to the workspace's inbox or, on a machine without a workspace, to the inbox of the current repository.
+    Ingest then checks them like any other handoff. The notes are not changed, and are imported again only if their text
+    changes.
+
+    Example: truekeep adopt claude --dry-run
+    """
+    opened = workspace_if_any(ctx, workspace)
+    done, skipped = (opened.adopt if opened is not None else producer.adopt)(
+        harness,
+        given=Path(given).expanduser() if given else None,
+        repository=Path(repository).expanduser() if repository else None,
+        dry_run=dry_run,
+    )
+    unseen = sorted({item.repository for item in done if item.handoff and item.repository})
+    unseen = [root for root in unseen if opened is not None and not opened.looks_into(Path(root))]
+    if as_json:
+        print_json(
+            "adopt",
+            {
+                "harness": harness,
+                "dry_run": dry_run,
+                "notes": [item._asdict() for item in done],
+                "skipped": [item._asdict() for item in skipped],
+                "not_scanned": unseen,
+            },
+        )
+        return
+    _show_notes(done, dry_run=dry_run)
+    for item_ in skipped:
+        click.echo(f"{click.style('skipped', fg='yellow')} {printable(item_.shown)}\n  {printable(item_.why)}")
+    counts = Counter(item.outcome for item in done)
+    if done or skipped:
+        words = {**_WORDS, "left": "would be handed in"} if dry_run else _WORDS
+        told = ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts[name])
+        notes = f"{many(len(done), 'note')}: {told}" if done else ""
+        click.echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
+        if counts["left"] and opened is not None and not dry_run:
+            click.echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
+    else:
+        looked = (
+            given
+            or {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}[harness]
+        )
+        click.echo(f"{harness} remembers nothing of its own here: looked into {looked}")
+    for root in unseen:
+        where = opened.path if opened is not None else ""
+        what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"
+        click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+
+
+def _show_notes(done: Sequence[AdoptionOutcome], *, dry_run: bool) -> None:
+    """Every note, when they are few; of many, how many of each repository. What could not be taken is always named."""
+    taken = [item for item in done if item.outcome in _TAKEN]
+    is_summed_up = len(taken) > _FEW
+    if is_summed_up:
+        word = "would be handed in" if dry_run else "handed in"
+        for root, items in groupby(sorted(taken, key=lambda item: item.repository), key=lambda item: item.repository):
+            found = list(items)
+            fresh = [item for item in found if item.outcome == "left"]
+            parts = [f"{many(len(fresh), 'note')} {click.style(word, fg='green')}"] if fresh else []
+            parts += [f"{len(found) - len(fresh)} in memory already"] if len(found) > len(fresh) else []
+            held = sum(bool(item.why) for item in fresh)
+            doubtful = f"; {held} will wait for review" if held else ""
+            click.echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
+    for item in done:
+        if (is_summed_up and item.outcome in _TAKEN) or (item.outcome == "unchanged" and not item.why):
+            continue
+        word = "would leave" if dry_run and item.outcome == "left" else item.outcome
+        click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
+        for line in (f"for {item.target}" if item.target else "", short_path(item.handoff), item.why):
+            if line:
+                click.echo(f"  {printable(line)}")

@@ -1,0 +1,260 @@
+"""The command line: parse, call one verb, show. No rules, no files, no SQL.
+
+Commands are loaded when they are asked for, so that `truekeep --help` and hooks stay fast. Errors become text or JSON
+in exactly one place, here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import click
+
+from truekeep.core.errors import BadSetup, InvalidHandoff, StorageFailed, TruekeepError, hint_for, is_database_error
+
+EXIT_BUG = 70
+EXIT_INTERRUPTED = 130
+
+# Heading: name: (module, short help). The help stands here so that listing the commands loads none of them.
+GROUPS = {
+    "Setup": {
+        "init": ("init", "Create a workspace, or use an existing one."),
+        "connect": ("connect_machine", "Connect Claude Code, Codex and OpenClaw to this memory."),
+        "disconnect": ("connect", "Undo what connect changed."),
+        "adopt": ("adopt", "Import Claude Code's or Codex's own notes."),
+    },
+    "Agents": {
+        "wake": ("session", "Print the context an agent needs at the start of a session."),
+        "checkpoint": ("session", "Save what a session did."),
+        "handoff": ("handoff", "Write, check and list handoffs."),
+        "log": ("session", "Append to today's log."),
+        "heartbeat": ("session", "Show or update the current work and blockers."),
+        "decide": ("session", "Record a decision."),
+        "project": ("session", "Set a project's status."),
+        "correction": ("correction", "Record mistakes so that agents do not repeat them."),
+        "gating": ("correction", "Manage rules learned from mistakes."),
+        "hook": ("hook", "Handle a harness event; installed by connect."),
+        "mcp": ("mcp", "Serve memory to agents over MCP."),
+    },
+    "Memory": {
+        "ingest": ("ingest", "File all pending handoffs into memory."),
+        "review": ("review", "Approve, edit or reject drafts that need a decision."),
+        "card": ("card", "List, show, write, confirm and remove cards."),
+        "search": ("search", "Search memory by words and by meaning."),
+        "get": ("search", "Print a memory file, or lines cited by a search."),
+        "resolve": ("resolve", "Show what memory says about a topic, most trusted first."),
+        "index": ("search", "Update the search index."),
+        "transcripts": ("transcripts", "Archive agent sessions and read them."),
+    },
+    "Verification": {
+        "verify": ("verify", "Check memory against the current code."),
+        "claims": ("verify", "List the checkable claims in a Markdown file."),
+        "repos": ("verify", "List the checkouts that memory is checked against."),
+        "reconcile": ("reconcile", "Find contradictions between memory, logs and code."),
+        "tidy": ("tidy", "Expire old log entries, merge duplicates, promote recurring notes."),
+    },
+    "History": {
+        "history": ("history", "Show what was written, when, and from which handoff."),
+        "why": ("history", "Show who wrote a file or a line."),
+        "undo": ("history", "Revert a change."),
+    },
+    "Machines": {
+        "sync": ("sync", "Transfer handoffs between machines."),
+        "host": ("host", "Show or change which machine may write."),
+        "schedule": ("schedule", "Run truekeep from a system timer."),
+        "alf": ("alf", "Export, import and compare memory archives."),
+    },
+    "Health": {
+        "status": ("status", "Show memory health and what needs attention."),
+        "doctor": ("doctor", "Find and fix problems with the installation."),
+        "serve": ("serve", "Serve a local web UI for review, memory and health."),
+        "completion": ("completion", "Print a shell completion script."),
+    },
+}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"truekeep.interfaces.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], list(COMMANDS), 1)
+            if close:
+                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=ctx) from error
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        widest = max(map(len, COMMANDS))
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in commands.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    no_args_is_help=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="The workspace is --workspace, else $TRUEKEEP_WORKSPACE, else the one set by `truekeep init`.",
+)
+@click.option("-V", "--version", is_flag=True, help="Show the version and the detected environment, and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --version: output JSON.")
+@click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.")
+@click.pass_context
+def cli(ctx: click.Context, workspace: str | None, version: bool, as_json: bool) -> None:
+    """Agent memory that stays true.
+
+    One canonical Markdown memory for all your coding agents: agents leave handoffs, ingest files them, doubtful ones
+    wait for review, and every change can be explained and undone. Run `truekeep init` to start.
+    """
+    if version:
+        show_version(as_json=as_json)
+        ctx.exit()
+    if as_json:
+        raise click.UsageError("--json goes behind the command.", ctx=ctx)
+    if ctx.invoked_subcommand is None:
+        raise click.UsageError("Missing command.", ctx=ctx)
+    ctx.obj = {"workspace": workspace}
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+def show_version(*, as_json: bool) -> None:
+    from truekeep.workspace.version_info import read_about, render_about
+
+    about = read_about()
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"schema": "truekeep.version/1", **about}, indent=2))
+    else:
+        click.echo(render_about(about))
+
+
+def run(arguments: list[str]) -> int:
+    work = partial(cli, args=arguments, prog_name="truekeep", standalone_mode=False)
+    command = next((word for word in arguments if word in COMMANDS), "")
+    return end(work, as_json="--json" in arguments, command=command)
+
+
+def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
+    """Do it, and turn every ending into words and an exit code. `command`: what a bug is noted under."""
+    try:
+        return _status(work())
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+    except click.ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, which writes it where no pager looks
+            click.echo(error.format_message())
+            return 0
+        if as_json:
+            from truekeep.interfaces.cli.output import print_json
+
+            message = error.format_message()
+            print_json("error", {"error": {"code": "usage", "message": message, "hint": "see --help"}})
+        else:
+            error.show()
+        return error.exit_code
+    except TruekeepError as error:
+        show_error(error, as_json=as_json)
+        return error.exit_code
+    except ImportError as error:
+        missing = BadSetup(f"a part of truekeep is missing: {error.name}", hint="install truekeep again")
+        show_error(missing, as_json=as_json)
+        return missing.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        said = "stopped; nothing is lost, and the next run goes on from here"
+        if as_json:
+            from truekeep.interfaces.cli.output import print_json
+
+            print_json("error", {"error": {"code": "stopped", "message": said, "hint": "run it again"}})
+        else:
+            click.echo(said, err=True)
+        return EXIT_INTERRUPTED
+    except SystemExit:
+        # click ends with 1 when the reader of our output leaves, as `| head` does. That is no failure.
+        if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
+            return 0
+        raise
+    except BrokenPipeError:
+        # The reader of our output left, as `| head` does. Give the interpreter nothing to flush into a closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        failed = StorageFailed(f"{error.filename or 'a file'}: {error.strerror}", hint=hint_for(error))
+        show_error(failed, as_json=as_json)
+        return failed.exit_code
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
+        if is_database_error(error):
+            failed = StorageFailed(f"a database in .truekeep cannot be used: {error}", hint=hint_for(error))
+            show_error(failed, as_json=as_json)
+            return failed.exit_code
+        from truekeep.core.bugs import note_bug
+
+        where = note_bug(error, command)
+        if as_json:
+            from truekeep.interfaces.cli.output import print_json
+
+            print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
+        click.echo(f"truekeep crashed ({type(error).__name__}); nothing is lost. Details: {where}", err=True)
+        click.echo("  update truekeep, or report it with that file: it has no text of your memory", err=True)
+        return EXIT_BUG
+
+
+def tell(error: BaseException, *, as_json: bool) -> int:
+    """Say how something ended that ran without the command line."""
+
+    def fail() -> None:
+        raise error
+
+    return end(fail, as_json=as_json)
+
+
+def _status(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def show_error(error: TruekeepError, *, as_json: bool) -> None:
+    from truekeep.text.unicode import printable
+
+    findings = error.findings if isinstance(error, InvalidHandoff) else ()
+    if as_json:
+        from truekeep.interfaces.cli.output import print_json, shown_finding
+
+        details = error.details | ({"findings": [shown_finding(finding) for finding in findings]} if findings else {})
+        print_json("error", {"error": {"code": error.code, "message": error.message, "hint": error.hint, **details}})
+        return
+    for line in error.details.get("difference", ()):
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(line, fg=colour), err=True)
+    click.echo(click.style("truekeep: ", fg="red") + printable(error.message), err=True)
+    for line in error.details.get("story", ()):
+        click.echo(f"  {printable(line)}", err=True)
+    for finding in findings:
+        place = f"line {finding.line}: " if finding.line else ""
+        click.echo(f"  {place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}", err=True)
+    if error.hint:
+        click.echo(f"  {printable(error.hint)}", err=True)

@@ -1,0 +1,201 @@
+"""truekeep host: which machine may write, and changing that on purpose."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.core.errors import BadInput
+from truekeep.core.host_lease import refusal, shown_time, story
+from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.text.unicode import printable
+
+if TYPE_CHECKING:
+    from truekeep.core.host_lease import HostStatus, Overlap, Tenure
+    from truekeep.core.machine import Machine
+
+
+@click.group()
+def host() -> None:
+    """Show or change which machine may write this memory.
+
+    Only one machine writes, the canonical host; every other machine leaves handoffs for it. Each machine has its own
+    file in .truekeep/hosts, so a synced workspace shows everywhere which machine it is.
+
+    Example: truekeep host show
+    """
+
+
+@host.command()
+@json_option
+@workspace_option
+@click.pass_context
+def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+    """Show this machine, the canonical host, and all former ones.
+
+    Example: truekeep host show
+    """
+    opened = open_workspace(ctx, workspace)
+    standing = opened.standing()
+    if as_json:
+        print_json("host-show", _standing_json(standing, opened.machine))
+        return
+    found, here = standing.canonical, opened.machine
+    is_here = found is not None and found.id == here.id
+    click.echo(f"this machine    {printable(here.name)} ({here.id[:8]}){'' if is_here else ', not the canonical host'}")
+    click.echo(f"canonical host  {_shown_canonical(standing)}\n")
+    print_table(
+        ["machine", "id", "generation", "took over (UTC)", "from", "released (UTC)", "last wrote"],
+        [_row(item) for item in standing.tenures],
+    )
+    if standing.is_split:
+        error = refusal(standing, here, "write")
+        _note(error.message, [line for line in error.details["story"] if ".truekeep/" in line], error.hint)
+    for overlap in standing.overlaps():
+        _note(_shown_overlap(overlap), [], "what it filed then may be only there: see `truekeep history` on it")
+
+
+@host.command()
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@json_option
+@workspace_option
+@click.pass_context
+def take(ctx: click.Context, yes: bool, as_json: bool, workspace: str | None) -> None:
+    """Make this machine the canonical host.
+
+    Use it on a new machine when the old one is lost or retired, or to resolve a split. The old host refuses to write
+    once the workspace has been synced to it. If it still runs, run `truekeep host release` there first and sync.
+
+    Example: truekeep host take
+    """
+    opened = open_workspace(ctx, workspace)
+    standing, here = opened.standing(), opened.machine
+    found = standing.canonical
+    is_held = found is not None and found.id == here.id
+    if not is_held:
+        if not as_json:
+            _show_consequences(standing, here)
+        _ask(here, yes=yes, may_ask=not as_json)
+    tenure = opened.take_host(standing)
+    if as_json:
+        print_json("host-take", {"taken": not is_held, "tenure": _tenure_json(tenure)})
+    elif is_held:
+        click.echo(f"{printable(here.name)} is the canonical host already, since {shown_time(tenure.taken_at)}")
+    else:
+        done = click.style("taken", fg="green")
+        click.echo(f"{done}: {printable(here.name)} is the canonical host now (generation {tenure.generation})")
+        click.echo("next: sync the workspace, so that the others know; then `truekeep ingest`")
+
+
+@host.command()
+@json_option
+@workspace_option
+@click.pass_context
+def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+    """Stop being the canonical host.
+
+    No machine writes until one runs `truekeep host take`. To move the host: release here, sync, take there.
+
+    Example: truekeep host release
+    """
+    opened = open_workspace(ctx, workspace)
+    tenure = opened.release_host()
+    if as_json:
+        print_json("host-release", {"tenure": _tenure_json(tenure)})
+        return
+    name = printable(tenure.name)
+    click.echo(f"released: {name} is the canonical host no longer, since {shown_time(tenure.released_at)}")
+    click.echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
+
+
+def _show_consequences(standing: HostStatus, here: Machine) -> None:
+    """The story first: what would change, and what could be lost from sight."""
+    for line in story(standing):
+        click.echo(f"  {printable(line)}")
+    others = [item for item in standing.rivals if item.id != here.id]
+    click.echo(f"\n{printable(here.name)} would be the canonical host, with generation {standing.generation + 1}.")
+    for item in others:
+        click.echo(
+            f"{printable(item.name)} refuses to write as soon as the workspace is synced to it. What it writes until"
+            " then, and what has not been synced from it yet, is not in this memory: look there first if it still runs."
+        )
+    for overlap in standing.overlaps():
+        click.echo(_shown_overlap(overlap))
+
+
+def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
+    if yes:
+        return
+    if not may_ask or not sys.stdin.isatty():
+        raise BadInput("nobody is there to ask; nothing was changed", hint="--yes takes over without asking")
+    if click.prompt(f"Type {printable(here.name)} to go on", prompt_suffix=": ", err=True).strip() != here.name:
+        raise BadInput("that is not the name of this machine; nothing was changed", hint="run it again")
+
+
+def _shown_canonical(standing: HostStatus) -> str:
+    found = standing.canonical
+    if found is None:
+        return click.style("in doubt", fg="red") if standing.is_split else click.style("nobody", fg="yellow")
+    since = f", since {shown_time(found.taken_at)}" if found.taken_at else ""
+    return f"{printable(found.name)} ({found.id[:8]}), generation {found.generation}{since}"
+
+
+def _row(item: Tenure) -> list[str]:
+    times = [stamp[:16].replace("T", " ") or "-" for stamp in (item.taken_at, item.released_at)]
+    taken_at, released_at = times
+    wrote = item.wrote_at[:10] or "-"
+    return [item.name, item.id[:8], str(item.generation), taken_at, item.taken_from or "-", released_at, wrote]
+
+
+def _shown_overlap(overlap: Overlap) -> str:
+    former, later = overlap.former, overlap.later
+    day = former.wrote_at[:10]
+    when = f"last on {day}" if overlap.is_sure else f"perhaps: it wrote on {day}, the same day"
+    names = printable(former.name), printable(later.name)
+    return f"{names[0]} wrote after {names[1]} took over on {later.taken_at[:10]} ({when})"
+
+
+def _note(message: str, lines: list[str], hint: str) -> None:
+    click.echo()
+    click.echo(click.style("note: ", fg="yellow") + printable(message))
+    for line in (*lines, hint):
+        click.echo(f"  {printable(line)}")
+
+
+def _standing_json(standing: HostStatus, here: Machine) -> dict[str, Any]:
+    found = standing.canonical
+    state = "split" if standing.is_split else "held" if found else "released"
+    return {
+        "machine": {"id": here.id, "name": here.name, "is_canonical": found is not None and found.id == here.id},
+        "state": state,
+        "canonical": _tenure_json(found) if found else None,
+        "generation": standing.generation,
+        "tenures": [_tenure_json(item) for item in standing.tenures],
+        "overlaps": [
+            {
+                "id": item.former.id,
+                "name": item.former.name,
+                "taken_by": item.later.name,
+                "taken_on": item.later.taken_at[:10],
+                "wrote_on": item.former.wrote_at[:10],
+                "is_sure": item.is_sure,
+            }
+            for item in standing.overlaps()
+        ],
+        "unreadable": [item._asdict() for item in standing.unreadable],
+        "copies": list(standing.copies),
+    }
+
+
+def _tenure_json(item: Tenure) -> dict[str, Any]:
+    return {
+        "id": item.id,
+        "name": item.name,
+        "generation": item.generation,
+        "taken_at": item.taken_at or None,
+        "taken_from": item.taken_from or None,
+        "released_at": item.released_at or None,
+        "wrote_at": item.wrote_at or None,
+    }

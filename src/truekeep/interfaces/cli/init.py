@@ -1,0 +1,160 @@
+"""truekeep init."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from truekeep.core.dates import many
+from truekeep.core.default_workspace import find_damaged, find_openclaw, is_workspace, read_remembered
+from truekeep.core.errors import BadInput, BadSetup, as_argument
+from truekeep.core.harness_paths import find_homes
+from truekeep.core.model import INDEX, WORKSPACE
+from truekeep.core.state_dir import STATE
+from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use, is_same
+from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
+from truekeep.search.file_scan import sweep
+from truekeep.text.unicode import printable
+from truekeep.verify.checkouts import expand_repositories
+from truekeep.workspace.workspace import Workspace
+
+
+@click.command()
+@click.argument("path", required=False, metavar="[PATH]")
+@click.option(
+    "--repo",
+    "repositories",
+    multiple=True,
+    metavar="PATTERN",
+    help="Repository to scan, or a pattern matching several.",
+)
+@click.option(
+    "--default", "is_default", is_flag=True, help="Make it the default workspace instead of the previous one."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def init(
+    ctx: click.Context,
+    path: str | None,
+    repositories: tuple[str, ...],
+    is_default: bool,
+    as_json: bool,
+    workspace: str | None,
+) -> None:
+    """Create a workspace, or use an existing one.
+
+    An existing folder of Markdown memory is used as it is: only .truekeep/ is added. This machine becomes the canonical
+    host, and every later command and hook uses this workspace. Without PATH: the workspace set before, else the one in
+    OpenClaw's configuration, else ~/.openclaw/workspace. Safe to run again.
+
+    Example: truekeep init ~/memory --repo '~/repos/*'
+    """
+    if path and repositories and _is_spilled(Path(path), Path(repositories[-1])):
+        raise BadInput(
+            f"{path} is a repository beside {repositories[-1]}: it seems that the shell took the pattern apart",
+            hint="put the pattern into quotes, as in --repo '~/repos/*'; nothing was written",
+        )
+    chosen = path or workspace or (ctx.obj or {}).get("workspace")
+    if not chosen:
+        _refuse_lost()
+    is_unknown = bool(chosen) and not read_remembered() and bool(find_damaged())  # what was in use: it is named now
+    in_use = "" if is_unknown else find_in_use()
+    made = Workspace.init(Path(chosen) if chosen else None, repositories=repositories)
+    told = choose_workspace(made.path, in_use, is_default=is_default) + _warn_of_others(made.path)
+    if as_json:
+        print_json(
+            "init",
+            {
+                "workspace": str(made.path),
+                "created": list(made.created),
+                "adopted": made.is_adopted,
+                "repeated": made.is_repeated,
+                "found": _count(made.path),
+                "host": {"id": made.host.id, "name": made.host.name, "since": made.host.since},
+                "default": read_remembered(),
+                "notes": told,
+            },
+        )
+        return
+    where = printable(str(made.path))
+    word = "already a workspace" if made.is_repeated else "adopted" if made.is_adopted else "made"
+    click.echo(f"{where}: {click.style(word, fg='green')}")
+    if made.is_adopted and not made.is_repeated:
+        found = ", ".join(many(count, kind.removesuffix("s")) for kind, count in _count(made.path).items())
+        click.echo(f"found there, and left as it is: {found}")
+    click.echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
+    for line in told:
+        click.echo(printable(line))
+    for name in made.created:
+        click.echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
+    if made.is_repeated and repositories and f"{STATE}/config.toml" not in made.created:
+        click.echo(f"  the repositories are listed in {where}/.truekeep/config.toml; add yours there")
+    elif not repositories and not made.is_repeated:
+        click.echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
+    elif made.is_repeated:
+        click.echo("next: `truekeep ingest` files what waits")
+    else:
+        _show_repositories(made.path, repositories)
+        click.echo("next: `truekeep connect` in a repository, for the agents that work there")
+        click.echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
+    if made.is_adopted and not made.is_repeated:
+        click.echo("      `truekeep status`, to see how this memory is")
+    if not made.is_repeated and _has_claude_notes():
+        click.echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
+
+
+def _refuse_lost() -> None:
+    """Make no second memory where the one that was chosen is missing."""
+    lost = read_remembered()
+    if lost and not is_workspace(lost) and "TRUEKEEP_WORKSPACE" not in os.environ:
+        raise BadSetup(
+            f"{lost}, the workspace chosen by `truekeep init`, is missing",
+            hint=f"bring it back; or name a folder: `truekeep init {as_argument(lost)}` begins anew there",
+        )
+
+
+def _warn_of_others(path: Path) -> list[str]:
+    """What else names a workspace on this machine."""
+    named, told = os.environ.get("TRUEKEEP_WORKSPACE"), []
+    if named and not is_same(os.path.expanduser(named), path):
+        told.append(f"but TRUEKEEP_WORKSPACE names {named}, and comes first where it is set")
+    own = _openclaw_memory()
+    if own and not is_same(own, path):
+        told.append(f"OpenClaw keeps its own memory in {short_path(own)}, and reads only the cards of this one")
+        told.append(f"  `truekeep init {as_argument(own)} --default` keeps one memory for both")
+    return told
+
+
+def _openclaw_memory() -> str:
+    """The folder that OpenClaw's configuration names, or its usual one if there is memory in it."""
+    usual = os.path.expanduser(WORKSPACE)
+    has_memory = any(os.path.exists(os.path.join(usual, name)) for name in ("MEMORY.md", "memory"))
+    return find_openclaw() or (usual if has_memory else "")
+
+
+def _count(workspace: Path) -> dict[str, int]:
+    """How many cards, daily logs and documents there are; none is read."""
+    stores = [source.store for source in sweep(str(workspace)) if source.path != INDEX]
+    return {"cards": stores.count("cards"), "logs": stores.count("logs"), "documents": stores.count("documents")}
+
+
+def _is_spilled(path: Path, repository: Path) -> bool:
+    """Whether the workspace was named by a shell that took `--repo ~/repos/*` apart: a repository beside another."""
+    is_memory = any((path / name).exists() for name in (STATE, "MEMORY.md", "memory"))
+    return path.parent == repository.parent and (path / ".git").exists() and not is_memory
+
+
+def _show_repositories(workspace: Path, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
+        if not expand_repositories((pattern,)):
+            what = f"no folder is {pattern}; correct it in {short_path(workspace / STATE / 'config.toml')}"
+            click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+    if roots := expand_repositories(patterns):
+        click.echo(f"{many(len(roots), 'folder')} to look into: `truekeep repos` lists the repositories")
+
+
+def _has_claude_notes() -> bool:
+    return any(find_homes().claude.glob("projects/*/memory/*.md"))

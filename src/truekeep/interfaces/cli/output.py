@@ -1,0 +1,165 @@
+"""How things look on a terminal and in JSON: tables, ages, colours that mean something, one shape for every --json."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from truekeep.core.file_io import read_regular
+from truekeep.core.machine import below_home
+from truekeep.core.model import Finding
+from truekeep.interfaces.fast_search import render_json, render_notices
+from truekeep.text.unicode import printable
+from truekeep.workspace.workspace import Workspace
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_NARROW = 10  # letters that a column keeps, however narrow the window
+_OPENED = "truekeep.opened"  # in a click context: the workspaces of this command
+
+COLOURS = {
+    "promoted": "green",
+    "routed": "green",
+    "approved": "green",
+    "already": "bright_black",
+    "review": "yellow",
+    "skipped": "yellow",
+    "refused": "red",
+    "failed": "red",
+    "undone": "magenta",
+    "rejected": "magenta",
+    "expired": "magenta",
+}
+
+
+def json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Output JSON.")(command)
+
+
+def workspace_option(command: Command) -> Command:
+    return click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.")(command)
+
+
+def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
+    """The workspace that this command is about."""
+    chosen = workspace or (ctx.obj or {}).get("workspace")
+    opened = Workspace.open(Path(chosen) if chosen else None)
+    ctx.call_on_close(lambda: _tell_notices(opened))
+    ctx.call_on_close(opened.close)
+    ctx.meta.setdefault(_OPENED, []).append(opened)
+    return opened
+
+
+def _tell_notices(opened: Workspace) -> None:
+    for notice in render_notices(opened.notices, click.style):
+        click.echo(notice, err=True)
+    opened.notices.clear()
+
+
+def read_named(file: str) -> bytes:
+    """The bytes of a file that a person named: a regular one, or a pipe that the shell made of `<(…)`."""
+    if file.startswith("/dev/fd/"):
+        return Path(file).read_bytes()
+    return read_regular(file)
+
+
+def print_json(kind: str, data: dict[str, Any]) -> None:
+    """Print data as JSON, with what happened besides."""
+    context = click.get_current_context(silent=True)
+    opened: list[Workspace] = context.meta.get(_OPENED, []) if context is not None else []
+    click.echo(render_json(kind, data, [notice for workspace in opened for notice in workspace.notices]))
+
+
+def shown_finding(finding: Finding) -> dict[str, Any]:
+    return {"code": finding.code, "message": printable(finding.message), "line": finding.line}
+
+
+def coloured(word: str, *, width: int = 0) -> str:
+    return click.style(word.ljust(width), fg=COLOURS.get(word))
+
+
+def age_in_days(day: date | None, today: date) -> int | None:
+    return max((today - day).days, 0) if day else None
+
+
+def shown_age(days: int | None) -> str:
+    """An age that fits a column: 5 d, 3 mo, 2 y."""
+    if days is None:
+        return "?"
+    if days < 60:
+        return f"{days} d"
+    return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
+
+
+def print_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    colour: int | None = None,
+    tints: Sequence[str | None] = (),
+) -> None:
+    """Aligned columns, each row's last one with its tint. On a terminal the widest are cut until a row fits."""
+    clean = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
+    if sys.stdout.isatty():
+        import shutil
+
+        widths = fit_widths(widths, shutil.get_terminal_size((100, 24)).columns)
+        clean = [[cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in clean]
+        headers = [cut(header, width) for header, width in zip(headers, widths, strict=True)]
+    click.echo(click.style(_row(headers, widths), bold=True))
+    for number, row in enumerate(clean):
+        line = _row(row, widths)
+        if number < len(tints) and tints[number]:
+            start = sum(widths[:-1]) + 2 * (len(widths) - 1)
+            line = line[:start] + click.style(line[start:], fg=tints[number])
+        if colour is not None:
+            start = sum(widths[:colour]) + 2 * colour
+            end = start + len(row[colour])
+            line = line[:start] + coloured(line[start:end]) + line[end:]
+        click.echo(line)
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def fit_widths(widths: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that fit: the widest give way, down to the next widest, and none to less than a few letters."""
+    fitting = list(widths)
+    while sum(fitting) + 2 * (len(fitting) - 1) > room and max(fitting) > _NARROW:
+        fitting[fitting.index(max(fitting))] -= 1
+    return fitting
+
+
+def cut(text: str, width: int) -> str:
+    """A text that fits: prose without its end; a name or path without its middle, for its end tells it from others."""
+    if len(text) <= width:
+        return text
+    if " " in text.strip() or width < _NARROW:
+        return text[: width - 1].rstrip() + "…"
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
+
+
+def print_difference(lines: Sequence[str]) -> None:
+    for line in lines:
+        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        click.echo(click.style(line, fg=colour))
+
+
+def print_findings(findings: Sequence[Finding], *, indent: str = "") -> None:
+    for finding in findings:
+        place = f"line {finding.line}: " if finding.line else ""
+        click.echo(f"{indent}{place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}")
+
+
+def short_path(path: object) -> str:
+    """A path as people write it, and safe to print."""
+    return printable(below_home(path, os.path.expanduser("~")))

@@ -1,0 +1,91 @@
+"""`truekeep resolve`: what memory says about one thing, in the order in which it is to be believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.core.dates import shown_age
+from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
+from truekeep.interfaces.fast_search import shown_verdict
+from truekeep.text.unicode import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.verify.resolve import Resolution
+
+
+@click.command()
+@click.argument("topic", nargs=-1, required=True)
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="Maximum number of memories."
+)
+@json_option
+@workspace_option
+@click.pass_context
+def resolve(ctx: click.Context, topic: tuple[str, ...], limit: int, as_json: bool, workspace: str | None) -> None:
+    """Show what memory says about a topic, most trusted first.
+
+    Current code comes first, then git, then memory of the last days, then older memory. Memory that code refutes comes
+    last.
+
+    Example: truekeep resolve "staging port"
+    """
+    resolution = open_workspace(ctx, workspace).resolve(" ".join(topic), limit=limit)
+    if as_json:
+        print_json("resolve", shown_resolution(resolution))
+        return
+    _show(resolution)
+
+
+def shown_resolution(resolution: Resolution) -> dict[str, Any]:
+    return {
+        "topic": resolution.topic,
+        "winner": resolution.winner,
+        "why": resolution.why,
+        "code": [shown_verdict(verdict) for verdict in resolution.code],
+        "statements": [
+            {
+                "citation": item.citation,
+                "text": item.text,
+                "store": item.store,
+                "day": item.day,
+                "age_days": item.age_days,
+                "rank": item.rank,
+                "trust": item.trust,
+                "repository": item.repository,
+                "claims": [shown_verdict(verdict) for verdict in item.verdicts],
+            }
+            for item in resolution.statements
+        ],
+    }
+
+
+def _telling(text: str) -> list[str]:
+    """The first lines of a memory that say something; headings only where there is nothing else."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return ([line for line in lines if not line.startswith("#")] or lines)[:3]
+
+
+def _show(resolution: Resolution) -> None:
+    for verdict in resolution.code:
+        said = f"{printable(verdict.claim.shown)}: {verdict.verdict}, {printable(verdict.why)}"
+        click.echo(f"{click.style('code', fg='green', bold=True)}  {said}")
+    if not resolution.statements:
+        click.echo("nothing in memory speaks of it")
+        return
+    for number, item in enumerate(resolution.statements, 1):
+        is_winner = item.citation == resolution.winner
+        mark = click.style("★", fg="green") if is_winner else " "
+        colour = "red" if item.rank > 4 else "green" if item.rank <= 2 else None
+        place = click.style(printable(item.citation), bold=is_winner)
+        trust = click.style(item.trust, fg=colour)
+        click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}")
+        for line in _telling(item.text):
+            click.echo(f"      {clip(printable(line), 140)}")
+        for verdict in item.verdicts:
+            if verdict.verdict in ("gone", "moved", "changed"):
+                what = f"{verdict.verdict}: {printable(verdict.claim.shown)}: {printable(verdict.why)}"
+                click.echo(click.style(f"      {what}", fg="yellow"))
+    winner = printable(resolution.winner or "none of them")
+    click.echo(f"{click.style('believe', bold=True)} {winner}: {printable(resolution.why)}")

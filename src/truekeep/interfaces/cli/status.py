@@ -1,0 +1,494 @@
+"""truekeep status: whether memory is healthy, and whether it is fed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from truekeep.core.dates import many
+from truekeep.core.errors import BadSetup, TruekeepError
+from truekeep.core.machine import own_state
+from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.routes import read_routes
+from truekeep.interfaces.cli.handoff import workspace_if_any
+from truekeep.interfaces.cli.output import (
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    short_path,
+    workspace_option,
+)
+from truekeep.sessions.session_record import closeouts, iter_records
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import printable
+from truekeep.workspace import producer
+from truekeep.workspace.failures import find_failures, runs_folder
+from truekeep.workspace.health import ACT, FAILURES, OK, QUESTIONS, see_health
+from truekeep.workspace.pipeline import now_utc, receipt_alarms, see_pipeline, shown_wait
+from truekeep.workspace.workspace import Workspace, default_path
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.routes import Route
+    from truekeep.sessions.session_record import Closeout
+    from truekeep.workspace.health import HealthReport, Reading
+    from truekeep.workspace.pipeline import Pipeline, Reach
+
+EXIT_ALARM = 1
+BARS = "▁▂▃▄▅▆▇█"
+_TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
+_NAMES = 13  # the width of the column of names, and of verdicts
+_WORDS = 7
+_LONG = 1000  # files
+_NARROWEST = 20  # letters of what was found that a target leaves room for
+_PLACES = 3  # problems and things unseen that are named
+
+_days_option = click.option(
+    "--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="Number of days of sessions to include."
+)
+
+
+@click.group(invoke_without_command=True)
+@_days_option
+@click.option("--exit-code", is_flag=True, help="Exit 1 unless everything is ok.")
+@json_option
+@workspace_option
+@click.pass_context
+def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """Show memory health and what needs attention.
+
+    Five measures with their targets: number and growth of cards; the least recently updated card, against the decay
+    budget; size of the index, in lines, bytes and tokens; pending handoffs; topics covered by two cards. Each is ok,
+    look (check it) or act (fix it). Then the results of the last claim check, review, pipeline, search index,
+    frontmatter, sessions and disk. Shown first: scheduled runs that failed and have not succeeded since, and crashes of
+    truekeep itself. Claims are not checked again. With --exit-code, exit 1 unless everything is ok.
+
+    Example: truekeep status --exit-code
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    opened, trouble = _opened(ctx, workspace)
+    records = list(iter_records())
+    found = closeouts(records, since=time.time() - days * 86_400)
+    waiting = producer.count_waiting(Path.cwd()) if opened is None else None
+    receipts = list(receipt_alarms()) if opened is None else []
+    health = memory = None
+    failures = find_failures(runs_folder(opened), now=now_utc())
+    if opened is not None:
+        roots = list(dict.fromkeys(record.root for record in records if record.root))
+        health = see_health(
+            opened,
+            now=datetime.now().astimezone(),
+            flow=lambda: see_pipeline(opened, now=now_utc(), roots=roots),
+            tell=_progress,
+        )
+        if trouble:
+            health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
+        memory = _memory(opened, health)
+    if as_json:
+        told = {"memory": memory, "waiting_here": waiting, "days": days, "closeout": [_shown(item) for item in found]}
+        told |= {"receipts": [alarm._asdict() for alarm in receipts]}
+        told["failures"] = [{key: printable(value) for key, value in item._asdict().items()} for item in failures]
+        print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
+    elif health is not None and memory is not None:
+        for line in render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars()):
+            click.echo(_encodable(line))
+    else:
+        for failure in failures:
+            for line in _whole("act", failure.name, failure.what, failure.hint, room=_room(), has_bars=_has_bars()):
+                click.echo(_encodable(line))
+        click.echo(_encodable(_no_memory()))
+        if waiting is not None:
+            wait = "handoff waits" if waiting == 1 else "handoffs wait"
+            click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
+        for alarm in receipts:
+            click.echo(f"{click.style(f'{alarm.code}: ', fg='red')}{printable(alarm.message)}")
+            click.echo(f"  {printable(alarm.hint)}\n")
+        _show_closeouts(found, days)
+    is_bad = health.verdict != "ok" if health is not None else bool(receipts or failures)
+    return EXIT_ALARM if exit_code and is_bad else 0
+
+
+def _opened(ctx: click.Context, workspace: str | None) -> tuple[Workspace | None, str]:
+    """The workspace, and what is wrong with it: one whose host cannot be told still has memory to look at."""
+    try:
+        return workspace_if_any(ctx, workspace), ""
+    except BadSetup as error:
+        chosen = workspace or (ctx.obj or {}).get("workspace")
+        path = Path(os.path.abspath(Path(chosen).expanduser() if chosen else default_path()))
+        if error.__cause__ is None or not (path / STATE).is_dir():
+            raise  # there is none, or it is a newer truekeep's
+        opened = Workspace(path)
+        ctx.call_on_close(opened.close)
+        return opened, f"{error.message} ({error.hint})"
+
+
+def _no_memory() -> str:
+    if routes := _own_routes():
+        ways = ", ".join(f"{route.name} ({route.via})" for route in routes)
+        return (
+            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` has the last runs\n"
+        )
+    path = default_path()
+    if path.is_dir():
+        return f"{short_path(path)} is not adopted yet: `truekeep init` does, and leaves every file as it is\n"
+    return "No memory is kept on this machine: `truekeep init` begins one, unless another is the canonical host\n"
+
+
+def _own_routes() -> list[Route]:
+    """The ways by which this machine sends its handoffs; none where their file cannot be read, which doctor tells."""
+    with suppress(BadSetup):
+        return list(read_routes(Path(own_state())).values())
+    return []
+
+
+def _memory(opened: Workspace, health: HealthReport) -> dict[str, Any]:
+    figures = {reading.name: reading.figures for reading in health.readings}
+    return {
+        "workspace": str(opened.path),
+        "canonical_host": _shown_host(opened),
+        "cards": figures["cards"].get("cards"),
+        "handoffs_waiting": figures["handoffs"].get("waiting"),
+        "drafts_to_review": figures["review"].get("drafts"),
+        "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or None,
+    }
+
+
+def _shown_host(opened: Workspace) -> str:
+    try:
+        host = opened.state.host()
+    except (TruekeepError, OSError):
+        return "in doubt: `truekeep doctor`"
+    more = "" if host.id == opened.machine.id else " (not this machine)" if host.id else ": `truekeep host show`"
+    return printable(host.name) + more
+
+
+def _progress(done: int, total: int) -> None:
+    """How far the first look at a large memory is, on a terminal."""
+    if total >= _LONG and sys.stderr.isatty():
+        told = "\r\x1b[K" if done >= total else f"\rread {done:,} of {total:,} files"
+        click.echo(told, nl=False, err=True)
+
+
+# --- The screen -----------------------------------------------------------------------------------------------------
+
+
+def render(
+    health: HealthReport, memory: dict[str, Any], sessions: str, *, room: int | None = None, has_bars: bool = False
+) -> Iterator[str]:
+    """The lines of the screen, with colour for what needs a person; cut to `room` columns, if it is given."""
+    for reading in health.failures:
+        yield from _whole(reading.verdict, reading.name, reading.said, reading.hint, room=room, has_bars=has_bars)
+    yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
+    yield ""
+    for reading in health.readings:
+        if reading.name in FAILURES:
+            continue
+        if reading.name == "claims":
+            yield ""
+            for name, said in _plots(health, has_bars=has_bars):
+                yield _row("", name, said, room)
+            yield ""
+        if reading.name == "repositories":  # which of them is used comes last, and must not be cut off
+            yield from _whole(reading.verdict, reading.name, reading.said, reading.hint, room=room, has_bars=has_bars)
+            continue
+        target = f"  (target: {reading.target})" if reading.name in QUESTIONS and reading.target else ""
+        yield _row(reading.verdict, reading.name, f"{_beside(reading.said, target, room)}{target}", room)
+        if reading.verdict != OK and reading.hint:
+            yield _row("", "", f"{'→' if has_bars else '->'} {reading.hint}", room)
+        if reading.name == "frontmatter":
+            for item in reading.figures.get("first", ())[:_PLACES]:
+                yield _row("", "", f"{item['path']}:{item['line']} {item['code']}: {item['what']}", room)
+    yield _row("", "sessions", sessions, room)
+    for why in health.unseen[:_PLACES]:
+        yield _row("unknown", "not seen", why, room)
+    if len(health.unseen) > _PLACES:
+        yield _row("unknown", "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
+    yield ""
+    acts = sum(reading.verdict == ACT for reading in health.readings)
+    looks = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
+    needs = [f"{acts} to act on"] * bool(acts) + [f"{looks} to look at"] * bool(looks)
+    drafts = health.get("review").figures.get("drafts")
+    if drafts:
+        needs.append(f"{many(drafts, 'draft')} to review: `truekeep review walk`")
+    yield ", ".join(needs) or "nothing needs a person"
+
+
+def _beside(said: str, target: str, room: int | None) -> str:
+    """What was found, cut so that the target beside it is whole: without that, nobody can tell what is wrong."""
+    left = (room or 0) - _WORDS - 1 - _NAMES - len(target)
+    return _cut(printable(said), left) if target and left >= _NARROWEST else said
+
+
+def _row(verdict: str, name: str, said: str, room: int | None) -> str:
+    line = _cut(f"{verdict.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
+    tint = _TINTS.get(verdict)
+    return click.style(line[: len(verdict)], fg=tint) + line[len(verdict) :] if tint else line
+
+
+def _whole(verdict: str, name: str, said: str, hint: str, *, room: int | None, has_bars: bool) -> Iterator[str]:
+    """A row and its next step, broken into lines where they are too long: nothing of it may be cut off."""
+    width = max(_NARROWEST, (room or 10_000) - _WORDS - 1 - _NAMES)
+    arrow = "→" if has_bars else "->"
+    told = [*textwrap.wrap(printable(said), width), *textwrap.wrap(printable(f"{arrow} {hint}" if hint else ""), width)]
+    for number, line in enumerate(told):
+        yield _row("" if number else verdict, "" if number else name, line, room)
+
+
+def _cut(line: str, room: int | None) -> str:
+    return line[: room - 1] + "…" if room and len(line) > room else line
+
+
+def _encodable(line: str) -> str:
+    """A line in the letters that this terminal or file has."""
+    encoding = sys.stdout.encoding or "ascii"
+    return line.replace("…", "~").encode(encoding, "backslashreplace").decode(encoding) if not _has_letters() else line
+
+
+def _plots(health: HealthReport, *, has_bars: bool) -> Iterator[tuple[str, str]]:
+    weeks, counts = health.growth, [count for _, count in health.ages]
+    most = max(weeks)
+    if has_bars:
+        yield "growth", f"{bars(weeks)}  cards a week, {len(weeks)} weeks, at most {most}"
+    else:
+        yield "growth", f"{' '.join(map(str, weeks))}  cards a week, this one last"
+    told = ", ".join(f"{name} {count}" for name, count in health.ages if count) or "no cards"
+    yield "last touched", f"{bars(counts)}  {told}" if has_bars and any(counts) else told
+
+
+def bars(counts: Sequence[int]) -> str:
+    """Numbers as bars: the largest is full, what is not nothing can be seen."""
+    most = max(counts, default=0)
+    return "".join(BARS[-(-count * (len(BARS) - 1) // most) if most else 0] for count in counts)
+
+
+def _has_bars() -> bool:
+    """Whether a person looks at it, in letters that have bars."""
+    return sys.stdout.isatty() and _has_letters()
+
+
+def _has_letters() -> bool:
+    try:
+        (BARS + "→…").encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _room() -> int | None:
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def _sessions(found: list[Closeout], days: int) -> str:
+    if not found:
+        return f"none was noted in {days} days: `truekeep connect` installs the hooks that note them"
+    sessions, worked = sum(item.sessions for item in found), sum(item.worked for item in found)
+    closed = sum(item.closed for item in found)
+    rate = f" ({closed / worked:.0%}): `truekeep status closeout`" if worked else ""
+    return f"{sessions} in {days} days; {worked} did real work, {closed} of them left what they learned{rate}"
+
+
+def _shown_health(health: HealthReport) -> dict[str, Any]:
+    shown = {reading.name: _shown_reading(reading) for reading in health.readings}
+    return {
+        "verdict": health.verdict,
+        "questions": {name: shown.pop(name) for name in QUESTIONS},
+        "more": shown,
+        "growth": list(health.growth),
+        "ages": dict(health.ages),
+        "unseen": list(health.unseen),
+    }
+
+
+def _shown_reading(reading: Reading) -> dict[str, Any]:
+    return {
+        "verdict": reading.verdict,
+        "said": printable(reading.said),
+        "target": reading.target,
+        "hint": printable(reading.hint),
+        "figures": dict(reading.figures),
+    }
+
+
+# --- Closeout -------------------------------------------------------------------------------------------------------
+
+
+@status.command()
+@_days_option
+@json_option
+def closeout(days: int, as_json: bool) -> None:
+    """Show how often sessions save what they learned.
+
+    Per machine, harness and repository, with the sessions that left nothing. A session closed out if it left a handoff
+    or a checkpoint; it did real work if it closed out, or made three edits or one commit. The hooks record both,
+    separately on each machine; `truekeep connect` installs them.
+
+    Example: truekeep status closeout --days 7
+    """
+    found = closeouts(iter_records(), since=time.time() - days * 86_400)
+    if as_json:
+        print_json("status-closeout", {"days": days, "closeout": [_shown(item) for item in found]})
+    else:
+        _show_closeouts(found, days)
+
+
+def _show_closeouts(found: list[Closeout], days: int) -> None:
+    if not found:
+        click.echo(
+            f"No session was noted in the last {days} days: `truekeep connect` installs the hooks that note them."
+        )
+        return
+    rows = [
+        [
+            item.machine,
+            item.harness,
+            item.repository or "-",
+            str(item.sessions),
+            str(item.worked),
+            str(item.closed),
+            "-" if item.rate is None else f"{item.rate:.0%}",
+        ]
+        for item in found
+    ]
+    print_table(["machine", "harness", "repository", "sessions", "worked", "closed out", "rate"], rows)
+    missed = [(item, item.missed[0]) for item in found if item.missed]
+    for item, record in missed[:5]:
+        day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
+        click.echo(f"\nlook at {item.harness} session {record.id} of {day}: {record.work}, nothing left")
+        click.echo(f"  {record.transcript or '(no transcript)'}")
+
+
+def _shown(item: Closeout) -> dict[str, Any]:
+    return {
+        "machine": item.machine,
+        "harness": item.harness,
+        "repository": item.repository,
+        "sessions": item.sessions,
+        "worked": item.worked,
+        "closed": item.closed,
+        "rate": item.rate,
+        "missed": [
+            {"id": record.id, "started_at": _moment(record.started_at), "transcript": record.transcript}
+            for record in item.missed
+        ],
+    }
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+@status.command()
+@click.option("--exit-code", is_flag=True, help="Exit 1 if there is a problem.")
+@json_option
+@workspace_option
+@click.pass_context
+def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """List format problems in memory files, with place and reason.
+
+    Frontmatter that is missing, broken or impossible (a future date, updated before created), text that is not UTF-8,
+    importance tags that cannot be parsed, and unreadable files and folders.
+
+    Example: truekeep status problems --json
+    """
+    with open_workspace(ctx, workspace) as opened:
+        found = list(opened.survey(_progress).problems(opened.today()))
+        unread = opened.surveyed.unread if opened.surveyed is not None else ()
+    if as_json:
+        shown = [{**item._asdict(), "what": withhold(item.what)} for item in found]
+        print_json("status-problems", {"problems": shown, "unread": list(unread)})
+    else:
+        for item in found:
+            place = click.style(printable(f"{item.path}:{item.line}"), fg="yellow")
+            click.echo(f"{place} {item.code}: {withhold(printable(item.what))}")
+        for why in unread:
+            click.echo(f"{click.style('not seen', fg='yellow')} {printable(why)}")
+        files = len({item.path for item in found})
+        click.echo(f"{many(len(found), 'problem')} in {many(files, 'file')}" if found else "nothing wrong")
+    return EXIT_ALARM if exit_code and (found or unread) else 0
+
+
+@status.command()
+@click.option("--exit-code", is_flag=True, help="Exit 1 if something needs attention.")
+@json_option
+@workspace_option
+@click.pass_context
+def pipeline(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | None) -> int:
+    """Show whether handoffs still arrive, and what is silent or stuck.
+
+    Per machine, writer and repository.
+
+    Example: truekeep status pipeline --exit-code
+    """
+    roots = dict.fromkeys(record.root for record in iter_records() if record.root)
+    with open_workspace(ctx, workspace) as opened:
+        seen = see_pipeline(opened, now=now_utc(), roots=roots)
+    if as_json:
+        told = {
+            "last_ingest": seen.last_ingest or None,
+            "drafts": seen.drafts,
+            "oldest_draft": seen.oldest_draft or None,
+            "sources": [item._asdict() for item in seen.sources],
+            "routes": [item._asdict() for item in seen.routes],
+            "unscanned": list(seen.unscanned),
+            "alarms": [item._asdict() for item in seen.alarms],
+        }
+        print_json("status-pipeline", told)
+    else:
+        _show_pipeline(seen)
+    return EXIT_ALARM if seen.alarms and exit_code else 0
+
+
+def _show_pipeline(seen: Pipeline) -> None:
+    if seen.sources:
+        rows = [
+            [
+                item.machine,
+                item.writer,
+                item.repository or "-",
+                _minute(item.last_at) or "never",
+                _minute(item.last_sync) or "-",
+                str(item.filed),
+                str(item.held),
+                str(item.waiting),
+                shown_wait(item.oldest) if item.waiting else "-",
+            ]
+            for item in seen.sources
+        ]
+        headers = ["machine", "writer", "repository", "last handoff", "last sync"]
+        print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], rows)
+    else:
+        click.echo("no handoff was ever received here")
+    if seen.routes:
+        click.echo()
+        rows = [[item.name, item.via, _minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
+        tints = ["red" if item.problem else "yellow" for item in seen.routes]
+        print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
+    last = f"{_minute(seen.last_ingest)} UTC" if seen.last_ingest else "never"
+    click.echo(f"\nlast ingest {last}; {seen.drafts} to review")
+    for alarm in seen.alarms:
+        click.echo(click.style(f"{alarm.code}: ", fg="red") + printable(alarm.message))
+        click.echo(f"  {printable(alarm.hint)}")
+    if not seen.alarms:
+        click.echo(click.style("no alarm", fg="green"))
+
+
+def _trouble(route: Reach) -> str:
+    parts = [route.problem, f"{route.waiting} still being written" if route.waiting else "", *route.notes[:1]]
+    return "; ".join(part for part in parts if part)
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")

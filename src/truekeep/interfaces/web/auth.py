@@ -1,0 +1,260 @@
+"""Who may use the site: a request that is meant for it, from its own pages, by somebody who has the link.
+
+A web page elsewhere can make a browser send requests here, under a name of its own (DNS rebinding) or with the
+browser's cookies (CSRF). So the host must be one that is served, an origin must be the site's own, the cookie is
+strict, and every change carries a word that only the site's pages know. What is sent back may load nothing from
+anywhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, quote, urlencode
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "truekeep"
+MOST_BYTES = 2_000_000  # of a form
+MOST_FIELDS = 1_000
+TYPED = ("text", "title", "summary", "facts", "reason")  # the fields of forms that people write into
+FORM = "application/x-www-form-urlencoded"
+SAFE = ("GET", "HEAD")
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers send forms with `Origin: null`
+    (b"x-dns-prefetch-control", b"off"),  # looking up the host of a link in a memory tells its owner
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+
+
+class Keys:
+    """The secrets of one site: the word in its link, what the cookie holds, and what forms carry."""
+
+    def __init__(self, token: str = "") -> None:
+        self.token = token or secrets.token_urlsafe(24)
+        self._key = hashlib.sha256(f"truekeep {self.token}".encode()).digest()
+
+    @property
+    def cookie(self) -> str:
+        return self._sign("cookie")
+
+    @property
+    def form(self) -> str:
+        return self._sign("form")
+
+    def seal(self, told: str) -> str:
+        """What shows that the site itself said something, and not a link that names the site."""
+        return self._sign(f"told {told}")[:16]
+
+    def _sign(self, what: str) -> str:
+        return hmac.new(self._key, what.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+    def is_token(self, given: str) -> bool:
+        return _is_same(given, self.token)
+
+    def is_cookie(self, given: str) -> bool:
+        return _is_same(given, self.cookie)
+
+    def is_form(self, given: str) -> bool:
+        return _is_same(given, self.form)
+
+    def is_seal(self, given: str, told: str) -> bool:
+        return _is_same(given, self.seal(told))
+
+
+def _is_same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), wanted.encode())
+
+
+class Refusal(NamedTuple):
+    """The guard's own answer: a status, a sentence, and headers.
+
+    `onward` is an address that may be gone to; `typed` is what somebody wrote into a form that is not taken any more.
+    """
+
+    status: int
+    sentence: str = ""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    onward: str = ""
+    typed: tuple[str, ...] = ()
+
+
+class WebRequestGuard:
+    """Lets through what may come in, and puts the site's headers on everything that goes out."""
+
+    def __init__(self, app: ASGIApp, keys: Keys, hosts: Iterable[str], *, read_only: bool = False) -> None:
+        self._app = app
+        self._keys = keys
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._read_only = read_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        port = f"{scope['server'][1]}" if scope.get("server") else ""
+        refusal = self._judge(scope, port)
+        if refusal is not None:
+            if refusal.status == 401 and scope["method"] == "POST":
+                refusal = refusal._replace(typed=await _typed(scope, receive))
+            if scope["method"] not in SAFE:
+                refusal = refusal._replace(headers=(*refusal.headers, (b"connection", b"close")))  # unread is its body
+            await _answer(send, refusal)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(header for header in HEADERS if header[0] not in there),
+                    *([] if b"cache-control" in there else [(b"cache-control", b"no-store")]),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+    def _judge(self, scope: Scope, port: str) -> Refusal | None:
+        """Why a request is not let through, if it is not."""
+
+        def all_of(name: bytes) -> list[str]:
+            return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+        method, hosts = scope["method"], all_of(b"host")
+        if len(hosts) != 1 or hosts[0].lower().removesuffix(f":{port}") not in {*self._hosts, _reached(scope)}:
+            return Refusal(421, "This is not a host that is served here.")
+        own = {f"http://{hosts[0].lower()}", f"https://{hosts[0].lower()}"}
+        if any(origin.lower() not in own for origin in all_of(b"origin")):
+            return Refusal(403, "This is not an origin that is served here.")
+        is_foreign = any(site not in ("same-origin", "none") for site in all_of(b"sec-fetch-site"))
+        is_visit = method in SAFE and all_of(b"sec-fetch-mode") == ["navigate"]
+        if is_foreign and not is_visit:
+            return Refusal(403, "What a page elsewhere asks for is not answered; a link to here is.")
+        if method not in (*SAFE, "POST"):
+            return Refusal(405, "Only GET, HEAD and POST are served here.", ((b"allow", b"GET, HEAD, POST"),))
+        if method == "POST" and self._read_only:
+            return Refusal(403, "This site is only for looking: it was opened with --read-only.")
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        if any(name == "token" for name, _ in query):
+            return self._enter(scope, query, port)
+        if scope["path"].startswith("/static/"):
+            return None
+        name = _cookie_name(port)
+        if any(self._keys.is_cookie(value) for value in _cookies(all_of(b"cookie"), name)):
+            return None
+        # Where a link elsewhere leads here, the browser keeps the cookie back once: the next step is its own.
+        onward = _address(scope, query) if is_foreign else ""
+        return Refusal(401, "Open the link that `truekeep serve` printed: it lets this browser in.", onward=onward)
+
+    def _enter(self, scope: Scope, query: list[tuple[str, str]], port: str) -> Refusal:
+        """The link that was printed: it leaves a cookie and goes on without the token in the address."""
+        tokens = [value for name, value in query if name == "token"]
+        if scope["method"] not in SAFE or len(tokens) != 1 or not self._keys.is_token(tokens[0]):
+            return Refusal(401, "This link is not valid any more: `truekeep serve` prints a new one each time.")
+        cookie = f"{_cookie_name(port)}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        where = _address(scope, [(name, value) for name, value in query if name != "token"])
+        return Refusal(303, "", ((b"location", where.encode()), (b"set-cookie", cookie.encode())))
+
+
+def _reached(scope: Scope) -> str:
+    """The address of this machine that a request came to. Asked for by it, a site is not taken for another one's."""
+    address = str(scope["server"][0]).lower() if scope.get("server") else ""
+    return f"[{address}]" if ":" in address else address
+
+
+def parse_fields(body: bytes) -> list[tuple[str, str]]:
+    """The fields of a form; ValueError where they are too many."""
+    return parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+
+
+def typed_in(fields: Iterable[tuple[str, str]]) -> list[str]:
+    """What somebody wrote into a form, so that it can be given back."""
+    return [value for name, value in fields if name in TYPED and value.strip()]
+
+
+async def _typed(scope: Scope, receive: Receive) -> tuple[str, ...]:
+    """What was typed into a page of a site that has ended since. Only its own pages get as far as this."""
+    if not any(
+        name == b"content-type" and value.decode("latin-1").startswith(FORM) for name, value in scope["headers"]
+    ):
+        return ()
+    body = bytearray()
+    while len(body) <= MOST_BYTES:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or not message.get("more_body"):
+            break
+    try:
+        return tuple(typed_in(parse_fields(bytes(body[:MOST_BYTES]))))
+    except ValueError:
+        return ()
+
+
+def _cookie_name(port: str) -> str:
+    """Cookies belong to a host, whatever the port: two sites on one machine must not take each other's."""
+    return f"{COOKIE}-{port}" if port else COOKIE
+
+
+def _address(scope: Scope, query: Sequence[tuple[str, str]]) -> str:
+    """A page of this site. It begins with one slash and holds no character that could make it another host's."""
+    return "/" + quote(scope["path"].lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
+
+
+def _cookies(headers: Iterable[str], name: str) -> Iterator[str]:
+    """All cookies of a name. Others of this host may look as they like, and one more of this name locks nobody out."""
+    for header in headers:
+        for pair in header.split(";"):
+            given, _, value = pair.strip().partition("=")
+            if given == name:
+                yield value
+
+
+async def _answer(send: Send, refusal: Refusal) -> None:
+    body, kind = f"{refusal.sentence}\n", "plain"
+    if refusal.onward:
+        kind = "html"
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>truekeep</title><main><h1>truekeep</h1>'
+            f'<p>A link elsewhere leads here: <a href="{escape(refusal.onward)}">go on</a>.</p>'
+            f"<p>{escape(refusal.sentence)}</p></main>\n"
+        )
+    if refusal.typed:
+        kind = "html"
+        kept = "".join(
+            f'<textarea aria-label="Yours" rows="16" readonly>\n{escape(one)}</textarea>' for one in refusal.typed
+        )
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>truekeep</title>'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<link rel="stylesheet" href="/static/style.css"><main><h1>The site was started anew</h1>'
+            f"<p>{escape(refusal.sentence)} Nothing was done. What you typed is below, so that it is not lost.</p>"
+            f"{kept}</main>\n"
+        )
+    data = body.encode("utf-8", "replace")
+    start = [(b"content-type", f"text/{kind}; charset=utf-8".encode()), (b"content-length", b"%d" % len(data))]
+    start += [*refusal.headers, *HEADERS, (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": start})
+    await send({"type": "http.response.body", "body": data})

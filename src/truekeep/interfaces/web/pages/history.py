@@ -1,0 +1,253 @@
+"""History: what truekeep wrote, as a timeline; one act with what it changed; and taking it back.
+
+The ledger is asked for one page at a time. What an undo would write is shown before it is done, and it is done only if
+it still is what was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from truekeep.core.errors import BadInput, EditedSince, NotFound, TruekeepError
+from truekeep.core.model import REVIEW
+from truekeep.interfaces.web.diff_view import Cell, DiffText, Sides, compare
+from truekeep.interfaces.web.site import Site, number_of, text_of
+from truekeep.memory.ledger import HandoffRow, LedgerEntry, LedgerQuery
+from truekeep.text.secrets.scanner import find_secrets, withhold
+from truekeep.workspace.workspace import Workspace
+
+PAGE = 50  # entries
+COMPARED = 6  # files of an entry whose differences are shown at once
+LISTED = 200  # files of an entry that are named
+MOST_ROWS = 300  # of a difference
+
+# What became of it, in a word of the stylesheet: it went in, it waits or left, it was taken back.
+TONES = {
+    **dict.fromkeys(("promoted", "routed", "approved", "written", "confirmed"), "good"),
+    **dict.fromkeys(("repaired", "assigned", "corrected"), "good"),
+    **dict.fromkeys(("review", "proposed", "expired", "decayed", "archived", "retried"), "warn"),
+    **dict.fromkeys(("undone", "rejected", "refused", "dropped"), "bad"),
+}
+
+
+class ShownEntry(NamedTuple):
+    """An entry as the pages show it."""
+
+    entry: LedgerEntry
+    record: HandoffRow | None
+    who: str
+    tone: str
+    files: tuple[tuple[str, str], ...]  # each with the page that shows it
+    more: int  # files that are not named
+
+    @property
+    def link(self) -> str:
+        return f"/history/{self.entry.id}"
+
+
+class ChangedFile(NamedTuple):
+    """A file that an entry changed."""
+
+    path: str
+    page: str
+    sides: Sides | None  # None: it is shown when it is asked for
+
+
+def routes(site: Site) -> list[BaseRoute]:
+    return [
+        site.page("/history", timeline),
+        site.page("/history/{id:int}", show),
+        site.page("/history/{id:int}/undo", ask_undo),
+        site.act("/history/{id:int}/undo", undo),
+    ]
+
+
+# --- The timeline ----------------------------------------------------------------------------------------------------
+
+
+def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
+    """What was written, newest first."""
+    given = request.query_params
+    sought = LedgerQuery(
+        **{name: given.get(name, "").strip()[:300] for name in ("who", "machine", "path", "verb")},
+        since=_day(given.get("since", "")),
+        until=_day(given.get("until", "")),
+    )
+    before, after = number_of(request, "before", 0), number_of(request, "after", 0)
+    found = workspace.find_entries(sought, most=PAGE + 1, before=0 if after else before, after=after)
+    is_more = len(found) > PAGE
+    found = found[-PAGE:] if after else found[:PAGE]
+    has_newer = is_more if after else bool(before)
+    has_older = bool(after) or is_more
+    query = {name: value for name, value in sought._asdict().items() if value}
+    ends = (found[0][0].id, found[-1][0].id) if found else (before, after)
+    return site.render(
+        request,
+        "history.html",
+        title="History",
+        sought=sought,
+        query=query,
+        names=workspace.books().ledger.names(),
+        days=list(_by_day(found)),
+        newer={**query, "after": ends[0]} if has_newer and found else {},
+        older={**query, "before": ends[1]} if has_older and found else {},
+        is_newest=not before and not after,
+    )
+
+
+def _by_day(found: Sequence[tuple[LedgerEntry, HandoffRow | None]]) -> Iterator[tuple[str, list[ShownEntry]]]:
+    day, shown = "", list[ShownEntry]()
+    for entry, record in found:
+        if entry.at[:10] != day and shown:
+            yield day, shown
+            shown = []
+        day = entry.at[:10]
+        shown.append(as_shown(entry, record, most=3))
+    if shown:
+        yield day, shown
+
+
+def as_shown(entry: LedgerEntry, record: HandoffRow | None, *, most: int) -> ShownEntry:
+    """An entry for a page, with so many of its files."""
+    is_sent = record is not None and entry.actor == "ingest"
+    who = f"{record.origin.writer} on {record.origin.machine}" if record is not None and is_sent else entry.actor
+    files = tuple((path, page_of(path)) for path in entry.paths[:most])
+    return ShownEntry(entry, record, who, TONES.get(entry.verb, ""), files, max(0, len(entry.paths) - most))
+
+
+def page_of(path: str) -> str:
+    """The page that shows a file; empty for what is no memory."""
+    if path.startswith(f"{REVIEW}/"):
+        return "/review/" + quote(path.removeprefix(f"{REVIEW}/").removesuffix(".md"), safe="")
+    return "" if path.startswith(".truekeep/") else "/memory/file/" + quote(path)
+
+
+def _day(text: str) -> str:
+    """A day as the ledger writes it; what is none does not count."""
+    try:
+        return date.fromisoformat(text).isoformat() if len(text) == 10 else ""
+    except ValueError:
+        return ""
+
+
+# --- One entry -------------------------------------------------------------------------------------------------------
+
+
+def show(site: Site, workspace: Workspace, request: Request) -> Response:
+    """One act: who, when, from which handoff, and what it changed."""
+    entry, record = _entry(workspace, request)
+    wanted = request.query_params.get("file", "")
+    if wanted and wanted not in entry.paths:
+        raise NotFound(f"entry {entry.id} did not change {wanted[:200]}", hint=f"/history/{entry.id} lists what it did")
+    opened = {wanted} if wanted else set(entry.paths[:COMPARED])
+    files = [_file(workspace, entry, path, is_open=path in opened) for path in entry.paths[:LISTED] if path != wanted]
+    if wanted:
+        files.insert(0, _file(workspace, entry, wanted, is_open=True))
+    return site.render(
+        request,
+        "history_entry.html",
+        title=f"Entry {entry.id}",
+        item=as_shown(entry, record, most=LISTED),
+        files=files,
+        may_undo=bool(entry.paths) and entry.undone_by is None,
+        **_around(workspace, entry),
+    )
+
+
+def _around(workspace: Workspace, entry: LedgerEntry) -> dict[str, Any]:
+    """The entries next to one, for going on."""
+    newer = workspace.find_entries(LedgerQuery(), most=1, after=entry.id)
+    older = workspace.find_entries(LedgerQuery(), most=1, before=entry.id)
+    return {"newer": newer[0][0].id if newer else 0, "older": older[0][0].id if older else 0}
+
+
+def _entry(workspace: Workspace, request: Request) -> tuple[LedgerEntry, HandoffRow | None]:
+    number = int(request.path_params["id"])
+    ledger = workspace.books().ledger
+    entry = ledger.get_entry(number) if number < 2**62 else None
+    if entry is None:
+        raise NotFound(f"there is no entry {number}", hint="the page History lists the entries")
+    return entry, ledger.handoff_of(entry)
+
+
+def _file(workspace: Workspace, entry: LedgerEntry, path: str, *, is_open: bool) -> ChangedFile:
+    around = workspace.books().ledger.around(entry.id, path) if is_open else None
+    return ChangedFile(path, page_of(path), _sides(*around) if around is not None else None)
+
+
+def _sides(before: bytes | None, after: bytes | None) -> Sides:
+    """Two versions side by side. The ledger still has what was taken out of memory: no credential is shown."""
+    sides = compare(before, after, most=MOST_ROWS)
+    cells = [cell for row in sides.rows for cell in (row.left, row.right) if cell is not None]
+    if not find_secrets("\n".join(_text(cell) for cell in cells)):
+        return sides
+    rows = tuple(row._replace(left=_masked(row.left), right=_masked(row.right)) for row in sides.rows)
+    return replace(sides, rows=rows, note="Credentials are not shown.")
+
+
+def _masked(cell: Cell | None) -> Cell | None:
+    return cell._replace(pieces=(DiffText(withhold(_text(cell))),)) if cell is not None else None
+
+
+def _text(cell: Cell) -> str:
+    return "".join(piece.text for piece in cell.pieces)
+
+
+# --- Undo ------------------------------------------------------------------------------------------------------------
+
+
+def ask_undo(site: Site, workspace: Workspace, request: Request) -> Response:
+    """What an undo would write, or why it cannot be done. Touches nothing."""
+    return _answer(site, workspace, request)
+
+
+def undo(site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+    """Take an entry back, if that still means what the person saw."""
+    number = int(request.path_params["id"])
+    try:
+        made, notes = workspace.undo(number, seen=text_of(form, "seen") or "nothing")
+    except (EditedSince, BadInput) as error:
+        return _answer(site, workspace, request, failed=error)
+    told = f"undone: entry {number}; this is entry {made.id}, and can be undone itself"
+    return site.go(f"/history/{made.id}", told="; ".join((told, *notes)))
+
+
+def _answer(site: Site, workspace: Workspace, request: Request, failed: TruekeepError | None = None) -> Response:
+    entry, record = _entry(workspace, request)
+    refused = failed
+    changes: list[tuple[str, Sides]] = []
+    notes: tuple[str, ...] = ()
+    seen = ""
+    try:
+        planned = workspace.plan_undo(entry.id)
+        seen, notes = planned.digest, planned.notes
+        changes += [
+            (change.path, _sides(change.before.data if change.before else None, change.data))
+            for change in planned.changes[:COMPARED]
+        ]
+        more = [change.path for change in planned.changes[COMPARED:]]
+    except TruekeepError as error:
+        refused, more = refused or error, []
+    status = 200 if failed is None else 409 if isinstance(failed, EditedSince) else 400
+    return site.render(
+        request,
+        "history_undo.html",
+        status=status,
+        title=f"Undo entry {entry.id}",
+        item=as_shown(entry, record, most=LISTED),
+        refused=refused,
+        difference=[withhold(line) for line in refused.details.get("difference", ())] if refused is not None else (),
+        changes=changes,
+        more=more,
+        notes=notes,
+        seen=seen,
+    )

@@ -1,0 +1,313 @@
+"""Today: is memory healthy, what waits for you, what changed since yesterday; and how all of that went so far.
+
+Health is a look at every file, so it is taken in the background and shown as it was last, with its time. Drafts and
+what changed are read for each page.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+import apsw
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from truekeep.core.errors import TruekeepError
+from truekeep.core.model import as_stamp
+from truekeep.handoffs.draft import Draft
+from truekeep.interfaces.web import charts
+from truekeep.interfaces.web.background import Glance
+from truekeep.interfaces.web.change_polling import mark_of
+from truekeep.interfaces.web.pages.history import ShownEntry, as_shown, page_of
+from truekeep.interfaces.web.site import Site
+from truekeep.maintenance.decay import Stale
+from truekeep.memory.ledger import LedgerQuery
+from truekeep.sessions.session_record import Closeout, closeouts, iter_records
+from truekeep.verify.verdict import VERDICTS
+from truekeep.workspace.health import ACT, LOOK, OK, QUESTIONS, HealthReport, Reading, note_day, see_health
+from truekeep.workspace.health_history import Day
+from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.pipeline import Pipeline, see_pipeline, shown_wait
+from truekeep.workspace.workspace import Workspace
+
+SHOWN = 5  # drafts, cards, entries of a kind
+SPAN = 30  # days of sessions, and of plots
+WEEKS = 2  # of handoffs
+WRITERS = 4  # that have a colour of their own
+ASKED = {
+    "cards": "How many cards are there?",
+    "untouched": "Which has nobody touched for longest?",
+    "index": "How large is the index?",
+    "handoffs": "How many handoffs wait?",
+    "duplicates": "Has a topic two cards?",
+    "claims": "Do claims still hold?",
+    "review": "Are drafts reviewed?",
+    "pipeline": "Do handoffs still flow?",
+    "search": "Is search up to date?",
+    "frontmatter": "Can every file be read?",
+    "disk": "Is there room?",
+    "schedule": "Did the scheduled runs go well?",
+    "bugs": "Did truekeep itself fail?",
+}
+PAGES = {
+    "cards": "/memory",
+    "untouched": "/memory?sort=oldest",
+    "index": "/memory/file/MEMORY.md",
+    "claims": "/memory?verdict=refuted",
+    "review": "/review",
+}
+# A word, a sign and a tone for each verdict: never the tone alone.
+SIGNS = {OK: ("✓", "good"), LOOK: ("!", "warn"), ACT: ("✗", "bad")}
+_SHORT = {"1 week": "week", "1 month": "month", "3 months": "3 mon.", "6 months": "6 mon.", "1 year": "year"}
+_TINTS = {"confirmed": "good", "moved": "warn", "changed": "three", "gone": "bad", "unverifiable": "faint"}
+
+
+class Picture(NamedTuple):
+    """What a look at the whole memory found."""
+
+    health: HealthReport
+    pipeline: Pipeline | None  # None: it could not be seen, and health says why
+    stale: tuple[Stale, ...]
+    closeouts: tuple[Closeout, ...]
+    days: tuple[Day, ...]
+    sent: tuple[tuple[str, str, int], ...]  # handoffs: day, writer, how many
+
+
+class HealthRow(NamedTuple):
+    """A reading as the page shows it."""
+
+    name: str
+    asked: str
+    verdict: str
+    sign: str
+    tone: str
+    said: str
+    target: str
+    hint: str
+    page: str
+
+
+class ActivityCount(NamedTuple):
+    """What was done of one kind since yesterday."""
+
+    verb: str
+    number: int
+    newest: tuple[ShownEntry, ...]
+
+
+def routes(site: Site) -> list[BaseRoute]:
+    def see() -> Picture:
+        with site.borrow() as workspace:
+            return take_picture(workspace, is_noted=not site.read_only)
+
+    glance = Glance(see, lambda: mark_of(str(site.path)))
+
+    def answer(site: Site, workspace: Workspace, request: Request) -> Response:
+        return today(site, workspace, request, glance)
+
+    return [site.page("/", answer)]
+
+
+def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
+    """Look at all of memory. `is_noted`: the day's line is written, where this machine may."""
+    now = workspace.moment()
+    records = list(iter_records())
+    roots = list(dict.fromkeys(record.root for record in records if record.root))
+    flows: list[Pipeline] = []
+
+    def flow() -> Pipeline:
+        flows.append(see_pipeline(workspace, now=now.astimezone(UTC), roots=roots))
+        return flows[0]
+
+    health = see_health(workspace, now=now, flow=flow)
+    stale: list[Stale] = []
+    try:
+        stale = Upkeep(workspace).stale_cards()
+    except (TruekeepError, OSError, apsw.Error) as error:
+        health = health._replace(unseen=(*health.unseen, f"cards to look at: {error}"))
+    if is_noted:
+        note_day(workspace, health)
+    since = (now - timedelta(days=7 * WEEKS - 1)).date().isoformat()
+    return Picture(
+        health=health,
+        pipeline=flows[0] if flows else None,
+        stale=tuple(stale),
+        closeouts=tuple(closeouts(records, since=now.timestamp() - SPAN * 86_400)),
+        days=tuple(workspace.days()[-SPAN:]),
+        sent=tuple(workspace.books().ledger.received_by_day(since)),
+    )
+
+
+def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Picture]) -> Response:
+    """The page."""
+    look = glance.get()
+    picture, now = look.seen, workspace.moment()
+    drafts = workspace.drafts()
+    since = as_stamp(now - timedelta(days=1))
+    health = picture.health
+    answers = [_answer(reading) for reading in health.readings]
+    return site.render(
+        request,
+        "today.html",
+        title="Today",
+        health=health,
+        needed=_needed(health),
+        failures=[_answer(reading) for reading in health.failures],
+        questions=[answer for answer in answers if answer.name in QUESTIONS],
+        besides=[answer for answer in answers if answer.name not in QUESTIONS],
+        looked_at=time.strftime("%H:%M:%S", time.localtime(look.at)),
+        is_current=look.is_current,
+        verdicts=health.get("claims").figures.get("verdicts", {}),
+        pipeline=picture.pipeline,
+        wait=shown_wait,
+        drafts=[(draft, _waited(draft.received_at, now)) for draft in drafts[:SHOWN]],
+        kinds=_kinds(drafts),
+        draft_count=len(drafts),
+        unverified=[item for item in picture.stale if not item.is_checked],
+        undecided=[item for item in picture.stale if item.is_checked],
+        most=SHOWN,
+        page_of=page_of,
+        done=_done(workspace, since),
+        since=since[:10],
+        plots=_plots(picture, workspace.config.limits.index_bytes, now.date()),
+    )
+
+
+def _needed(health: HealthReport) -> list[tuple[int, str]]:
+    """How much is to act on, and how much to look at."""
+    act = sum(reading.verdict == ACT for reading in health.readings)
+    look = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
+    return [(count, what) for count, what in ((act, "act on"), (look, "look at")) if count]
+
+
+def _answer(reading: Reading) -> HealthRow:
+    sign, tone = SIGNS.get(reading.verdict, ("?", "warn"))
+    return HealthRow(
+        reading.name,
+        ASKED.get(reading.name, reading.name),
+        reading.verdict,
+        sign,
+        tone,
+        reading.said,
+        reading.target,
+        reading.hint if reading.verdict != OK else "",
+        PAGES.get(reading.name, ""),
+    )
+
+
+def _kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
+    """How many drafts are of which kind, the most first."""
+    counts = Counter(_kind(draft) for draft in drafts).most_common()
+    return [(kind if count == 1 else f"{kind}s", count) for kind, count in counts]
+
+
+def _kind(draft: Draft) -> str:
+    if draft.is_upkeep:
+        known = {"reconcile": "disagreement", "tidy duplicates": "merge", "tidy promote": "promotion"}
+        return known.get(draft.made_by, "proposal")
+    return "refuted claim" if draft.is_proposal else "handoff"
+
+
+def _waited(at: str, now: datetime) -> str:
+    try:
+        then = datetime.fromisoformat(at)
+    except ValueError:
+        return ""
+    days = max(0, (now - then).days) if then.tzinfo else 0
+    return f"for {days} days" if days > 1 else "since yesterday" if days else "new"
+
+
+def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
+    """What was done since a moment, by its kind."""
+    found = []
+    for verb, count in workspace.books().ledger.count_by_verb(since):
+        newest = workspace.find_entries(LedgerQuery(verb=verb, since=since), most=SHOWN)
+        found.append(ActivityCount(verb, count, tuple(as_shown(entry, record, most=2) for entry, record in newest)))
+    return found
+
+
+# --- Plots -----------------------------------------------------------------------------------------------------------
+
+
+def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
+    """How memory went so far."""
+    health = picture.health
+    ages = health.ages
+    weeks = [f"{len(health.growth) - 1 - at} weeks ago" for at in range(len(health.growth))]
+    weeks[-2:] = ["last week", "this week"]
+    checked = [day for day in picture.days if day.verdicts]
+    sized = [day for day in picture.days if day.index_bytes is not None]
+    return [
+        charts.bars(
+            "Cards by when they were last touched",
+            [_SHORT.get(name, name) for name, _ in ages],
+            [charts.Series("cards", [count for _, count in ages], "one")],
+            empty="There are no cards yet. Agents leave handoffs; `truekeep ingest` files them as cards.",
+        ),
+        charts.bars(
+            "New cards a week",
+            weeks,
+            [charts.Series("cards", health.growth, "two")],
+            empty=f"No card was made in the last {len(weeks)} weeks.",
+        ),
+        charts.bars(
+            "Claims by verdict",
+            [day.day for day in checked],
+            [
+                charts.Series(word, [day.verdicts.get(word, 0) for day in checked], _TINTS.get(word, "one"))
+                for word in VERDICTS
+            ],
+            empty="No claim was held against code yet: `truekeep verify` does, and each day's counts are kept here.",
+        ),
+        charts.bars(
+            "Handoffs a day, by writer",
+            *_sent(picture.sent, today),
+            empty=f"No handoff came in the last {WEEKS} weeks: `truekeep connect` tells agents to leave them.",
+        ),
+        charts.lines(
+            "Size of MEMORY.md",
+            [day.day for day in sized],
+            [charts.Series("kB", [round((day.index_bytes or 0) / 1000, 1) for day in sized], "one")],
+            limit=budget / 1000,
+            unit=" kB",
+            empty="Its size is noted each day from now on.",
+        ),
+        charts.shares(
+            f"Sessions with real work that left something, in {SPAN} days",
+            _rates(picture.closeouts),
+            empty="No session was noted yet: `truekeep connect` installs the hooks that note them.",
+        ),
+    ]
+
+
+def _sent(sent: Sequence[tuple[str, str, int]], today: date) -> tuple[list[str], list[charts.Series]]:
+    """Handoffs of the last days, a series for each of the usual writers and one for all others."""
+    days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(7 * WEEKS))]
+    by_writer = Counter[str]()
+    for _, writer, count in sent:
+        by_writer[writer] += count
+    usual = [writer for writer, _ in by_writer.most_common(WRITERS)]
+    names = [*usual, *(["others"] if len(by_writer) > WRITERS else [])]
+    counts = {name: Counter[str]() for name in names}
+    for day, writer, count in sent:
+        counts[writer if writer in usual else "others"][day] += count
+    tints = ("one", "two", "three", "four", "faint")
+    return days, [
+        charts.Series(name or "unknown", [counts[name][day] for day in days], tints[number])
+        for number, name in enumerate(names)
+    ]
+
+
+def _rates(found: Sequence[Closeout]) -> list[charts.Share]:
+    """How many sessions of each harness left something, of those that did real work."""
+    worked, closed = Counter[str](), Counter[str]()
+    for item in found:
+        worked[item.harness] += item.worked
+        closed[item.harness] += item.closed
+    return [charts.Share(harness, closed[harness], worked[harness]) for harness in sorted(worked)]

@@ -1,0 +1,1 @@
+"""Decay, duplicates, promotion, reconciliation, repairs and proposals."""

@@ -1,0 +1,466 @@
+"""Cards that say the same: found without looking at all pairs, and merged so that no fact is lost.
+
+A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
+survey until one of the two changes. Words and meaning decide together; without a search index, words alone, and all
+cards are compared anew once there is one. Cards that name different numbers, or each a name that the other does not
+know, are a family and not doubles; nor are those of which one statement is a variant of the other's (`variants`), for
+whatever differs between doubles is an addition. Two cards of one topic that disagree are named, and not merged: a
+person, or `reconcile`, decides first which one holds. The limits were chosen on one half of the labelled pairs of
+bench/doubles.py; `python -m bench upkeep` counts both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import apsw
+
+from truekeep.core.model import CARDS
+from truekeep.maintenance.proposals import Idea, update_of
+from truekeep.maintenance.survey.reader import hash_word
+from truekeep.maintenance.survey.service import Survey
+from truekeep.memory.card import OWNED_KEYS, Card, parse_card, subject_of, with_subject, words_of
+from truekeep.memory.contradictions import find_variant, statements_of
+from truekeep.memory.frontmatter import Field, Frontmatter, quote
+from truekeep.memory.merge import woven
+from truekeep.memory.similarity import likeness, sketch
+from truekeep.memory.values import agree, find_values
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import clip, printable
+from truekeep.text.words import STOP, cjk_pairs
+
+BY = "tidy duplicates"
+SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
+SAME_SENSE = 0.3  # with vectors that agree
+AGREEING = 0.85  # cosine from which two vectors do; less is enough where more words are the same
+CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
+ALL_SAID = 0.88  # of the smaller card's words: the larger one says all of it
+NEAR = 0.75  # of word pairs, as ingest has it
+_FEWEST, _MOST = 4, 40  # words of a card by which others are looked for, the rarest ones
+_ENOUGH, _PLENTY = 300, 5_000  # cards that have these words, where many cards are compared at once, and where few are
+_AT_ONCE = 1_000_000  # of all cards that are compared in one run
+_COMMON = 2_000  # cards that have a word that says nothing
+_LEAST = 1_000  # cards: in a store of three, a word that two share is not common
+_MANY = 200  # cards from which on all counts are read at once
+_GLANCED_AT = 160  # candidates, by the number of words that are shared
+_LOOKED_AT = 16  # of these, those that are compared word by word
+_TELLING = 3  # words that a card has to say something with
+_SAID = 160  # characters of a statement that is cited
+_BLANK = frozenset(("todo", "tbd", "wip", "fixme", "xxx"))
+_WORDS_ALONE = "words"
+
+Read = Callable[[str], bytes | None]
+
+
+class Double(NamedTuple):
+    """Two cards that say the same."""
+
+    one: str
+    other: str
+    likeness: float
+    why: str  # "same topic" or "nearly the same"
+
+
+def uses_meaning(survey: Survey) -> bool:
+    """Whether the last comparison had a search index with vectors: else words alone decided."""
+    return survey.answer("sense", "") != _WORDS_ALONE
+
+
+def _note_sense(survey: Survey, sense: Sense) -> None:
+    """Note what cards are compared by. Those that were compared by their words alone are due once more."""
+    is_there, was_there = sense.is_there, uses_meaning(survey)
+    if is_there and not was_there:
+        with survey.writing():
+            survey.db.execute("INSERT OR IGNORE INTO fresh SELECT id FROM cards")
+    if is_there != was_there:
+        survey.remember("sense", "", "meaning" if is_there else _WORDS_ALONE)
+
+
+def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
+    """Compare the cards that changed with those that may say the same. Gives how many were looked at."""
+    _note_sense(survey, sense)
+    fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM fresh ORDER BY card")]
+    if not fresh:
+        return 0
+    desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
+    for start in range(0, len(fresh), _MANY):
+        with survey.writing():
+            for card in fresh[start : start + _MANY]:
+                for other, found in desk.alike(card):
+                    one, two = sorted((card, other))
+                    survey.db.execute("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?)", (one, two, found))
+                survey.db.execute("DELETE FROM fresh WHERE card = ?", (card,))
+    return len(fresh)
+
+
+class _Comparison:
+    """Cards side by side: first their words, as the survey has them, and only what is near is read."""
+
+    def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, fresh: int) -> None:
+        self._db, self._sense = db, sense
+        self._total = max(total, _LEAST)
+        self._enough = min(_PLENTY, max(_ENOUGH, _AT_ONCE // max(1, fresh)))
+        rows: Any = db.execute("SELECT word, cards FROM counts") if fresh > _MANY else ()
+        self._counts: dict[int, int] = dict(rows)
+        self._weights: dict[int, float] = {}
+        self._words = lru_cache(maxsize=20_000)(self._words_of)
+        self._mass = lru_cache(maxsize=20_000)(lambda card: sum(map(self._weight, self._words(card))))
+        self._card = lru_cache(maxsize=4_000)(lambda card: _card_at(read, self._path(card)))
+        self._path = lru_cache(maxsize=20_000)(self._path_of)
+
+    def alike(self, card: int) -> Iterator[tuple[int, float]]:
+        """The cards that say the same as this one, and how much."""
+        words = set(self._words(card))
+        for other in self._candidates(card):
+            shared, contained = self._shared(card, words, other)
+            if shared < SAME_SENSE and contained < ALL_SAID:
+                continue
+            own, theirs = self._card(card), self._card(other)
+            if own is None or theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
+                continue
+            is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other, shared)
+            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR):
+                continue
+            if not (says_something(own) and says_something(theirs)):
+                continue
+            if find_variant(own.body, theirs.body, (own.topic, theirs.topic)) is None:
+                yield other, shared
+
+    def _candidates(self, card: int) -> list[int]:
+        """The cards that share the most of a card's rarest words, and those that say little else."""
+        chosen: list[int] = []
+        seen = 0
+        for word in sorted(self._words(card), key=self._weight, reverse=True):
+            count = self._count(word)
+            if count >= _COMMON or len(chosen) == _MOST or (seen > self._enough and len(chosen) >= _FEWEST):
+                break
+            if count > 1:  # else no other card has it
+                chosen.append(word)
+                seen += count
+        query = (
+            f"SELECT card, count(*) FROM words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
+            " GROUP BY card ORDER BY count(*) DESC, card LIMIT ?"
+        )
+        rows: list[Any] = self._db.execute(query, (*chosen, card, _GLANCED_AT)).fetchall() if chosen else []
+        # A small card of which this one says all has few of its words, and may be far down.
+        small = sorted(rows[_LOOKED_AT:], key=lambda row: row[1] / len(self._words(row[0])), reverse=True)
+        return [row[0] for row in (*rows[:_LOOKED_AT], *small[: _LOOKED_AT // 2])]
+
+    def _shared(self, card: int, words: set[int], other: int) -> tuple[float, float]:
+        """How much of what two cards say is the same, by how telling words are: of both, and of the smaller one."""
+        weight = self._weight
+        both = sum(weight(word) for word in self._words(other) if word in words)
+        mine, theirs = self._mass(card), self._mass(other)
+        every, least = mine + theirs - both, min(mine, theirs)
+        return both / every if every > 0 else 0.0, both / least if least > 0 else 0.0
+
+    def _agree(self, one: int, other: int, shared: float) -> bool:
+        cosine = self._sense.cosine(self._path(one), self._path(other))
+        return cosine is not None and cosine >= AGREEING - (shared - SAME_SENSE) / 4
+
+    def _words_of(self, card: int) -> array[int]:
+        packed: Any = self._db.execute("SELECT words FROM cards WHERE id = ?", (card,)).get
+        return array("I", packed or b"")
+
+    def _weight(self, word: int) -> float:
+        """How telling a word is: the more, the fewer cards have it."""
+        known = self._weights.get(word)
+        if known is None:
+            known = self._weights[word] = math.log((self._total + 1) / self._count(word))
+        return known
+
+    def _count(self, word: int) -> int:
+        known = self._counts.get(word)
+        if known is None:
+            known = int(str(self._db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get or 1))
+            self._counts[word] = known
+        return max(1, known)
+
+    def _path_of(self, card: int) -> str:
+        return str(self._db.execute("SELECT path FROM files WHERE id = ?", (card,)).get)
+
+
+def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
+    """Whether two cards may be about one thing: no two repositories, no other numbers, no other names.
+
+    A card that says all of another one may have more numbers.
+    """
+    if one.repository and other.repository and one.repository != other.repository:
+        return False
+    first, second = _numbers(one), _numbers(other)
+    if first != second and not (is_contained and (first <= second or second <= first)):
+        return False
+    return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
+
+
+def says_something(card: Card) -> bool:
+    """Whether a card has enough words of its own to be the double of another: headings and a "TODO" have none."""
+    said = " ".join(text for text, _ in statements_of(card.body))
+    words = {word for word in words_of(said) if len(word) > 1 and word not in STOP and word not in _BLANK}
+    return len(words) >= _TELLING or len(cjk_pairs(said)) >= 2 * _TELLING
+
+
+_LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_NAME = re.compile(r"(?<=[a-z0-9,;:)(] )[A-Z][\w-]+")  # where no sentence begins
+
+
+def _numbers(card: Card) -> set[str]:
+    """The numbers of a card, those of its lists left out."""
+    return {word for word in words_of(_LIST_MARK.sub("", card.body)) if word[0].isdigit()}
+
+
+def _names(card: Card) -> set[str]:
+    """What a card calls by a name."""
+    text = f"{card.topic}\n{_LIST_MARK.sub('', card.body)}"
+    return {word for name in _NAME.findall(text) for word in words_of(name)}
+
+
+def names_in(statement: str) -> set[str]:
+    """The names and numbers in a statement."""
+    names = {word for name in _NAME.findall(statement) for word in words_of(name)}
+    return names | {word for word in words_of(statement) if word[0].isdigit()}
+
+
+def _all_words(card: Card) -> set[str]:
+    return {*words_of(card.topic), *words_of(card.body)}
+
+
+def find_doubles(survey: Survey) -> list[Double]:
+    """Every two cards that have the same topic or say the same; each card with the one that it is most like."""
+    found: dict[tuple[str, str], Double] = {}
+    for _, paths in survey.same_topics():
+        first: dict[str, str] = {}  # by repository; one of none may be about any
+        for path in paths:
+            facts = survey.find_card(path)
+            name = facts.repository if facts is not None else ""
+            partner = (first.get(name) or first.get("")) if name else next(iter(first.values()), None)
+            first.setdefault(name, path)
+            if partner is not None:
+                found[partner, path] = Double(partner, path, 1.0, "same topic")
+    query = (
+        "SELECT a.path, b.path, likeness FROM pairs JOIN files a ON a.id = one JOIN files b ON b.id = other"
+        " ORDER BY likeness DESC, a.path, b.path"
+    )
+    for one, other, much in survey.db.execute(query):
+        first_path, second = sorted((str(one), str(other)))
+        found.setdefault((first_path, second), Double(first_path, second, float(str(much)), "nearly the same"))
+    return list(found.values())
+
+
+def merge_ideas(doubles: Iterable[Double], read: Read) -> Iterator[Idea]:
+    """A proposal for each two cards, no card in two of them: after a merge, the next run looks again."""
+    taken: set[str] = set()
+    for double in doubles:
+        if double.one in taken or double.other in taken:
+            continue
+        idea = merge_idea(double, read)
+        if idea is not None:
+            taken.update(() if idea.hindrance else (double.one, double.other))
+            yield idea
+
+
+def merge_idea(double: Double, read: Read) -> Idea | None:
+    """The proposal to make two cards one; None where they cannot be."""
+    data = {path: read(path) for path in (double.one, double.other)}
+    cards = {path: _card_at(read, path) for path in data}
+    if any(card is None or card.problem for card in cards.values()):
+        return None
+    kept, dropped = sorted(data, key=lambda path: _seniority(cards[path]))
+    keep, drop = cards[kept], cards[dropped]
+    keep_data, drop_data = data[kept], data[dropped]
+    if keep is None or drop is None or keep_data is None or drop_data is None:
+        return None
+    if keep.repository and drop.repository and keep.repository != drop.repository:
+        return None
+    much = "" if double.why == "same topic" else f" ({double.likeness:.0%} of their telling words)"
+    hindrance = _disagreement(keep, drop)
+    becomes = "" if hindrance else f"; approving keeps {keep.path} with the lines of both"
+    reason = (
+        "same-topic" if double.why == "same topic" else "near-duplicate",
+        f"{drop.path} and {keep.path}: {double.why}{much}{becomes}",
+    )
+    lost = list(_lost_fields(keep, drop))
+    summary = f"Takes what only {drop.path} says into {keep.path}, and drops {drop.path}. No fact line is lost."
+    for key in ("topic", "category"):
+        mine, theirs = (_cited(" ".join(card.front.text(key).split())) for card in (keep, drop))
+        summary += f" Its {key} was {theirs}." if theirs and theirs.casefold() != mine.casefold() else ""
+    return Idea(
+        by=BY,
+        slug=f"merge-{min(keep.name, drop.name).removesuffix('.md')}",
+        reasons=(reason, *(("two-values", sentence) for sentence in lost)),
+        text=update_of(
+            f"{subject_of(keep, drop)}: two cards made one",
+            keep.name,
+            merged(keep, drop),
+            summary=summary + "".join(f" {sentence}." for sentence in lost),
+            facts=[f"{dropped} says nearly the same"],
+        ),
+        target=kept,
+        found=keep_data,
+        drops=((dropped, drop_data),),
+        repository=keep.repository or drop.repository,
+        writer=keep.writer or "upkeep",
+        key="\0".join(sorted((kept, dropped))),  # whatever becomes of their words: what was turned down is this pair
+        hindrance=hindrance,
+    )
+
+
+def _disagreement(keep: Card, drop: Card) -> str:
+    """Why two cards are not made one: they do not say the same of one thing. Says what to do instead."""
+    own, others = _values(keep), _values(drop)
+    for kind, subject in own.keys() & others.keys():
+        mine, theirs = own[kind, subject], others[kind, subject]
+        if not any(agree(kind, one, other) for one in mine for other in theirs):
+            says = f"{keep.path} says {sorted(mine)[0]}, {drop.path} {sorted(theirs)[0]}"
+            return _cited(f"{kind} of {subject}: {says}; `truekeep reconcile` asks which one holds")
+    variant = find_variant(_plain(keep.body), _plain(drop.body))
+    if variant is None:
+        return ""
+    one, other = (clip(printable(text.strip()), _SAID) for text in (variant.one, variant.other))
+    says = f'{keep.path} says "{one}", {drop.path} "{other}"'
+    return _cited(f"they differ in {variant.why}: {says}; make them agree, or give one of them another topic")
+
+
+def _values(card: Card) -> dict[tuple[str, str], set[str]]:
+    """What a card says the values of things are."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for value in find_values(_plain(card.body), topic=card.topic, repository=card.repository):
+        found.setdefault((value.kind, value.subject), set()).add(value.value)
+    return found
+
+
+def _lost_fields(keep: Card, drop: Card) -> Iterator[str]:
+    """What the frontmatter of the card that goes says otherwise, each as a sentence."""
+    for field in drop.front.fields:
+        if not field.key or field.key in ("topic", "category", "tags") or field.key.casefold() in OWNED_KEYS:
+            continue
+        own = keep.front.find(field.key)
+        if own is not None and own.raw.split() != field.raw.split():
+            mine, theirs = (" ".join(item.raw.partition(":")[2].split()) for item in (own, field))
+            yield _cited(f"{field.key} is {mine} in {keep.path}, which stays so, and {theirs} in {drop.path}")
+
+
+def _cited(text: str) -> str:
+    """A sentence that cites cards, as it may be shown."""
+    return withhold(printable(text))
+
+
+def _seniority(card: Card | None) -> tuple[str, int, str]:
+    """The older card stays: others link to it."""
+    if card is None:
+        return "9", 0, ""
+    created = card.created or card.updated
+    return (created.isoformat() if created else "9"), -len(card.body), card.name
+
+
+def merged(keep: Card, drop: Card) -> str:
+    """One card's text out of two: what the kept one says, and what only the other does."""
+    fields = [field for field in keep.front.fields if field.key.casefold() not in OWNED_KEYS]
+    taken = {field.key for field in fields}
+    fields += [
+        field
+        for field in drop.front.fields
+        if field.key and field.key not in taken and field.key.casefold() not in OWNED_KEYS
+    ]
+    tags = list(dict.fromkeys((*keep.tags, *drop.tags)))
+    if tags != list(keep.tags):
+        line = f"tags: [{', '.join(quote(tag) for tag in tags)}]\n"
+        fields = [Field("tags", "", line) if field.key == "tags" else field for field in fields]
+        if "tags" not in {field.key for field in fields}:
+            fields.append(Field("tags", "", line))
+    body = woven(_plain(keep.body), _plain(drop.body), mark=f"from {drop.name}")
+    return with_subject(Frontmatter(tuple(fields)), keep, drop).render() + "\n" + body.strip("\n") + "\n"
+
+
+def instructed_ideas(survey: Survey, read: Read, instructions: Callable[[str], str]) -> Iterator[Idea]:
+    """A proposal for each card that an instruction file of its repository repeats: instructions are read anyway."""
+    names = [str(row[0]) for row in survey.db.execute("SELECT DISTINCT repository FROM files WHERE repository != ''")]
+    for repository in sorted(names):
+        said = set(instructions(repository).split("\n")) - {""}
+        words = {hash_word(word) for line in said for word in line.split()}
+        for path in survey.cards_within(repository, words) if said else ():
+            data, card = read(path), _card_at(read, path)
+            if card is None or data is None or card.problem:
+                continue
+            own = [line for line in (" ".join(words_of(line)) for line in card.body.split("\n")) if line]
+            if own and all(line in said for line in own):
+                yield Idea(
+                    by=BY,
+                    slug=f"instructed-{card.name.removesuffix('.md')}",
+                    reasons=(("already-instructed", f"an instruction file of {repository} says all of {path}"),),
+                    text=f"Drops {path}: an instruction file of {repository} says every line of it.\n",
+                    drops=((path, data),),
+                    repository=repository,
+                    key=f"{path}\0{card.body}",
+                )
+
+
+class Sense:
+    """The meaning of cards, as the search index has it: the mean of the vectors of a card's pieces."""
+
+    def __init__(self, index: str) -> None:
+        self._index = index
+        self._db: apsw.Connection | None = None
+        self._is_closed = False
+        self.vector = lru_cache(maxsize=20_000)(self._vector)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an index that knows the meaning of anything."""
+        try:
+            return self._opened().execute("SELECT 1 FROM vectors LIMIT 1").get is not None
+        except apsw.Error:
+            self._is_closed = True  # no index, or none that can be read: words alone decide
+            return False
+
+    def _opened(self) -> apsw.Connection:
+        if self._db is None:
+            self._db = apsw.Connection(self._index, flags=apsw.SQLITE_OPEN_READONLY)
+        return self._db
+
+    def cosine(self, one: str, other: str) -> float | None:
+        """How alike the meanings of two cards are; None where the index does not know one of them."""
+        first, second = self.vector(one), self.vector(other)
+        if first is None or second is None or len(first) != len(second):
+            return None
+        norm = math.sqrt(sum(x * x for x in first) * sum(x * x for x in second))
+        return sum(x * y for x, y in zip(first, second, strict=True)) / norm if norm else None
+
+    def _vector(self, path: str) -> tuple[float, ...] | None:
+        if self._is_closed:
+            return None
+        try:
+            query = (
+                "SELECT embedding FROM files JOIN chunks ON file_id = files.id JOIN vectors ON chunk_id = chunks.id"
+                " WHERE path = ?"
+            )
+            rows = [bytes(row[0]) for row in self._opened().execute(query, (path,))]
+        except apsw.Error:
+            self._is_closed = True  # no index, or none that can be read: words alone decide
+            return None
+        parts = [struct.unpack(f"<{len(row) // 2}e", row) for row in rows]
+        if not parts or len({len(part) for part in parts}) != 1:
+            return None
+        return tuple(sum(numbers) / len(parts) for numbers in zip(*parts, strict=True))
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def _card_at(read: Read, path: str) -> Card | None:
+    data = read(path)
+    text = decode_text(data) if data is not None else None
+    return parse_card(path.removeprefix(f"{CARDS}/"), text) if text is not None else None
+
+
+def _plain(body: str) -> str:
+    return body.replace("\r\n", "\n")

@@ -1,0 +1,331 @@
+"""What daily logs keep repeating, or call structural, and no card holds yet: proposed as cards, with where it was said.
+
+A log tells what happened; what lasts belongs into a card. Statements of mostly the same words are one, whatever day
+they are of. A card holds a statement when a passage of it has nearly all of its telling words. A word tells the more,
+the fewer cards have it: what logs say of two services in the same words are two statements, and so are a statement and
+its opposite. What a day is made of (tests that ran, meetings, what is to be done tomorrow) is not proposed, however
+often it is said.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import zip_longest
+from typing import NamedTuple
+
+from truekeep.core.model import CARDS
+from truekeep.handoffs.format import compose_handoff, slugify
+from truekeep.maintenance.duplicates import names_in
+from truekeep.maintenance.proposals import Idea
+from truekeep.maintenance.survey.reader import hash_word, statement_words
+from truekeep.maintenance.survey.service import Survey
+from truekeep.memory.card import Card, parse_card, words_of
+from truekeep.memory.contradictions import differ_in, find_variant
+from truekeep.text.durability import find_hints
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets.scanner import holds_secret, withhold
+from truekeep.text.unicode import clip, printable
+from truekeep.text.words import STOP
+
+BY = "tidy promote"
+OFTEN = 3  # days on which a log says it
+ALIKE = 0.75  # of the words of two statements, by how telling they are, for them to be one
+HELD = 0.97  # of a statement's words, by how telling they are, in one card
+_LEAST = 100  # cards: in a store of three, a word that two share is not common
+TELLING = 4  # words of a statement that says something by itself, and one less of what is called structural
+LONGEST = 8_000  # characters of what one entry says: what is longer is no statement
+_SHOWN = 12  # places that a draft names
+_TITLE = 90
+_CITED = 160
+_CONTRARY = ("a negation", "an opposite", "the order")  # what makes a statement the contrary of another one
+_STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
+# What a day is made of, at the beginning of what is said of it; and what makes a rule or a finding of it all the same.
+_ROUTINE = re.compile(
+    r"\W*(?:(?:i|we|just|then|also|again|today|yesterday|morning|evening)\W+)*(?:ran|re-?ran|stand-?up|daily|meeting|met"
+    r"|call|sync|synced|lunch|break|retro|planning|reviewed|merged|pushed|pulled|committed|rebased|deployed|released"
+    r"|shipped|worked|working|continued|continuing|started|finished|updated|upgraded|bumped|cleaned|answered|replied"
+    r"|wrote|read|restarted|tests? (?:pass|passed|green|ran)|all (?:green|good|tests)|todo|besprechung|réunion|reunión"
+    r"|gearbeitet|weiter)\b",
+    re.IGNORECASE,
+)
+_LASTS = re.compile(
+    r"\b(?:must|never|always|because|since|otherwise|needs?|should|do not|don't|cannot|can't|only|unless|if|when"
+    r"|whenever|before|after|decided|use|uses|avoid|muss|nie|immer|weil|sonst|nur|wenn|toujours|jamais|car|siempre"
+    r"|nunca|porque)\b",
+    re.IGNORECASE,
+)
+_TIMES = ("today", "tomorrow", "yesterday", "tonight", "morning", "evening", "week", "monday", "tuesday", "wednesday",
+          "thursday", "friday", "heute", "morgen", "gestern")  # fmt: skip
+
+_OFTEN_SAID = ("again", "ever", "never", "always", "still", "yet", "already", "now", "today")  # whatever is told
+_COMMON = frozenset(hash_word(word) for word in (*STOP, *_OFTEN_SAID))
+
+Read = Callable[[str], bytes | None]
+
+
+class LogPlace(NamedTuple):
+    """Where a log says something."""
+
+    day: str
+    path: str
+    line: int
+    text: str
+    more: str = ""  # what stands below it
+
+    @property
+    def cited(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class RepeatedStatement(NamedTuple):
+    """Something that logs say, once or often."""
+
+    kind: str  # of its tag; empty without one
+    importance: float
+    places: tuple[LogPlace, ...]
+    against: str = ""  # who says the contrary, and what
+
+    @property
+    def text(self) -> str:
+        return self.places[-1].text  # as it was said last
+
+    @property
+    def days(self) -> int:
+        return len({place.day for place in self.places})
+
+
+def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedStatement]:
+    """Statements of logs that last: called structural, or said on several days. Those alike are one."""
+    groups = _Groups(WordWeights(survey))
+    for entry in survey.entries():
+        first, _, more = entry.text.strip().partition("\n")
+        text = _unstruck(first)
+        if entry.importance < structural:
+            continue
+        if len(text) > LONGEST or lasts(text, is_structural=True) or holds_secret(text):
+            place = LogPlace(entry.day, entry.path, entry.first, text, _unstruck(more))
+            groups.add(place, entry.kind, entry.importance)
+    for rows in survey.repeated(OFTEN):
+        for day, path, line, text in rows:
+            if lasts(bare := _unstruck(text)):
+                groups.add(LogPlace(day, path, line, bare), "", 0.0)
+    found = [group.statement() for group in groups.all]
+    return [item for item in found if item.importance >= structural or item.days >= OFTEN]
+
+
+def _unstruck(text: str) -> str:
+    """A text without what was struck through."""
+    return _STRUCK.sub("", text).strip() if "~~" in text else text.strip()
+
+
+@lru_cache(maxsize=10_000)  # logs say the same again and again
+def lasts(text: str, *, is_structural: bool = False) -> bool:
+    """Whether a statement may be worth a card: it says enough, and not only what a day was made of.
+
+    What somebody called structural may name a day, or speak of "this": that is told, and they decide.
+    """
+    words = {word for word in words_of(text) if len(word) > 2 and word not in STOP and word not in _TIMES}
+    if len(words) < TELLING - is_structural or (_ROUTINE.match(text) and not _LASTS.search(text)):
+        return False
+    codes = {hint.code for hint in find_hints([(1, text)])}
+    return "task-state" not in codes if is_structural else not codes
+
+
+class WordWeights:
+    """How telling words are: the more, the fewer cards have them."""
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._total = max(_LEAST, survey.count("cards"))
+        self._known: dict[int, float] = {}
+
+    def of(self, words: Iterable[int]) -> float:
+        return sum(self._of(word) for word in words)
+
+    def _of(self, word: int) -> float:
+        known = self._known.get(word)
+        if known is None:
+            ((_, count),) = self._survey.counted((word,))
+            cards = self._total // 2 if word in _COMMON else max(0, count)
+            known = math.log((self._total + 2) / (cards + 1))
+            self._known[word] = known
+        return known
+
+
+class _Group:
+    """Places that say one thing."""
+
+    def __init__(self, words: set[int], weight: float) -> None:
+        self.words, self.weight = words, weight
+        self.places: dict[tuple[str, int], LogPlace] = {}
+        self.kind, self.importance = "", 0.0
+        self.against: _Group | None = None  # those that say the contrary
+
+    @property
+    def first(self) -> LogPlace:
+        return next(iter(self.places.values()))
+
+    def statement(self) -> RepeatedStatement:
+        place = self.against.first if self.against is not None else None
+        against = f'{place.cited} says "{clip(place.text, _CITED)}"' if place is not None else ""
+        return RepeatedStatement(self.kind, self.importance, tuple(sorted(self.places.values())), against)
+
+
+class _Groups:
+    """Groups of statements that are alike, found by the words that few of them have."""
+
+    def __init__(self, weights: WordWeights) -> None:
+        self._weights = weights
+        self.all: list[_Group] = []
+        self._by_word: dict[int, list[_Group]] = {}
+
+    def add(self, place: LogPlace, kind: str, importance: float) -> None:
+        words = statement_words(place.text)
+        group, against = self._find(words, place.text)
+        if group is None:
+            group = _Group(words, self._weights.of(words))
+            if against is not None:
+                group.against, against.against = against, group
+            self.all.append(group)
+            for word in words:
+                self._by_word.setdefault(word, []).append(group)
+        group.places.setdefault((place.path, place.line), place)
+        if importance > group.importance:
+            group.kind, group.importance = kind, importance
+
+    def _find(self, words: set[int], text: str) -> tuple[_Group | None, _Group | None]:
+        """The group that a statement belongs to, and one that says the contrary."""
+        against = None
+        known = [self._by_word[word] for word in words if word in self._by_word]
+        best, most, own = None, ALIKE, self._weights.of(words)
+        for group in {id(group): group for groups in sorted(known, key=len)[:4] for group in groups[-200:]}.values():
+            both = self._weights.of(words & group.words)
+            every = own + group.weight - both
+            alike = both / every if every else 1.0
+            if alike >= most:
+                why = differ_in(text, group.first.text) if text != group.first.text else ""
+                if why in _CONTRARY:
+                    against = group
+                elif why in ("", "a word"):
+                    best, most = group, alike
+        return best, against
+
+
+def find_holder(survey: Survey, read: Read, text: str, weights: WordWeights) -> tuple[str, str]:
+    """The card that holds a statement, else what a card says to the contrary; nothing where none speaks of it.
+
+    What has another name or number in it is another statement.
+    """
+    words = statement_words(text)
+    named, wanted = names_in(text), HELD * weights.of(words)
+    against = ""
+    for path in survey.holders(words):
+        data = read(path)
+        card = parse_card(path.removeprefix(f"{CARDS}/"), decode_text(data) or "") if data is not None else None
+        if card is None:
+            continue
+        for said in _passages(card):
+            if named <= said and weights.of(words & {hash_word(word) for word in said}) >= wanted:
+                variant = find_variant(text, card.body.replace("\r\n", "\n"))
+                if variant is None or variant.why not in _CONTRARY:
+                    return path, ""
+                against = f'{path} says "{clip(variant.other, _CITED)}"'
+                break
+    return "", against
+
+
+def _passages(card: Card) -> Iterator[set[str]]:
+    """The words of every two lines of a card that follow each other, with those of its topic."""
+    topic = set(words_of(card.topic))
+    lines = [words for words in map(words_of, card.body.split("\n")) if words]
+    for one, other in zip_longest(lines, lines[1:], fillvalue=()):
+        yield {*topic, *one, *other}
+
+
+def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterator[Idea]:
+    """A card for every lasting statement that none holds, the weightiest first."""
+    statements = lasting_statements(survey, structural=structural)
+    statements.sort(key=lambda item: (-item.importance, -item.days, item.places[0]))
+    names: set[str] = set()
+    weights = WordWeights(survey)
+    for item in statements:
+        if any(map(holds_secret, map(_whole, item.places))):
+            yield _withheld_idea(item)
+            continue
+        held, against = find_holder(survey, read, item.text, weights)
+        if held:
+            continue
+        item = item._replace(against="; ".join(filter(None, (item.against, against))))
+        name = _free_name(item.places[0].text, lambda name: name in names or read(f"{CARDS}/{name}") is not None)
+        names.add(name)
+        yield promotion_idea(item, name)
+
+
+def promotion_idea(item: RepeatedStatement, name: str) -> Idea:
+    text = " ".join(item.text.split())
+    why = [("structural", f"{item.places[-1].cited} marks it with i={item.importance:g}")] if item.importance else []
+    if item.days >= OFTEN:
+        why.append(("repeated", f"said on {item.days} days, from {item.places[0].day} to {item.places[-1].day}"))
+    if item.against:
+        why.append(("contradicted", withhold(printable(f"{item.against}, which is the contrary"))))
+    said = dict.fromkeys((" ".join(place.text.split()), place.more) for place in reversed(item.places))
+    lines = [line for text, more in list(said)[:5] for line in (f"- {text}", *_below(more))]
+    cited = [f"{place.cited}: {clip(place.text, _CITED)}" for place in item.places[-_SHOWN:]]
+    cited += [f"and {len(item.places) - _SHOWN} earlier places"] if len(item.places) > _SHOWN else []
+    handoff = compose_handoff(
+        title=text[:_TITLE],
+        kind="decision" if item.kind == "decision" else "project-context",
+        summary=f"Daily logs say this, and no card holds it: {printable(text[:200])}",
+        evidence=[printable(line) for line in cited],
+        card=name,
+        topic=printable(text[:_TITLE]),
+        category=item.kind or "log",
+        tags=["from-log"],
+        content=printable("\n".join(lines), newlines=True) + "\n",
+    )
+    size = max(len(place.text) + len(place.more) for place in item.places)
+    cited_last = item.places[-1].cited
+    is_long = f"{cited_last} has {size:,} characters, too many for one statement; write a card of what lasts in it"
+    return Idea(
+        by=BY,
+        slug=f"promote-{name.removesuffix('.md')}",
+        reasons=tuple(why),
+        text=handoff,
+        target=f"{CARDS}/{name}",
+        key=_key(item),
+        hindrance=is_long if size > LONGEST else "",
+    )
+
+
+def _withheld_idea(item: RepeatedStatement) -> Idea:
+    """What is not proposed because of a credential: nothing of it is named but its places."""
+    places = ", ".join(place.cited for place in item.places[-_SHOWN:])
+    reason = ("secret", f"{places}: what looks like a credential stands there")
+    text = next(text for text in map(_whole, item.places) if holds_secret(text))
+    return Idea(by=BY, slug="withheld", reasons=(reason,), text=text, key=_key(item), hindrance="a credential")
+
+
+def _whole(place: LogPlace) -> str:
+    return f"{place.text}\n{place.more}"
+
+
+def _key(item: RepeatedStatement) -> str:
+    return " ".join(map(str, sorted(statement_words(item.places[0].text))))
+
+
+def _below(more: str) -> list[str]:
+    """The lines below a statement, in a list again."""
+    lines = [line for line in more.split("\n") if line.strip()]
+    least = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    return [f"  {line[least:]}" for line in lines]
+
+
+def _free_name(text: str, is_taken: Callable[[str], bool]) -> str:
+    stem = slugify(text, limit=60) or "from-the-logs"
+    name, number = f"{stem}.md", 2
+    while is_taken(name):
+        name, number = f"{stem}-{number}.md", number + 1
+    return name

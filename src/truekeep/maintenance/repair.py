@@ -1,0 +1,328 @@
+"""Repairs memory where code says what is true now: what moved is written into the span that names it and nowhere else.
+
+What is gone is never dropped unasked: a draft proposes the card without it. Everything goes through the books, one
+ledger entry for each file, with the days that a card was of and was brought up to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core.errors import EditedSince
+from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.model import CARDS, REVIEW, as_stamp
+from truekeep.handoffs.draft import Draft, card_mark, draft_id, parse_draft, render_draft
+from truekeep.handoffs.format import compose_handoff
+from truekeep.memory.card import OWNED_KEYS, parse_card, parse_day, subject_of, with_subject
+from truekeep.memory.frontmatter import Field, Frontmatter
+from truekeep.memory.ledger import LedgerEntry
+from truekeep.memory.staging import Staging
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import printable
+from truekeep.verify.cache import begun_anew
+from truekeep.verify.results import LineOrigin
+from truekeep.verify.service import end_of_day
+from truekeep.verify.text_edits import (
+    TextEdit,
+    apply_repairs,
+    beside_edits,
+    edited_spans,
+    plan_repairs,
+    says_nothing,
+    shift_spans,
+    shown_edits,
+    without_gone,
+)
+from truekeep.verify.verdict import GONE, Verdict
+from truekeep.verify.verifier import carry_prints
+
+if TYPE_CHECKING:
+    from truekeep.memory.ledger import Ledger
+    from truekeep.memory.staging import MemoryFiles
+    from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.verify.results import CheckedMemory, MemoryText
+    from truekeep.verify.service import Truth
+    from truekeep.verify.verifier import Verifier
+
+_REPAIRED = re.compile(r"\(of ([0-9]{4}-[0-9]{2}-[0-9]{2}|no day), brought up to ([0-9]{4}-[0-9]{2}-[0-9]{2})\)\Z")
+
+
+class Repair(NamedTuple):
+    """What is to be done to one memory file."""
+
+    memory: MemoryText
+    old: bytes
+    new: bytes  # the same as old: nothing can be repaired without asking
+    edits: tuple[TextEdit, ...]
+    draft: Draft | None  # what is proposed for removal
+    left: tuple[str, ...]  # what only a person can mend
+    waiting: Draft | None = None  # an earlier proposal for the same card; without a new one, it stands
+    kept: str = ""  # why what is gone stays: somebody turned the proposal down
+
+    @property
+    def path(self) -> str:
+        return self.memory.path
+
+
+class Mending:
+    """Repairs the memories of one workspace."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+        self._now = truth.now
+
+    def plan(
+        self,
+        memory: MemoryText,
+        checked: CheckedMemory,
+        data: bytes,
+        *,
+        waiting: Draft | None = None,
+        repaired_before: Sequence[tuple[int, int]] = (),
+        rejected: Callable[[Draft], str] = lambda _: "",
+    ) -> Repair:
+        """What can be written at once, and what is proposed.
+
+        `waiting`: the proposal that waits for this card. `repaired_before`: spans that an earlier repair wrote. A
+        sentence that was repaired is never dropped: what else in it is gone is left to a person. `rejected`: the day on
+        which a person turned a draft down. What is gone then stays, and the rest is repaired.
+        """
+        planned = self._plan(memory, checked, data, waiting, repaired_before)
+        day = rejected(planned.draft) if planned.draft is not None else ""
+        if planned.draft is None or not day:
+            return planned
+        there = checked._replace(verdicts=tuple(item for item in checked.verdicts if item.verdict != GONE))
+        return self._plan(memory, there, data, waiting, repaired_before)._replace(
+            left=planned.left,
+            kept=f"{memory.path}: {_what(planned.draft)} was turned down on {day}, so it is not proposed again",
+        )
+
+    def _plan(
+        self,
+        memory: MemoryText,
+        checked: CheckedMemory,
+        data: bytes,
+        waiting: Draft | None,
+        repaired_before: Sequence[tuple[int, int]],
+    ) -> Repair:
+        edits = [edit for edit in plan_repairs(memory.text, checked.verdicts) if withhold(edit.new) == edit.new]
+        repaired = apply_repairs(memory.text, edits)
+        new = spelled_like(data, bumped(memory.path, repaired, self._now.date())) if edits else data
+        gone = _shifted([item for item in checked.verdicts if item.verdict == GONE], edits)
+        spans = [*edited_spans(edits), *shift_spans(repaired_before, edits)]
+        still = beside_edits(repaired, gone, spans)
+        gone = [item for item in gone if item not in still]
+        if still and edits:
+            still = beside_edits(repaired, self._gone_after(memory, repaired, edits, checked), spans)
+        if not memory.path.startswith(CARDS + "/") or checked.missing:
+            more = f"; a {checked.missing} clone is no reason to drop it" if checked.missing else ""
+            left = [_told(memory, item) + more for item in (*gone, *still)]
+            return Repair(memory, data, new, tuple(edits), None, tuple(left))
+        left = [f"{_told(memory, item)}; the rest of that sentence was repaired" for item in still]
+        if not gone:
+            return Repair(memory, data, new, tuple(edits), None, tuple(left))
+        draft = self._removal(memory, repaired, new, checked, gone)
+        if waiting is not None and (waiting.id == draft.id or waiting.is_edited):
+            return Repair(memory, data, new, tuple(edits), None, tuple(left), waiting)
+        return Repair(memory, data, new, tuple(edits), draft, tuple(left), waiting)
+
+    def _gone_after(
+        self, memory: MemoryText, repaired: str, edits: Sequence[TextEdit], checked: CheckedMemory
+    ) -> list[Verdict]:
+        """What is gone of a memory as its repair leaves it."""
+        today = LineOrigin(memory.origin.repository, end_of_day(self._now.date()))
+        lines = [memory.origin_of(number) for number in range(1, repaired.count("\n") + 2)]
+        for edit in edits:
+            lines[edit.verdict.claim.line - 1] = today
+        root = checked.roots[0] if len(checked.roots) == 1 else ""
+        (after,) = self._verifier.check([memory._replace(text=repaired, lines=tuple(lines))], root=root, keep=False)
+        return [item for item in after.verdicts if item.verdict == GONE]
+
+    @cached_property
+    def _verifier(self) -> Verifier:
+        return self._truth.verifier(reuse=True)
+
+    def _removal(
+        self, memory: MemoryText, repaired: str, repaired_bytes: bytes, checked: CheckedMemory, gone: Sequence[Verdict]
+    ) -> Draft:
+        """A draft that proposes the card without what is gone, or to remove the card if nothing else is in it."""
+        card = parse_card(memory.path.rpartition("/")[2], without_gone(repaired, gone))
+        body = card.body.strip("\n")
+        own = tuple(field for field in card.front.fields if field.key.casefold() not in OWNED_KEYS)
+        facts = [f"`{item.claim.shown}` (line {item.claim.line}): {item.why}" for item in gone[:20]]
+        facts += [f"… and {len(gone) - 20} more"] if len(gone) > 20 else []
+        replaced = [
+            f"`{item.claim.shown}` may now be {', '.join(item.candidates)}" for item in gone[:20] if item.candidates
+        ]
+        is_empty = says_nothing(body)
+        text = (
+            _removal_text(memory.path, facts)
+            if is_empty
+            else compose_handoff(
+                title=f"{subject_of(card)}: what code refutes",
+                kind="project-context",
+                summary="Proposes this card without what is gone; edit the draft to say what holds instead.",
+                facts=[printable(fact) for fact in (*facts, *replaced)],  # whoever names a file writes no card
+                evidence=[f"truekeep verify, at {checked.head[:10] or 'no commit'}"],
+                card=card.name,
+                update=True,
+                content=with_subject(Frontmatter(own), card).render() + f"\n{body}\n",
+            )
+        )
+        reasons = [("refuted", printable(f"{item.claim.shown}: {item.why}")[:300]) for item in gone[:10]]
+        more = [("refuted", f"… and {len(gone) - 10} more")] if len(gone) > 10 else []
+        raw = text.encode()
+        digest = hashlib.sha256(raw).digest()
+        name = f"{self._now:%Y-%m-%d-%H%M}-verify-{card.name.removesuffix('.md')}.md"
+        stable = hashlib.sha256(f"{memory.path}\0{'' if is_empty else body}".encode()).digest()
+        return Draft(
+            id=draft_id(name, stable),
+            received_at=as_stamp(self._now),
+            name=name,
+            writer=card.writer or "verify",
+            machine="",
+            repository=memory.origin.repository,
+            original=card_mark(memory.path, repaired_bytes),
+            digest=digest.hex(),
+            kept="whole",
+            reasons=(*reasons, *more),
+            target="" if is_empty else memory.path,
+            body=raw,
+            drops=(card_mark(memory.path, repaired_bytes),) if is_empty else (),
+        )
+
+    def waiting(self, vault: MemoryFiles) -> dict[str, Draft]:
+        """The drafts that verification made earlier and nobody has decided on, by their card."""
+        found = {}
+        for item in vault.names(REVIEW):
+            try:
+                stored = vault.read(f"{REVIEW}/{item.name}")
+            except (UnsafePath, ChangedSince, OSError):
+                continue
+            draft = parse_draft(item.name, stored.data) if stored is not None else None
+            if draft is not None and draft.is_proposal:
+                found[draft.card] = draft
+        return found
+
+    def apply(self, repairs: Sequence[Repair], books: MemoryTransaction, *, actor: str) -> list[str]:
+        """Write repairs and drafts, one ledger entry for each file. Gives what happened, for people."""
+        told = []
+        for repair in repairs:
+            if repair.new != repair.old:
+                staging = Staging(books.vault)
+                try:
+                    found = staging.read(repair.path)
+                except (UnsafePath, ChangedSince, OSError) as error:
+                    told.append(f"{repair.path}: not repaired ({error})")
+                    continue
+                if found != repair.old:
+                    told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
+                    continue
+                try:
+                    told.append(f"{repair.path}: {self._write(repair, staging, books, actor)}")
+                except EditedSince:
+                    told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
+                    continue
+            if repair.draft is not None:
+                told += self._propose(repair, repair.draft, books, actor)
+        return told
+
+    def _write(self, repair: Repair, staging: Staging, books: MemoryTransaction, actor: str) -> str:
+        staging.put(repair.path, repair.new, 0)
+        what = shown_edits(repair.edits)
+        old = repair.memory.origin.written_at
+        since = datetime.fromtimestamp(old, UTC).astimezone().date().isoformat() if old is not None else "no day"
+        dated = f" (of {since}, brought up to {self._now.date()})" if repair.path.startswith(CARDS + "/") else ""
+        books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="repaired", actor=actor, note=what + dated))
+        new = self._truth.read(os.path.join(self._truth.root, repair.path), repair.path)
+        if new is not None:
+            begun_anew(lambda: carry_prints(self._truth.store, repair.memory, new))
+        return what
+
+    def _propose(self, repair: Repair, draft: Draft, books: MemoryTransaction, actor: str) -> Iterator[str]:
+        staging = Staging(books.vault)
+        if staging.read(draft.path) is not None:
+            return
+        if repair.waiting is not None:
+            staging.put(repair.waiting.path, None, 0)
+        staging.put(draft.path, render_draft(draft), 0)
+        books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="proposed", actor=actor, note=draft.id))
+        instead = f", in place of {repair.waiting.id}" if repair.waiting is not None else ""
+        yield f"{repair.path}: {_what(draft)} is proposed as draft {draft.id}{instead}"
+
+
+def rejected_on(draft: Draft, ledger: Ledger) -> str:
+    """The day on which a person turned this very draft down; empty if nobody did."""
+    last = next(ledger.entries(path=draft.path, limit=1), None)
+    return last.at[:10] if last is not None and last.verb == "rejected" else ""
+
+
+def parse_repair(note: str) -> tuple[date | None, date | None] | None:
+    """The days in a repair's note: which one the card was of before, and which one it was brought up to."""
+    match = _REPAIRED.search(note)
+    return (parse_day(match[1]), parse_day(match[2])) if match else None
+
+
+def bumped(path: str, text: str, today: date) -> str:
+    """A card's text with today in `updated`; any other file as it is."""
+    if not path.startswith(CARDS + "/"):
+        return text
+    card = parse_card(path.rpartition("/")[2], text)
+    if card.problem or not card.front.fields:
+        return text
+    day = today.isoformat()
+    line = Field("updated", day, f"updated: {day}\n")
+    # What somebody confirmed was the text before.
+    fields = [line if field.key == "updated" else field for field in card.front.fields if field.key != "confirmed"]
+    fields += [] if line in fields else [line]
+    return Frontmatter(tuple(fields)).render() + card.body
+
+
+def spelled_like(data: bytes, text: str) -> bytes:
+    """A text as bytes with the mark and the line ends of the old ones; mixed ones stay as each line had them."""
+    mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
+    if b"\r\n" not in data:
+        return mark + text.encode()
+    if data.count(b"\n") == data.count(b"\r\n"):
+        return mark + text.replace("\n", "\r\n").encode()
+    old = data.removeprefix(mark).decode("utf-8", "replace").split("\n")
+    ends = {line.rstrip("\r"): line.endswith("\r") for line in old}
+    lines = text.split("\n")
+    return mark + "\n".join(line + ("\r" if ends.get(line, False) else "") for line in lines).encode()
+
+
+def _what(draft: Draft) -> str:
+    """What a draft asks for, as the subject of a sentence."""
+    return "to remove the card, of which nothing holds any more," if draft.is_removal else "to drop what is gone"
+
+
+def _told(memory: MemoryText, item: Verdict) -> str:
+    return f"{memory.path}:{item.claim.line} names {item.claim.shown}: {item.why}"
+
+
+def _removal_text(path: str, facts: Sequence[str]) -> str:
+    """The text of a draft that removes a card: why, and what to do if the card should stay."""
+    said = [
+        f"Removes {path} and its line in MEMORY.md: nothing that the card says holds any more.",
+        "",
+        *(f"- {printable(fact)}" for fact in facts),
+        "",
+        "To keep the card, reject this draft and edit the card.",
+    ]
+    return "\n".join(said) + "\n"
+
+
+def _shifted(gone: Sequence[Verdict], edits: Sequence[TextEdit]) -> list[Verdict]:
+    """Verdicts with their claims' places as they are after the edits (and a longer or shorter frontmatter aside)."""
+    moved = []
+    for verdict in gone:
+        claim = verdict.claim
+        shift = sum(len(edit.new) - (edit.end - edit.start) for edit in edits if edit.end <= claim.start)
+        moved.append(verdict._replace(claim=claim._replace(start=claim.start + shift, end=claim.end + shift)))
+    return moved

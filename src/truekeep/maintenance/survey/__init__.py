@@ -1,0 +1,1 @@
+"""A derived database of what maintenance knows about every memory file."""

@@ -1,0 +1,170 @@
+"""What one memory file says, as far as upkeep needs it. Pure text.
+
+Of a card its topic, days and words; of a log its tagged entries and statements; of every file the values that it gives
+to things, the files that it points at, and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import date
+from typing import Any, NamedTuple
+
+from truekeep.core.model import CARDS, INDEX
+from truekeep.memory.card import Card, parse_card, parse_day, words_of
+from truekeep.memory.importance import TaggedEntry, parse_entries
+from truekeep.memory.links import find_links
+from truekeep.memory.values import Value, find_values
+from truekeep.search.file_scan import day_in
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
+from truekeep.text.tables import iter_prose
+
+DAYS = ("created", "updated", "confirmed")
+_CARDS = f"{CARDS}/"
+
+
+class Facts(NamedTuple):
+    """What one memory file says."""
+
+    day: str  # ISO; empty where it is not known
+    card: Card | None = None
+    entries: tuple[TaggedEntry, ...] = ()
+    statements: tuple[tuple[int, str], ...] = ()  # of a log, with their lines
+    links: tuple[tuple[str, int], ...] = ()  # paths, with their lines
+    values: tuple[Value, ...] = ()  # their places are those in the whole file
+    problems: tuple[tuple[int, str, str], ...] = ()  # line, code, what
+
+    @property
+    def repository(self) -> str:
+        return self.card.repository if self.card is not None else ""
+
+
+def read_facts(path: str, store: str, data: bytes) -> Facts:
+    whole = decode_text(data)
+    text = cover_secrets(whole) if whole is not None else None  # the survey is kept, so no credential gets into it
+    is_card = path.startswith(_CARDS) and "/" not in path[len(_CARDS) :]
+    card = parse_card(path.rpartition("/")[2], text) if is_card and text is not None else None
+    day = day_in(path) if store == "logs" else _last_day(card)
+    if text is None or whole is None:
+        return Facts(day, problems=((1, "not-text", "it is not UTF-8 text"),))
+    problems = list(card_problems(card)) if card is not None else []
+    entries: list[TaggedEntry] = []
+    statements: Iterable[tuple[int, str]] = ()
+    if store == "logs":
+        tagged, bad = parse_entries(whole)
+        entries = [entry._replace(text=withhold(entry.text)) for entry in tagged]
+        problems += ((tag.line, "bad-tag", tag.what) for tag in bad)
+        statements = log_statements(mask_lines(whole))  # a mask says that it is not to be proposed
+    return Facts(
+        day,
+        card,
+        entries=tuple(entries),
+        statements=tuple(statements),
+        links=tuple(find_links(text, path)),
+        # What was put away says nothing about now.
+        values=tuple(_values(text, card)) if path != INDEX and store != "archive" else (),
+        problems=tuple(problems),
+    )
+
+
+def _values(text: str, card: Card | None) -> Iterator[Value]:
+    if card is None:
+        yield from find_values(text)
+        return
+    above = len(text) - len(card.body)
+    lines = text.count("\n", 0, above)
+    for kind, subject, value, line, start, end in find_values(card.body, topic=card.topic, repository=card.repository):
+        yield Value(kind, subject, value, line + lines, start + above, end + above)
+
+
+_STATEMENT = re.compile(
+    r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
+)
+LEAST_WORDS = 4  # of a statement that can be recognised
+_LONGEST = 600
+
+
+def log_statements(text: str) -> Iterator[tuple[int, str]]:
+    """What a log says, line by line, without its headings, marks and tags."""
+    for number, line in iter_prose(text):
+        if line.startswith(("#", "|", ">")) or not line.strip():
+            continue
+        lead = _STATEMENT.match(line)
+        bare = line[lead.end() if lead else 0 :].strip()[:_LONGEST]
+        if len(statement_words(bare)) >= LEAST_WORDS:
+            yield number, bare
+
+
+def statement_words(text: str) -> set[int]:
+    """The words by which a statement is known again: no numbers, and nothing short."""
+    return {hash_word(word) for word in words_of(text) if len(word) > 2 and not word[0].isdigit()}
+
+
+def line_keys(text: str) -> set[int]:
+    """What statements of mostly the same words share: their least words, by several ways of counting."""
+    words = statement_words(text)
+    keys = set()
+    for number, factor in enumerate((0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)):
+        least = sorted((word * factor) & 0xFFFF_FFFF for word in words)[:2]
+        keys.add(number << 60 | least[0] << 28 ^ least[1])
+    return keys
+
+
+def hash_word(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "replace"))
+
+
+def card_words(card: Card) -> set[int]:
+    """The words of a card that say what it is about."""
+    return {
+        hash_word(word) for word in (*words_of(card.topic), *words_of(card.body)) if len(word) > 2 or word.isdigit()
+    }
+
+
+def _last_day(card: Card | None) -> str:
+    if card is None:
+        return ""
+    return max(iso_day(card.front.text(key)) for key in DAYS)
+
+
+def iso_day(text: str) -> str:
+    day = parse_day(text)
+    return day.isoformat() if day is not None else ""
+
+
+def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
+    """What is wrong with a card's frontmatter: the line, a code, and the reason."""
+    front = card.front
+    if card.problem:
+        where, _, what = card.problem.removeprefix("line ").partition(": ")
+        yield (int(where) if where.isdecimal() else 1), "broken-frontmatter", what or card.problem
+        return
+    if not front.fields:
+        yield 1, "no-frontmatter", "it has no frontmatter: nobody can tell its topic or its age"
+        return
+    if not front.text("topic"):
+        yield 1, "no-topic", "it has no topic"
+    found: dict[str, date] = {}
+    for line, field in _numbered(front.fields):
+        if field.key not in DAYS:
+            continue
+        day = parse_day(front.text(field.key))
+        if day is None:
+            yield line, "bad-date", f"{field.key} is no day of the calendar; write YYYY-MM-DD"
+        else:
+            found[field.key] = day
+    if not found:
+        if not any(front.text(key) for key in DAYS):
+            yield 1, "no-date", "it has no date: nobody can tell its age"
+    elif "created" in found and "updated" in found and found["updated"] < found["created"]:
+        yield 1, "dates-lie", f"it was updated on {found['updated']}, before it was created on {found['created']}"
+
+
+def _numbered(fields: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    line = 2
+    for field in fields:
+        yield line, field
+        line += field.raw.count("\n")

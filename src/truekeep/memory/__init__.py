@@ -1,0 +1,1 @@
+"""Memory files: cards, MEMORY.md, journals, staged edits, transactions, the ledger and history."""

@@ -1,0 +1,333 @@
+"""Journals: the logs of days, the decisions of months, operations, projects, sub-agents. How their entries read.
+
+On the canonical host an entry is written at once. Elsewhere it travels in a handoff: its first line says when and by
+whom, and the host decides in which file it stands, and under which heading. Whose inbox it came from, the host knows
+itself; what the text says beyond that is told as its claim. Text only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from truekeep.core.errors import BadInput
+from truekeep.memory.card import parse_day, parse_journal
+from truekeep.memory.sections import newline_of, plain_newlines, within
+from truekeep.text.markdown import TooComplex, outline, strip_comments
+
+STATUS = "Status"  # the one section that an entry from elsewhere may replace, in a project's file only
+_TITLES = {
+    "day": "{}",
+    "month": "Decisions, {}",
+    "operations": "Operations changelog",
+    "project": "{}",
+    "subagent": "Sub-agent {}",
+}
+_WRITER = re.compile(r"[^\W_][\w .-]{0,39}\Z")
+_BY = re.compile(r"[^\W_][\w .-]{0,119}(?:, [^\W_][\w .-]{0,119})?\Z")
+_WHEN = r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})(?: ([+-][0-9]{4}))?"
+_ENTRY = re.compile(rf"### {_WHEN}(?:, (.*))?\Z")
+_STAMP = re.compile(rf"\({_WHEN}(?:, (.*))?\)\Z")
+_ITEM = re.compile(r"[-*+][ \t]+(?=\S)")
+_DATED = re.compile(rf"{_WHEN} |([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ")
+_AT_END = re.compile(r" \(([^()]*)\)\Z")
+_BLOCK = re.compile(r"[ \t]*(?:[-*+#>|<=]|```|~~~|[0-9]{1,9}[.)][ \t])")
+_AHEAD = timedelta(hours=1)  # as far as clocks of machines that work together differ
+
+
+class JournalAddition(NamedTuple):
+    """What a handoff adds to a journal: below its heading, or as the new text of a section."""
+
+    path: str
+    text: str  # empty: it says nothing
+    section: str = ""
+    at: datetime | None = None  # when it was said, by the host's clock
+    future: str = ""  # the day or time that it claims, if that is still to come
+
+
+class HandoffSource(NamedTuple):
+    """What the host itself knows of a handoff: whose inbox it came from, and its own clock."""
+
+    writer: str
+    repository: str
+    machine: str  # empty: not known, or the host
+    written: datetime | None  # as its name says
+    now: datetime
+
+
+def title_of(path: str) -> str:
+    """What a journal is called in its first line."""
+    kind, name = parse_journal(path) or ("day", path)
+    return _TITLES[kind].format(name)
+
+
+# --- Who speaks, and when --------------------------------------------------------------------------------------------
+
+
+def speaker(writer: str, repository: str, machine: str = "") -> str:
+    """Who speaks: the writer, on which machine if it is not the host, and in which repository."""
+    who = writer if _WRITER.match(writer) else _safe_name(writer)
+    if where := _safe_name(machine):
+        who = f"{who} on {where}" if who else f"on {where}"
+    return ", ".join(part for part in (who, _safe_name(repository.rpartition("/")[2])) if part)
+
+
+def check_writer(writer: str) -> str:
+    """The name of a writer, if it is one: it stands in headings that every agent reads."""
+    from truekeep.text.injection import find_instructions
+    from truekeep.text.secrets.scanner import withhold
+
+    if writer and (not _WRITER.match(writer) or find_instructions(writer) or withhold(writer) != writer):
+        raise BadInput(
+            f"{writer[:40]!r} cannot name a writer",
+            hint="a short name: letters, digits, dots, dashes, spaces; at most 40 characters",
+        )
+    return writer
+
+
+def _safe_name(name: str) -> str:
+    """The name of a folder or a machine as it may stand in a heading; one that gives orders is left out."""
+    from truekeep.text.injection import find_instructions
+
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-._")[:60]
+    return "" if find_instructions(re.sub(r"[-_.]+", " ", plain)) else plain
+
+
+def heading_of(path: str, at: datetime | None, by: str) -> str:
+    """The heading of an entry: its hour in the log of its day, its day and hour in any other."""
+    is_its_day = at is not None and parse_journal(path) == ("day", f"{at:%Y-%m-%d}")
+    when = f"{at:%H:%M}" if at and is_its_day else f"{at:%Y-%m-%d %H:%M}" if at else ""
+    return f"## {', '.join(part for part in (when, by) if part)}"
+
+
+def stamp_of(at: datetime | None, by: str) -> str:
+    """The line below a project's status."""
+    return f"({', '.join(part for part in (f'{at:%Y-%m-%d %H:%M}' if at else '', by) if part)})"
+
+
+def find_stamp(status: str, *, now: datetime) -> datetime | None:
+    """When a status was said, by the line above it, where no text of a handoff stands; a time to come says nothing."""
+    match = _STAMP.match(status.lstrip().partition("\n")[0].rstrip())
+    at = _moment(match[1], match[2]) if match else None
+    return at if at and at <= now + _AHEAD else None
+
+
+def _moment(when: str, zone: str | None) -> datetime | None:
+    """A moment by the clock of this machine."""
+    try:
+        said = datetime.fromisoformat(when.replace(" ", "T") + (f"{zone[:3]}:{zone[3:]}" if zone else ""))
+        return said.astimezone().replace(tzinfo=None) if zone else said
+    except (ValueError, OverflowError):
+        return None
+
+
+# --- What travels ----------------------------------------------------------------------------------------------------
+
+
+def sent_entry(at: datetime, by: str, text: str) -> str:
+    """An entry on its way to the host."""
+    return f"### {_sent(at, by)}\n\n{text}"
+
+
+def sent_status(at: datetime, by: str, text: str) -> str:
+    """A project's status on its way to the host."""
+    return f"### {STATUS}\n\n({_sent(at, by)})\n\n{text}"
+
+
+def sent_item(at: datetime, by: str, text: str) -> str:
+    """A line of a list on its way to the host."""
+    return f"- {at:%Y-%m-%d %H:%M %z} {_flat(text)}{f' ({by})' if by else ''}\n"
+
+
+def dated_item(day: date, by: str, text: str) -> str:
+    """A line of a list as it stands in a file."""
+    return f"- {day.isoformat()} {_flat(text)}{f' ({by})' if by else ''}\n"
+
+
+def _flat(text: str) -> str:
+    return " ".join(re.sub(r"\A[-*+]\s+", "", text).split())
+
+
+def _sent(at: datetime, by: str) -> str:
+    return f"{at:%Y-%m-%d %H:%M %z}{f', {by}' if by else ''}"
+
+
+def receive_entry(path: str, content: str, known: HandoffSource) -> JournalAddition:
+    """What the host makes of a handoff's content for a journal."""
+    kind, name = parse_journal(path) or ("", "")
+    if kind in ("month", "operations"):
+        return _receive_list(path, content, known)
+    if kind == "project" and _is_status(content):
+        return _receive_status(path, content, known)
+    first, _, rest = content.partition("\n")
+    match = _ENTRY.match(first.rstrip())
+    said = _said(match, known)
+    future = said.future
+    if kind == "day" and said.is_said and said.at is not None:
+        path = _log_of(path, said.at)
+    elif kind == "day" and (day := date.fromisoformat(name)) > known.now.date():
+        path = _log_of(path, known.now)
+        future = name if _is_far(day, known) else ""
+    by, says = _told(match[3] if match and said.is_said else "", known)
+    heading = heading_of(path, said.at, f"{by} (says: {says})" if says else by)
+    text = within(rest if said.is_said else content)
+    return JournalAddition(path, "" if _is_empty(text) else f"{heading}\n\n{text}", at=said.at, future=future)
+
+
+def _receive_status(path: str, content: str, known: HandoffSource) -> JournalAddition:
+    """A project's status; when it was said stands above it, or, as older versions had it, below it."""
+    text = content.partition("\n")[2].strip()
+    first, _, rest = text.partition("\n")
+    match = _STAMP.match(first.rstrip())
+    if match is None:
+        rest, _, last = text.rpartition("\n")
+        match = _STAMP.match(last)
+    said = _said(match, known)
+    text = within(rest if said.is_said else text, 3)
+    by, says = _told(match[3] if match and said.is_said else "", known)
+    stamp = stamp_of(said.at, f"{by}; says: {says}" if says else by)
+    filed = "" if _is_empty(text) else f"{stamp}\n\n{text}"
+    return JournalAddition(path, filed, section=STATUS, at=said.at, future=said.future)
+
+
+def _receive_list(path: str, content: str, known: HandoffSource) -> JournalAddition:
+    """Lines of a list, each with its day and the host's word for who said it; of another form, with both at its end."""
+    folder, _, name = path.rpartition("/")
+    day = min(known.written or known.now, known.now).date()
+    items = [_receive_item(item, day, known) for item in _items(content)]
+    future = next((item.future for item in items if item.future), "")
+    if name[:1].isdigit() and items and items[0].month:
+        path = f"{folder}/{items[0].month}.md"
+    elif name[:1].isdigit() and name > f"{known.now:%Y-%m}.md":
+        path = f"{folder}/{known.now:%Y-%m}.md"
+        future = future or (name.removesuffix(".md") if _is_far(date.fromisoformat(f"{name[:7]}-01"), known) else "")
+    if items:
+        return JournalAddition(path, "".join(item.text for item in items), future=future)
+    text = within(content)
+    end = stamp_of(None, ", ".join(part for part in (day.isoformat(), _told("", known)[0]) if part))
+    return JournalAddition(path, "" if _is_empty(text) else f"{text}\n\n{end}", future=future)
+
+
+class _JournalItem(NamedTuple):
+    text: str
+    month: str = ""  # of the moment that it was said, if it says so
+    future: str = ""
+
+
+def _receive_item(item: str, day: date, known: HandoffSource) -> _JournalItem:
+    """A line of a list as it stands in a file. `day` is for one that does not say its own."""
+    match, end = _DATED.match(f"{item} "), _AT_END.search(item)
+    said = _said(match if match and match[2] else None, known)
+    when = said.at.date() if said.is_said and said.at else parse_day(match[0]) if match else None
+    text = item[match.end() :] if match and when else item
+    # Words in brackets are a name where truekeep wrote them, or where the repository's stands with them.
+    claim = end[1] if end and (said.is_said or end[1].endswith(f", {_here(known)}")) and _BY.match(end[1]) else ""
+    if claim:
+        text = text[: text.rindex(" (")] if " (" in text else ""
+    by, says = _told(claim, known)
+    future = said.future
+    if when is not None and when > known.now.date():
+        future = when.isoformat() if _is_far(when, known) else ""
+        when = known.now.date()
+    month = f"{when:%Y-%m}" if when and said.is_said else ""
+    filed = dated_item(when or day, f"{by}; says: {says}" if says else by, text) if text.strip() else ""
+    return _JournalItem(filed, month, future)
+
+
+def _items(content: str) -> Iterator[str]:
+    """The items of a plain list, or a plain paragraph as one, each in a line; nothing for any other content."""
+    items: list[list[str]] = []
+    is_list = _ITEM.match(content) is not None
+    above = ""
+    for line in content.strip().split("\n"):
+        marked = _ITEM.match(line) if is_list else None
+        if marked is not None:
+            items.append([line[marked.end() :]])
+        elif _BLOCK.match(line) or (items and line.strip() and not above.strip() and not line[:1].isspace()):
+            return
+        elif items:
+            items[-1].append(line)
+        else:
+            items.append([line])
+        above = line
+    yield from (" ".join(" ".join(item).split()) for item in items)
+
+
+def _is_status(content: str) -> bool:
+    """Whether a project's status is all that it tells."""
+    try:
+        headings = [heading for heading in outline(content).headings if heading.level <= 3]
+    except TooComplex:
+        return False
+    return len(headings) == 1 and headings[0].start == 0 and headings[0].text.casefold() == STATUS.casefold()
+
+
+class _StatementTime(NamedTuple):
+    """When something was said, by the host's clock."""
+
+    at: datetime | None
+    future: str = ""  # the time that it claims, if that is still to come
+    is_said: bool = False  # by the entry itself, not only by the name of its handoff
+
+
+def _said(match: re.Match[str] | None, known: HandoffSource) -> _StatementTime:
+    at = _moment(match[1], match[2]) if match else None
+    if at is None:
+        return _StatementTime(min(known.written, known.now) if known.written else None)
+    if at > known.now + _AHEAD:
+        return _StatementTime(known.now, f"{at:%Y-%m-%d %H:%M}", True)
+    return _StatementTime(at, "", True)
+
+
+def _told(claim: str | None, known: HandoffSource) -> tuple[str, str]:
+    """Who speaks, as far as the host knows, and what the entry claims if that is something else.
+
+    A machine is taken from the entry where the host knows none: handoffs travel in ways of which it does not know.
+    """
+    by = speaker(known.writer, known.repository, known.machine)
+    if not claim or not _BY.match(claim):
+        return by, ""
+    here, there = _here(known), _safe_name(known.machine)
+    who, _, where = claim.partition(", ")
+    if who == here and not where:
+        who, where = "", here
+    name, _, on = f" {who}".rpartition(" on ") if " on " in f" {who}" else (who, "", "")
+    is_same_place = where in ("", here)
+    is_same_name = name.strip() in ("", speaker(known.writer, "")) or (bool(there) and who == there)
+    if is_same_name and (not there or on in ("", there)) and is_same_place:
+        return speaker(known.writer, known.repository, known.machine or on), ""
+    return by, who if is_same_place else claim
+
+
+def _here(known: HandoffSource) -> str:
+    return speaker("", known.repository)
+
+
+def _is_empty(text: str) -> bool:
+    return not strip_comments(text).strip()
+
+
+def _is_far(day: date, known: HandoffSource) -> bool:
+    """Whether no clock on earth has this day yet."""
+    return (day - known.now.date()).days > 1
+
+
+def _log_of(path: str, at: datetime) -> str:
+    return f"{path.rpartition('/')[0]}/{at:%Y-%m-%d}.md"
+
+
+# --- Into the file ---------------------------------------------------------------------------------------------------
+
+
+def appended(existing: str, text: str, *, title: str) -> str:
+    """What is added to the end of a journal, the blank line before it included; a new one begins with its title."""
+    newline = newline_of(existing)
+    flat = plain_newlines(existing)
+    text = text.strip("\n") + "\n"
+    if not flat.strip():
+        return f"# {title}\n\n{text}"
+    is_list = text.startswith("- ") and flat.rstrip("\n").rpartition("\n")[2].startswith("- ")
+    ends = len(flat) - len(flat.rstrip("\n"))
+    return ("\n" * max(0, (1 if is_list else 2) - ends) + text).replace("\n", newline)

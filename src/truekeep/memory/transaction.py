@@ -1,0 +1,209 @@
+"""Carries staged changes through so that a crash at any instant leaves a job to finish, never a loss.
+
+The order is the design: the ledger has the whole batch as pending; then every file is written; then the batch is
+done. The next run finishes what a killed one left: a file is as before (write it), as after (nothing to do), or a
+person was faster (their edit stays, and the handoffs concerned are judged anew).
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import apsw
+
+from truekeep.core.errors import EditedSince, StorageFailed
+from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
+from truekeep.memory.ledger import HandoffRow, Ledger, LedgerEntry, Pending, Version, after_splices, before_splices
+from truekeep.memory.staging import Change, MemoryFiles, Staging, WriteFailed
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+
+
+class WriteRefused(Exception):
+    """One file could not be written, for a reason of its own. Nothing of the batch was."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path)
+        self.path = path
+        self.why = why
+
+
+class EditedMeanwhile(Exception):
+    """A person changed a file meanwhile. The rest of the batch is on disk; what concerned that file is forgotten."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        super().__init__(", ".join(paths))
+        self.paths = tuple(paths)
+
+
+class MemoryTransaction:
+    """A vault and its ledger, kept in step."""
+
+    def __init__(self, vault: MemoryFiles, ledger: Ledger, *, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called each time that something is about to be written."""
+        self.vault = vault
+        self.ledger = ledger
+        self._before = before
+
+    def commit(
+        self,
+        staging: Staging,
+        entries: Sequence[LedgerEntry],
+        records: Sequence[HandoffRow] = (),
+        *,
+        at: str,
+        outcomes: Sequence[tuple[bytes, str, str | None]] = (),
+        whole: bool = True,
+    ) -> dict[str, FileStamp]:
+        """Write a batch. Refused: nothing happened.
+
+        Overtaken: a person changed a file meanwhile, and that stays. If the batch is `whole`, nothing else happened
+        either; if not, everything else is on disk, and what concerned that file is forgotten.
+        """
+        changes = staging.changes()
+        self._before()
+        try:
+            batch = self.ledger.begin(changes, entries, records, outcomes, at=at, whole=whole)
+        except (apsw.FullError, apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError) as error:
+            raise StorageFailed(
+                f"the ledger cannot be written: {error}", hint="free some space and run it again; nothing was changed"
+            ) from error
+        try:
+            stamps = self.vault.apply(changes)
+        except WriteFailed as failure:
+            with suppress(apsw.Error):  # if even that fails, the pending batch is finished by the next run
+                self.ledger.cancel(batch)
+            raise _refusal(failure.path, failure.error) from failure
+        except ChangedSince as error:
+            pending = Pending(batch, False, whole, tuple(_version_of(change) for change in changes))
+            if overtaken := self._settle(pending):
+                raise EditedMeanwhile(overtaken) from error
+            return {}  # it was only saved again as it was, and all is written
+        self._finish(batch)
+        return stamps
+
+    def act(
+        self, staging: Staging, entry: LedgerEntry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()
+    ) -> dict[str, FileStamp]:
+        """Write one act of a person: all of it, or nothing and the reason."""
+        try:
+            return self.commit(staging, [entry], at=entry.at, outcomes=outcomes)
+        except WriteRefused as error:
+            raise StorageFailed(f"{error.path} cannot be written: {error.why}", hint="nothing was changed") from error
+        except EditedMeanwhile as error:
+            raise EditedSince(
+                f"{error} changed just now; that edit was kept, and nothing else was done",
+                hint="look at it and run it again",
+            ) from error
+
+    def recover(self) -> int:
+        """Finish what a killed run left. Gives the number of batches."""
+        pending = self.ledger.pending()
+        for batch in pending:
+            self._settle(batch)
+        return len(pending)
+
+    def _settle(self, pending: Pending, late: Sequence[str] = ()) -> list[str]:
+        """Bring every file of a batch to its end, and say which ones a person had changed.
+
+        `late` are those of which that showed only on the way: whatever they look like now, all has to go back.
+        """
+        overtaken = [
+            version.path for version in pending.versions if not self._tidy(version, back=pending.is_called_off)
+        ]
+        back = pending.is_called_off or (pending.is_whole and bool(overtaken or late))
+        if back and not pending.is_called_off:
+            self.ledger.call_off(pending.batch)
+        for version in pending.versions:
+            moved = version.path in overtaken or self._move(version, back=back)
+            if not moved:
+                overtaken.append(version.path)
+            self.vault.sync_folder(version.path)
+        if back:
+            self.ledger.cancel(pending.batch)
+            return list(dict.fromkeys((*late, *overtaken)))
+        if overtaken and pending.is_whole:
+            return self._settle(pending, overtaken)
+        for path in overtaken:
+            self.ledger.drop_change(pending.batch, path)
+        self._finish(pending.batch)
+        return overtaken
+
+    def _tidy(self, version: Version, *, back: bool) -> bool:
+        """Clear what was left beside a file. False when a person changed it: neither as before nor as after.
+
+        A kill between the two halves of an exchange leaves a person's last edit beside the file: it goes back. (On the
+        way back, the same place may hold half of the earlier bytes, which are in the ledger anyway.)
+        """
+        aside = self.vault.read_temporary(version.path)
+        found = self._digest(version.path)
+        if aside is not None and found == version.after and not back:
+            digest = hashlib.sha256(aside).digest()
+            if digest not in (version.before, version.after):
+                self.vault.put_back_temporary(version.path)
+                return False
+        self.vault.discard_temporary(version.path)
+        return found in (version.before, version.after)
+
+    def _digest(self, path: str) -> bytes | None:
+        """What stands there now; for what is no plain file, something that no version ever has."""
+        try:
+            stored = self.vault.read(path)
+        except (UnsafePath, ChangedSince):
+            return b"changed"
+        return hashlib.sha256(stored.data).digest() if stored else None
+
+    def _move(self, version: Version, *, back: bool) -> bool:
+        """Take a file to its state after the batch, or back to the one before. False when a person was faster."""
+        source, goal = (version.after, version.before) if back else (version.before, version.after)
+        for _attempt in range(3):
+            try:
+                stored = self.vault.read(version.path)
+            except (UnsafePath, ChangedSince):
+                return False
+            digest = hashlib.sha256(stored.data).digest() if stored else None
+            if digest == goal:
+                return True
+            if digest != source:
+                return False
+            data = stored.data if stored else None
+            moved = before_splices(version, data) if back else after_splices(version, data)
+            try:
+                self.vault.apply([Change(version.path, stored, moved)])
+            except ChangedSince:
+                continue
+            except WriteFailed as failure:
+                raise _refusal(failure.path, failure.error, finish=True) from failure
+            return True
+        return False
+
+    def _finish(self, batch: int) -> None:
+        try:
+            self.ledger.finish(batch)
+        except apsw.Error as error:
+            raise StorageFailed(
+                f"the ledger cannot be written: {error}", hint="everything is on disk; the next run notes that"
+            ) from error
+
+
+def _version_of(change: Change) -> Version:
+    return Version(
+        change=0,
+        path=change.path,
+        before=change.before_digest,
+        after=change.after_digest,
+        found=change.before.data if change.before else None,
+        splices=tuple(change.splices),
+    )
+
+
+def _refusal(path: str, error: OSError, *, finish: bool = False) -> Exception:
+    why = error.strerror or str(error)
+    if error.errno in _NO_ROOM or finish:
+        return StorageFailed(
+            f"{path} cannot be written: {why}", hint="make room or mend the disk and run it again; nothing is lost"
+        )
+    return WriteRefused(path, why)

@@ -1,0 +1,1 @@
+"""Search over cards, documents, logs and transcripts: index, query, ranking, excerpts."""

@@ -1,0 +1,37 @@
+"""The roll of cards as the index has it: path, repository and day, without opening one of them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import NamedTuple
+
+import apsw
+
+from truekeep.core.model import INDEX
+from truekeep.core.sqlite import DAMAGE
+from truekeep.search.index_schema import Unusable, open_index
+
+_CARDS = "FROM files WHERE store = 'cards' AND +path != ?"  # the plus: not by the index of all paths
+_COUNT = "SELECT count(*) - EXISTS (SELECT 1 FROM files WHERE path = ?) FROM files WHERE store = 'cards'"
+
+
+class Roll(NamedTuple):
+    """The latest cards of some repositories, and how many there are of all."""
+
+    cards: list[tuple[str, str, str]]  # path, repository, day
+    total: int
+
+
+def read_roll(path: str, *, repositories: set[str], most: int) -> Roll | None:
+    """At most so many cards of each repository, the latest first; None when there is no index that can be used."""
+    if not os.path.exists(path):
+        return None
+    latest = f"SELECT path, repository, day {_CARDS} AND repository = ? ORDER BY day DESC, path LIMIT ?"
+    try:
+        with closing(open_index(path, read_only=True)) as db:
+            rows = [row for name in sorted(repositories) for row in db.execute(latest, (INDEX, name, most))]
+            total = db.execute(_COUNT, (INDEX,)).get
+            return Roll([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
+    except (Unusable, OSError, apsw.Error, *DAMAGE):
+        return None

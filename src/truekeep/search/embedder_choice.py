@@ -1,0 +1,172 @@
+"""Which embedder answers: the one whose vectors the index holds, whatever the settings ask for by now.
+
+The index notes by whom and by what rules it was made. An embedder that is asked for, but has no vectors there yet,
+waits until the index is built anew; a model that changed under the same name is noticed by one text that must give the
+same vector as before.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import apsw
+
+from truekeep.core.sqlite import transaction
+from truekeep.search.embedders import Embedder, EmbedderFailed, VersionedEmbedder
+from truekeep.search.embedders.choice import choose, make_embedder
+from truekeep.search.index_schema import read_meta, write_meta
+
+if TYPE_CHECKING:
+    from truekeep.core.config import SearchConfig as Settings
+
+LEXICON_FILE = "lexicon.bin"
+CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1"  # what a chunk is; a change rebuilds the index
+_PROBE = "truekeep keeps memory true"
+
+
+class Embedders:
+    """The embedders of one workspace, each made when it is first needed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: str,
+        environ: Mapping[str, str],
+        *,
+        note: Callable[[str], None],
+        index_in_background: Callable[[], object],
+    ) -> None:
+        self._settings = settings
+        self._lexicon = os.path.join(state, LEXICON_FILE)
+        self._environ = environ
+        self._note = note
+        self._index_in_background = index_in_background
+        self._made: dict[str, Embedder | None] = {}
+
+    def find_wanted(self) -> tuple[Embedder | None, str]:
+        """What the settings ask for, and why it cannot be had if it cannot."""
+        try:
+            return self._make(choose(self._settings, self._environ)), ""
+        except EmbedderFailed as error:
+            return None, error.told
+
+    def _make(self, provider: str) -> Embedder | None:
+        if provider not in self._made:
+            self._made[provider] = make_embedder(provider, self._settings, self._environ, lexicon=self._lexicon)
+        return self._made[provider]
+
+    def find_answering(self, db: apsw.Connection) -> Embedder | None:
+        """The embedder whose vectors the index holds, whatever the settings ask for by now."""
+        noted = read_meta(db, "embedder")
+        wanted, failure = self.find_wanted()
+        if noted is None:  # nothing was indexed yet
+            if failure:
+                self._note(f"{failure}; these are found by words alone")
+                return None
+            if wanted is None or is_built_in(wanted):
+                with suppress(apsw.Error), transaction(db):
+                    write_embedder(db, wanted)
+                return wanted
+            self._note(f"nothing has a vector of {wanted.provider} yet; these are found by words alone")
+            self._index_in_background()
+            return None
+        epoch = int(read_meta(db, "epoch", 0))
+        if _name(_versioned(wanted, epoch)) == noted:
+            return wanted
+        try:
+            known = self._make(noted.partition("\t")[0])
+        except EmbedderFailed:
+            known = None
+        if _name(_versioned(known, epoch)) != noted:
+            known = None
+        who = f"{known.provider} answers" if known is not None else "words alone answer"
+        if failure:
+            self._note(f"{failure}; {who} until then")
+        else:
+            self._note(f"the index is not yet rebuilt for the embedder in the settings; {who} until then")
+            self._index_in_background()
+        return known
+
+    def check_model(self, db: apsw.Connection, embedder: Embedder | None) -> tuple[Embedder | None, str]:
+        """Notice a model that changed under the same name: the same text must give the vector that it gave before."""
+        if embedder is None or is_built_in(embedder):
+            return embedder, ""
+        epoch = int(read_meta(db, "epoch", 0))
+        try:
+            (probe,) = embedder.embed([_PROBE])
+        except EmbedderFailed as error:
+            return VersionedEmbedder(embedder, epoch), error.told
+        before = read_meta(db, "probe")
+        name = _name(embedder)
+        if before is not None and read_meta(db, "probe_of") == name:
+            known = array("f", before)
+            alike = sum(a * b for a, b in zip(known, probe, strict=False)) if len(known) == len(probe) else 0.0
+            if alike < 0.999:
+                epoch += 1
+                self._note(f"{embedder.provider} {embedder.model} is not the model it was; everything is embedded anew")
+        with transaction(db):
+            write_meta(db, "probe", probe.tobytes())
+            write_meta(db, "probe_of", name)
+            write_meta(db, "epoch", epoch)
+        return VersionedEmbedder(embedder, epoch), ""
+
+    def borrowing(self, embedder: Embedder | None) -> Embedder | None:
+        """OpenClaw's databases have the vectors of the same chunks, if the model is the same."""
+        if embedder is None or embedder.provider in ("static", "transformer", "fastembed") or not self._settings.lend:
+            return embedder
+        from truekeep.search.embedders.openclaw_cache import Lending, find_databases
+
+        databases = find_databases(environ=self._environ)
+        return Lending(embedder, databases) if databases else embedder
+
+
+def is_built_in(embedder: Embedder) -> bool:
+    """Whether it is the one that comes with truekeep: it costs next to nothing, and never changes under its name."""
+    return embedder.provider == "static"
+
+
+def find_misfit(db: apsw.Connection, embedder: Embedder | None) -> str:
+    """Why the index must be built anew to be this embedder's, or nothing."""
+    noted = read_meta(db, "fingerprint")
+    if noted is None or noted == _fingerprint(embedder):
+        return ""
+    return "the embedder changed" if noted.partition("\n")[2] != _name(embedder) else "the chunking changed"
+
+
+def write_embedder(db: apsw.Connection, embedder: Embedder | None) -> None:
+    """Note whose index it is now."""
+    write_meta(db, "fingerprint", _fingerprint(embedder))
+    write_meta(db, "embedder", _name(embedder))
+
+
+def carry_vectors(old: apsw.Connection, new: apsw.Connection, embedder: Embedder | None) -> None:
+    """Take over into a successor what the old index knows of a model, and the vectors that cost something."""
+    with transaction(new):
+        for key in ("epoch", "probe", "probe_of"):
+            if (known := read_meta(old, key)) is not None:
+                write_meta(new, key, known)
+    if embedder is None or is_built_in(embedder):
+        return
+    rows = old.execute(
+        "SELECT * FROM embedding_cache WHERE provider = ? AND model = ? AND key = ?",
+        (embedder.provider, embedder.model, embedder.key),
+    )
+    with transaction(new):
+        new.executemany("INSERT OR IGNORE INTO embedding_cache VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _fingerprint(embedder: Embedder | None) -> str:
+    return f"{CHUNKING}\n{_name(embedder)}"
+
+
+def _name(embedder: Embedder | None) -> str:
+    return "\t".join((embedder.provider, embedder.model, embedder.key)) if embedder is not None else "none"
+
+
+def _versioned(embedder: Embedder | None, epoch: int) -> Embedder | None:
+    """An embedder under the name that it has in the index."""
+    return embedder if embedder is None or is_built_in(embedder) else VersionedEmbedder(embedder, epoch)

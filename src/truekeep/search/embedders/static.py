@@ -1,0 +1,368 @@
+"""The embedded embedder: static word vectors that come inside a package, so that meaning needs no key and no download.
+
+The vectors are those of wordllama (32,000 word pieces, 256 numbers each), read straight from its files. A text's vector
+is the sum over its distinct words; a word that is no piece itself is the sum of its pieces. Because nothing depends on
+word order, indexing a text costs little more than finding its words.
+
+Beside whole texts it compares single words: `neighbours` finds the known words nearest to a question's words, which is
+how a question about a "database" finds a line about "sqlite". What that needs is kept in one small file, the lexicon,
+made on first use and safe to delete.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import sys
+import zlib
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy, multiply
+from truekeep.text.words import WORD, fold_words
+
+if TYPE_CHECKING:
+    import mmap
+
+DIMENSIONS = 256
+_WEIGHTS = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_FORMAT = b"truekeep lexicon 4\n"
+_PIECES = 32_000
+_SLOTS = 65_536  # of the table that finds a piece; twice as many as there are pieces
+_SLOT = struct.Struct("<QH")
+_NEAR = 0.35  # cosine below which two words have nothing to do with each other
+_UNIT = 65_536 / _NEAR  # the product of a vector with itself
+_SCALE = _UNIT**0.5  # a unit vector's numbers as 8 bits: nearly five standard deviations fit
+_HIGH = (b"\x01", b"\x02", b"\x03")  # third bytes of scores that are near; no score reaches 2**18
+_MOST_WORDS = 60_000  # word vectors kept while indexing; 60 MB
+_TOGETHER = 64  # texts summed up in one go
+_FEW = 12  # texts that are cheaper to sum up in Python than to load numpy for
+_LONGEST_WORD = 64
+_BLANK = "▁"
+
+
+class StaticNearness:
+    """How near known words are to a question; 0 for all others."""
+
+    def __init__(self, places: Mapping[str, int], scores: memoryview) -> None:
+        self._places = places
+        self._scores = scores
+
+    def of(self, words: Iterable[str]) -> float:
+        """About the cosine of a short text: words are nearly at right angles, so lengths add up as squares."""
+        places, scores = self._places, self._scores
+        found = [scores[at] for at in map(places.get, words) if at is not None]
+        return sum(found) / _UNIT / len(found) ** 0.5 if found else 0.0
+
+
+class Static:
+    """Static vectors from the package's own files."""
+
+    provider = "static"
+    model = "wordllama-l2-supercat-256"
+
+    def __init__(self, folder: str | None = None, *, lexicon: str = "") -> None:
+        """The package's folder, found by itself unless named, and where the lexicon is kept (in memory if nowhere)."""
+        self._folder = folder or _package_folder()
+        self._weights_path = os.path.join(self._folder, _WEIGHTS)
+        self._lexicon_path = lexicon
+        try:
+            info = os.stat(self._weights_path)
+        except OSError as error:
+            raise EmbedderFailed(
+                "the static vectors are missing", hint="pip install --force-reinstall wordllama"
+            ) from error
+        self.key = f"{info.st_size}-words-1"
+        self._weights: mmap.mmap | None = None
+        self._offset = 0
+        self._table_bytes = memoryview(b"")
+        self._known: list[str] = []
+        self._places: dict[str, int] = {}
+        self._known_bytes = memoryview(b"")
+        self._known_vectors = memoryview(b"")
+        self._rows: dict[str, int] = {}
+        self._cuts: dict[str, tuple[int, ...]] = {}  # goes with its table: a cache of the module would keep the table
+        self._table: Any = None
+
+    # Texts.
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:  # noqa: ARG002
+        if not texts:
+            return []
+        self._open()
+        if len(texts) <= _FEW:
+            return [self._sum_up(sorted(_words(text))) for text in texts]
+        table = self.embed_table(texts)
+        vectors = []
+        for row in table:
+            vector = array("f")
+            vector.frombytes(row.tobytes())
+            vectors.append(vector)
+        return vectors
+
+    def embed_table(self, texts: Sequence[str]) -> Any:
+        """The vectors of many texts as one numpy table, without the detour over Python's numbers."""
+        np = load_numpy()
+
+        self._open()
+        sums = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(texts), _TOGETHER):
+            part = texts[start : start + _TOGETHER]
+            sums[start : start + len(part)] = self._sum_table(part)
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        lengths[lengths == 0] = 1
+        return sums / lengths
+
+    def _sum_table(self, texts: Sequence[str]) -> Any:
+        """Which text has which word, as a table of ones, times the vectors of the words."""
+        np = load_numpy()
+
+        if len(self._rows) > _MOST_WORDS:
+            self._rows.clear()
+        rows = self._rows
+        indices: list[int] = []
+        counts: list[int] = []
+        for text in texts:
+            words = _words(text)
+            counts.append(len(words))
+            try:
+                indices += [rows[word] for word in words]
+            except KeyError:
+                self._learn(words)
+                indices += [rows[word] for word in words]
+        used, columns = np.unique(np.array(indices, dtype=np.int64), return_inverse=True)
+        ones = np.zeros((len(texts), len(used)), dtype=np.float32)
+        ones[np.repeat(np.arange(len(texts)), counts), columns] = 1
+        return ones @ self._table[used] if len(used) else 0
+
+    def _learn(self, words: Iterable[str]) -> None:
+        """Add words to the table of word vectors; its first row is nothing."""
+        np = load_numpy()
+
+        if self._table is None:
+            self._table = np.zeros((4096, DIMENSIONS), dtype=np.float32)
+        if not self._rows:
+            self._rows[""] = 0
+        weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        for word in words:
+            if word in self._rows:
+                continue
+            row = len(self._rows)
+            if row == len(self._table):
+                self._table = np.concatenate((self._table, np.zeros_like(self._table)))
+            self._table[row] = weights[list(self.pieces_of(word))].astype(np.float32).sum(axis=0)
+            self._rows[word] = row
+
+    def _sum_up(self, words: Iterable[str]) -> Vector:
+        sums = [0.0] * DIMENSIONS
+        for word in words:
+            for piece in self.pieces_of(word):
+                sums = [a + b for a, b in zip(sums, self._piece(piece), strict=True)]
+        return _unit(sums)
+
+    # Words.
+
+    def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], StaticNearness]:
+        """For each word the known words near it in meaning, with their cosine; and how near any is to a question."""
+        self._open()
+        packed = bytearray(pack(question))
+        for word in words:
+            at = self._places.get(word)
+            packed += pack(self._sum_up((word,))) if at is None else self._known_bytes[at * DIMENSIONS :][:DIMENSIONS]
+        count = len(self._known)
+        asked = memoryview(packed).cast("b", (len(words) + 1, DIMENSIONS))
+        scores = multiply(asked, self._known_vectors, kind="int8", out="int32")
+        flat = scores.cast("i")
+        # A score from 2**16 on, and none below, has something in its third byte that is no sign: found without a loop.
+        thirds = bytes(scores)[2::4] if sys.byteorder == "little" else bytes(scores)[1::4]
+        near: list[dict[str, float]] = [{} for _ in words]
+        for high in _HIGH:
+            place = thirds.find(high, count)
+            while place >= 0:
+                row, at = divmod(place, count)
+                if self._known[at] != words[row - 1]:
+                    near[row - 1][self._known[at]] = flat[place] / _UNIT
+                place = thirds.find(high, place + 1)
+        return near, StaticNearness(self._places, flat)
+
+    def knows(self, word: str) -> bool:
+        """Whether this is a word of its own, in any language of the table."""
+        with suppress(EmbedderFailed):
+            self._open()
+        return word in self._places
+
+    def pieces_of(self, word: str) -> tuple[int, ...]:
+        """A word's pieces, as the tokenizer of the vectors cuts it: always join the pair that became a piece first."""
+        word = word[:_LONGEST_WORD]
+        found = self._cuts.get(word)
+        if found is None:
+            if len(self._cuts) > _MOST_WORDS:
+                self._cuts.clear()
+            found = self._cuts[word] = _cut(_BLANK + word, self)
+        return found
+
+    def find_piece(self, text: str) -> int | None:
+        """The number of a piece, looked up where it lies: a question needs a hundred of them, not all 32,000."""
+        data = text.encode("utf-8", "replace")
+        mark = zlib.adler32(data) << 32 | zlib.crc32(data)
+        slot = mark % _SLOTS
+        while True:
+            found, number = _SLOT.unpack_from(self._table_bytes, slot * _SLOT.size)
+            if found == mark:
+                return int(number)
+            if not found:
+                return None
+            slot = (slot + 1) % _SLOTS
+
+    # Files.
+
+    def _open(self) -> None:
+        if self._weights is not None:
+            return
+        try:
+            with open(self._weights_path, "rb") as file:
+                weights = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._offset = 8 + int.from_bytes(weights[:8], "little")
+            if len(weights) - self._offset != _PIECES * DIMENSIONS * 2:
+                raise EmbedderFailed(f"{self._weights_path} is not what it should be", hint="reinstall wordllama")
+            lexicon = self._read_lexicon()
+            if lexicon is None:
+                lexicon = self._make_lexicon(weights)
+        except (OSError, ValueError, KeyError) as error:
+            raise EmbedderFailed(f"the static vectors cannot be read: {error}", hint="reinstall wordllama") from error
+        start = len(self._head())
+        count = int.from_bytes(lexicon[start : start + 4], "little")
+        names = int.from_bytes(lexicon[start + 4 : start + 8], "little")
+        table = start + 8
+        vectors = table + _SLOTS * _SLOT.size
+        words = vectors + count * DIMENSIONS
+        whole = memoryview(lexicon)
+        self._table_bytes = whole[table:vectors]
+        self._known_bytes = whole[vectors:words]
+        self._known_vectors = self._known_bytes.cast("b", (count, DIMENSIONS))
+        self._known = bytes(whole[words : words + names]).decode().split("\n")
+        self._places = dict(zip(self._known, range(len(self._known)), strict=True))
+        self._weights = weights
+
+    def _mapped(self) -> mmap.mmap:
+        assert self._weights is not None
+        return self._weights
+
+    def _piece(self, number: int) -> tuple[float, ...]:
+        return struct.unpack_from("<256e", self._mapped(), self._offset + number * DIMENSIONS * 2)
+
+    def _head(self) -> bytes:
+        return _FORMAT + self.key.encode() + b"\n"
+
+    def _read_lexicon(self) -> mmap.mmap | bytes | None:
+        """The lexicon, if one is there and whole."""
+        head = self._head()
+        try:
+            with open(self._lexicon_path, "rb") as file:
+                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):
+            return None
+        start = len(head)
+        if data[:start] != head:
+            return None
+        count, names = (int.from_bytes(data[at : at + 4], "little") for at in (start, start + 4))
+        return data if len(data) == start + 8 + _SLOTS * _SLOT.size + count * DIMENSIONS + names else None
+
+    def _make_lexicon(self, weights: mmap.mmap) -> bytes:
+        """Read the tokenizer's vocabulary; the pieces that are whole words become the known ones."""
+        np = load_numpy()
+        with open(os.path.join(self._folder, _TOKENIZER), encoding="utf-8") as file:
+            vocabulary: dict[str, int] = json.load(file)["model"]["vocab"]
+        table = bytearray(_SLOTS * _SLOT.size)
+        known: dict[str, int] = {}
+        for piece, number in vocabulary.items():
+            data = piece.encode()
+            mark = zlib.adler32(data) << 32 | zlib.crc32(data)
+            slot = mark % _SLOTS
+            while table[slot * _SLOT.size : slot * _SLOT.size + 8] != bytes(8):
+                slot = (slot + 1) % _SLOTS
+            _SLOT.pack_into(table, slot * _SLOT.size, mark, number)
+            word = piece[1:]
+            if piece.startswith(_BLANK) and len(word) > 1 and word.isalpha():
+                folded = word.lower()
+                if folded not in known or word == folded:
+                    known[folded] = number
+        pieces = np.frombuffer(weights, dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        chosen = pieces[list(known.values())].astype(np.float32)
+        chosen /= np.linalg.norm(chosen, axis=1, keepdims=True)
+        vectors = np.clip(np.rint(chosen * _SCALE), -127, 127).astype(np.int8).tobytes()
+        words = "\n".join(known).encode()
+        sizes = len(known).to_bytes(4, "little") + len(words).to_bytes(4, "little")
+        made = b"".join((self._head(), sizes, bytes(table), vectors, words))
+        if self._lexicon_path:
+            _write(self._lexicon_path, made)
+        return made
+
+
+def pack(vector: Sequence[float]) -> bytes:
+    """A unit vector in 8 bits a number."""
+    scale = _SCALE
+    return bytes([(127 if (v := round(x * scale)) > 127 else -127 if v < -127 else v) & 0xFF for x in vector])
+
+
+def _words(text: str) -> set[str]:
+    return fold_words(text) or set(WORD.findall(text.lower()))
+
+
+def _unit(sums: list[float]) -> Vector:
+    length = sum(value * value for value in sums) ** 0.5
+    return array("f", [value / length for value in sums] if length else sums)
+
+
+def _cut(word: str, static: Static) -> tuple[int, ...]:
+    parts = list(word)
+    while len(parts) > 1:
+        best: tuple[int, int] | None = None
+        for at in range(len(parts) - 1):
+            number = static.find_piece(parts[at] + parts[at + 1])
+            if number is not None and (best is None or number < best[0]):
+                best = (number, at)
+        if best is None:
+            break
+        at = best[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    pieces: list[int] = []
+    for part in parts:
+        number = static.find_piece(part)
+        if number is not None:
+            pieces.append(number)
+        else:  # a character that is no piece: its bytes are
+            pieces += [
+                found
+                for byte in part.encode("utf-8", "replace")
+                if (found := static.find_piece(f"<0x{byte:02X}>")) is not None
+            ]
+    return tuple(pieces)
+
+
+def _package_folder() -> str:
+    try:
+        spec = find_spec("wordllama")  # finds the folder without running the package
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbedderFailed("the static vectors are not installed", hint="pip install wordllama")
+    return spec.submodule_search_locations[0]
+
+
+def _write(path: str, data: bytes) -> None:
+    """Derived: a disk that cannot be written costs only time."""
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(beside)

@@ -1,0 +1,144 @@
+"""The record of what was forgotten on purpose: .truekeep/decay.toml, a day and the tiers that held on it.
+
+A past day's log is never edited. That its entries have expired is one small decision, written through the books, so
+that history tells it and undo takes it back; whoever indexes logs leaves out what had expired by that day. A record
+that is not there, or cannot be read, forgets nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from truekeep.core.errors import BadSetup
+from truekeep.core.toml import parse_toml
+from truekeep.memory.importance import Tiers, blank_expired, expires_on
+from truekeep.search.file_scan import day_in
+
+NAME = "decay.toml"
+RECORD = f".truekeep/{NAME}"
+MIXED = "?"  # instead of a stamp: some logs are indexed by one record, some by another
+_KEYS = ("day", *Tiers._fields)
+_HEAD = """\
+# Written by `truekeep tidy decay`: what daily logs say and had expired by this day is left out of search. The logs
+# themselves are as they were. `truekeep undo` takes it back; the numbers are those that [decay] had then.
+"""
+
+
+class DecayRecord(NamedTuple):
+    """Everything that had expired by a day is forgotten."""
+
+    day: date
+    tiers: Tiers = Tiers()
+
+    def has_expired(self, day: date, importance: float) -> bool:
+        """Whether an entry of a day's log is forgotten."""
+        end = expires_on(day, importance, self.tiers)
+        return end is not None and end <= self.day
+
+    def leave_out(self, path: str, text: str) -> str:
+        """A log without what is forgotten; the same object where nothing is."""
+        day = log_day(path)
+        return blank_expired(text, day, self.tiers, self.day) if day is not None else text
+
+    @property
+    def stamp(self) -> str:
+        """The record in a few characters, to be compared."""
+        return " ".join(map(str, (self.day, *self.tiers)))
+
+
+def log_day(path: str) -> date | None:
+    """The day of a log by its name; None where that gives none."""
+    try:
+        return date.fromisoformat(day_in(path))
+    except ValueError:
+        return None
+
+
+def read_decayed(state: str) -> DecayRecord | None:
+    """The record in a state folder; None where there is none."""
+    path = os.path.join(state, NAME)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return parse_decayed(file.read(10_000))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadSetup(f"{RECORD}: {error.strerror or error}", hint=_MEND) from error
+    except ValueError as error:
+        raise BadSetup(f"{RECORD}: {error}", hint=_MEND) from error
+
+
+_MEND = "mend it, or delete it: then nothing is forgotten, and the next `truekeep tidy decay` writes it anew"
+
+
+def parse_decayed(text: str) -> DecayRecord:
+    """A record; what is wrong with it is a ValueError."""
+    data = parse_toml(text)
+    if problems := [key for key in data if key not in _KEYS] + [key for key in _KEYS if key not in data]:
+        raise ValueError(
+            f"{problems[0]} is not one of its keys" if problems[0] in data else f"{problems[0]} is missing"
+        )
+    bounds = [_number(data, key, 1) for key in ("structural", "potential")]
+    days = [_number(data, key, 100_000) for key in ("potential_days", "contextual_days")]
+    if not all(isinstance(number, int) for number in days):
+        raise ValueError("its days must be whole numbers")
+    try:
+        day = date.fromisoformat(data["day"])
+    except (TypeError, ValueError) as error:
+        raise ValueError("day is no day such as 2026-05-01") from error
+    return DecayRecord(day, Tiers(float(bounds[0]), float(bounds[1]), int(days[0]), int(days[1])))
+
+
+def _number(data: dict[str, Any], key: str, most: int) -> int | float:
+    number = data[key]
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= most:
+        raise ValueError(f"{key} must be a number from 0 to {most}")
+    return number
+
+
+def render_decayed(record: DecayRecord) -> str:
+    numbers = "".join(f"{key} = {value}\n" for key, value in record.tiers._asdict().items())
+    return f'{_HEAD}day = "{record.day}"\n{numbers}'
+
+
+def parse_stamp(stamp: str) -> DecayRecord | None:
+    """A record from its stamp; None for that of no record. Another text is a ValueError."""
+    if not stamp:
+        return None
+    day, structural, potential, potential_days, contextual_days = stamp.split(" ")
+    tiers = Tiers(float(structural), float(potential), int(potential_days), int(contextual_days))
+    return DecayRecord(date.fromisoformat(day), tiers)
+
+
+def find_concerned(noted: str, now: DecayRecord | None) -> Callable[[str], bool]:
+    """Which logs, by their paths, may say something else now than by the record with this stamp."""
+    try:
+        between = spans(parse_stamp(noted), now)
+    except ValueError:
+        return lambda path: log_day(path) is not None
+    return lambda path: any(after < day <= until for day in (day_in(path),) for after, until in between)
+
+
+def spans(before: DecayRecord | None, now: DecayRecord | None) -> list[tuple[str, str]]:
+    """The days, above the first and up to the last, whose logs may have entries that one record forgets alone."""
+    records = [record for record in (before, now) if record is not None]
+    if not records or before == now:
+        return []
+    if before is not None and now is not None and before.tiers == now.tiers:
+        first, last = sorted((before.day, now.day))
+        return [(_back(first, days).isoformat(), _back(last, days).isoformat()) for days in sorted(set(_days(now)))]
+    return [("", max(_back(record.day, min(_days(record))) for record in records).isoformat())]
+
+
+def _days(record: DecayRecord) -> tuple[int, int]:
+    return record.tiers.potential_days, record.tiers.contextual_days
+
+
+def _back(day: date, days: int) -> date:
+    try:
+        return day - timedelta(days=days)
+    except OverflowError:
+        return date.min

@@ -1,0 +1,106 @@
+"""What a memory file says about itself: its title, its day, its repository, and which heading a line stands under."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import NamedTuple
+
+from truekeep.core.model import CARDS, INDEX
+from truekeep.search.file_scan import day_in, project_in
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t]*(.{0,500}?)[ \t]*$", re.MULTILINE)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+FRONT = 4_000  # characters at the head of a file in which frontmatter ends
+
+
+class About(NamedTuple):
+    """A file's own words about itself."""
+
+    title: str
+    day: str
+    repository: str
+    headings: tuple[tuple[int, int, str], ...]  # line, level, text
+
+
+def describe(path: str, text: str) -> About:
+    """Read what recall needs of a file; a broken frontmatter costs only what it would have said."""
+    keys = _keys(text)
+    name = path.rsplit("/", 1)[-1].removesuffix(".md")
+    topic = keys.get("topic") or keys.get("title") or ""
+    day = day_in(path)
+    for key in ("updated", "created", "date", "day"):
+        match = _DAY.match(keys.get(key, ""))
+        if not day and match:
+            day = match[0]
+    title = " ".join(part for part in (name.replace("-", " ").replace("_", " "), topic, keys.get("tags", "")) if part)
+    return About(title, day, keys.get("repository") or project_in(path), tuple(_headings(text)))
+
+
+def topic_in(head: str) -> str:
+    """What a file says that it is about, from its beginning; empty if it does not."""
+    keys = _keys(head)
+    return keys.get("topic") or keys.get("title") or ""
+
+
+def _keys(text: str) -> dict[str, str]:
+    end = text.find("\n---", 3, FRONT) if text.startswith("---") else 0
+    return {match[1]: match[2].strip().strip("\"'[]") for match in _KEY.finditer(text, 0, end)} if end > 0 else {}
+
+
+def _headings(text: str) -> list[tuple[int, int, str]]:
+    at = 0 if text.startswith("#") else text.find("\n#") + 1
+    if at == 0 and not text.startswith("#"):
+        return []
+    fences = _fences(text)
+    found: list[tuple[int, int, str]] = []
+    line, counted = 1, 0
+    while True:
+        match = _HEADING.match(text, at)
+        if match and not (fences and bisect_right(fences, at) % 2):  # inside a fence it is a comment in code
+            line += text.count("\n", counted, at)
+            counted = at
+            found.append((line, len(match[1]), match[2]))
+        following = text.find("\n#", at)
+        if following < 0:
+            return found
+        at = following + 1
+
+
+def _fences(text: str) -> list[int]:
+    """Where code fences open and close, by turns."""
+    if "```" not in text and "~~~" not in text:
+        return []
+    places: list[int] = []
+    mark = ""
+    for match in _FENCE.finditer(text):
+        if not mark:
+            mark = match[1]
+            places.append(match.start())
+        elif match[1].startswith(mark):
+            mark = ""
+            places.append(match.start())
+    return places
+
+
+def heading_at(about: About, line: int) -> str:
+    """The headings that a line stands under, outermost first."""
+    trail: list[tuple[int, str]] = []
+    for at, level, text in about.headings:
+        if at > line:
+            break
+        while trail and trail[-1][0] >= level:
+            trail.pop()
+        trail.append((level, text))
+    return " > ".join(text for _, text in trail)
+
+
+def is_by_entry(path: str) -> bool:
+    """Whether every list item is an entry of its own, as in the two curated files."""
+    return path in (INDEX, "USER.md")
+
+
+def is_card(path: str) -> bool:
+    return path.startswith(CARDS + "/")

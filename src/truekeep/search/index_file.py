@@ -1,0 +1,160 @@
+"""The index as a file: opened as it is on disk now, written by one at a time, set aside when damaged, replaced whole.
+
+What is in it is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import apsw
+
+from truekeep.core.errors import StorageFailed
+from truekeep.core.formats import INDEX, read_format
+from truekeep.core.sqlite import remove_database
+from truekeep.search import index_schema
+from truekeep.search.index_schema import Unusable, open_index
+
+if TYPE_CHECKING:
+    from truekeep.search.scan_cache import Lookout
+
+INDEX_FILE = "index.sqlite"
+
+
+class IndexFile:
+    """The index of one workspace, on disk."""
+
+    def __init__(
+        self, state: str, lookout: Lookout, *, now: Callable[[], datetime], note: Callable[[str], None]
+    ) -> None:
+        self.path = os.path.join(state, INDEX_FILE)
+        self.opened: tuple[int, int] | None = None  # which file is open, should another take its place
+        self._lock_path = os.path.join(state, "index.lock")
+        self._db: apsw.Connection | None = None
+        self._is_held = False  # whether this process holds the indexer's lock
+        self._lookout = lookout
+        self._now = now
+        self._note = note
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        self._db = self.opened = None
+
+    def open(self, *, for_writing: bool = False) -> apsw.Connection:
+        """The index as it is on disk now: a rebuilt one is noticed, a damaged one set aside."""
+        try:
+            info = os.stat(self.path)
+            here = (info.st_dev, info.st_ino)
+        except FileNotFoundError:
+            here = None
+            self._lookout.forget()  # another file may get its number
+        if self._db is not None and here is not None and here == self.opened:
+            return self._db
+        self.close()
+        self.opened = here
+        try:
+            db = open_index(self.path)
+        except Unusable as error:
+            if error.is_newer or for_writing:
+                raise
+            self.set_aside(error.what)
+            db = open_index(self.path)
+        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError):
+            if here is None or for_writing:
+                raise
+            db = open_index(self.path, read_only=True)
+        self._db = db
+        info = os.stat(self.path)
+        self.opened = (info.st_dev, info.st_ino)
+        return db
+
+    def set_aside(self, what: str) -> None:
+        """Move a damaged index out of the way; if another process was quicker, that is as good."""
+        known = self.opened
+        self.close()
+        stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        kept = ""
+        try:
+            with self.lock(wait=5.0):
+                info = os.lstat(self.path)
+                if known is None or known == (info.st_dev, info.st_ino):
+                    if 0 < read_format(self.path) < INDEX.number:  # sound, and may hold what is masked today
+                        remove_database(self.path)
+                        return
+                    kept = os.path.basename(index_schema.set_aside(self.path, stamp=stamp))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StorageFailed(f"{self.path} is damaged and cannot be moved: {error}", hint="delete it") from error
+        where = f"; it is kept as {kept} and made anew" if kept else "; it is made anew"
+        self._note(f"the index was damaged ({what}){where}")
+
+    @contextmanager
+    def lock(self, *, wait: float = 0.0) -> Iterator[bool]:
+        """Be the only one who indexes; gives False when another does."""
+        import fcntl
+
+        if self._is_held:
+            yield True
+            return
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            until = time.monotonic() + wait
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= until:
+                        yield False
+                        return
+                    time.sleep(0.1)
+            self._is_held = True
+            yield True
+        finally:
+            self._is_held = False
+            os.close(descriptor)
+
+    @contextmanager
+    def successor(self) -> Iterator[apsw.Connection]:
+        """A new index beside this one, which answers until the new one takes its place by a rename."""
+        beside = self.path + ".new"
+        db = open_index(beside)
+        try:
+            yield db
+        except BaseException:
+            db.close()
+            self.clear_successor()  # a full disk must not stay full
+            raise
+        db.close()
+        self.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self.path + "-journal")  # left by a killed writer; it belongs to the old file
+        os.replace(beside, self.path)
+
+    def clear_successor(self) -> None:
+        """What a killed rebuild left."""
+        remove_database(self.path + ".new")
+
+
+def index_in_background(root: str, environ: Mapping[str, str]) -> str:
+    """Start an indexer of its own that outlives this process; if one runs already, it ends at once.
+
+    Gives what becomes of the rest, in words.
+    """
+    by_hand = "`truekeep index` takes them in"
+    if environ.get("TRUEKEEP_NO_BACKGROUND"):
+        return by_hand
+    from truekeep.core import child_process
+
+    try:
+        child_process.start("index", "--workspace", os.path.abspath(root), "--json")
+    except OSError:
+        return by_hand
+    return "it goes on in the background"

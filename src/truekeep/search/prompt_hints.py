@@ -1,0 +1,96 @@
+"""Which cards a prompt surely needs: by rare words alone, within milliseconds, and rather none than a doubtful one.
+
+Loads neither the embedder nor the ranking of search. A word is rare when few cards have it; a card is needed when it
+has a rare name of code that the prompt has, or most of the prompt's rare words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Container, Iterable
+from contextlib import closing
+from typing import NamedTuple
+
+import apsw
+
+from truekeep.core.model import CARDS
+from truekeep.core.sqlite import DAMAGE
+from truekeep.search.index_schema import TRANSCRIPTS_FROM, Unusable, open_index
+from truekeep.text.words import is_name, telling_words
+
+_MOST_HINTS = 3
+_MOST_WORDS = 24
+_RARE_SHARE = 0.02
+_RARE_AT_LEAST = 4  # chunks; in a small memory every word is in a large share of it
+_ENOUGH_WORDS = 3
+
+
+_HAVING = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND rowid < ? LIMIT ?"
+_CARDS_HAVING = (
+    f"SELECT DISTINCT files.path FROM ({_HAVING}) AS found JOIN chunks ON chunks.id = found.rowid"  # noqa: S608
+    " JOIN files ON files.id = chunks.file_id"
+    " WHERE files.store = 'cards' AND files.path GLOB ? AND files.repository IN ('', ?)"
+)
+
+
+class CardHint(NamedTuple):
+    """A card that a prompt needs, and the words that say so."""
+
+    path: str
+    words: tuple[str, ...]
+
+
+def find_hints(path: str, prompt: str, *, repository: str, told: Container[str]) -> list[CardHint]:
+    """The cards that this prompt needs and the session was not given yet; of this repository, or of none."""
+    words = telling_words(prompt, most=_MOST_WORDS)
+    if not words or not os.path.exists(path):
+        return []
+    try:
+        with closing(open_index(path, read_only=True)) as db:
+            return _find(db, words, repository, told)
+    except (Unusable, OSError, apsw.Error, *DAMAGE):
+        return []
+
+
+def rare_words(path: str, words: Iterable[str]) -> set[str]:
+    """Of these words, the ones that memory has, and hardly ever. None where nobody can tell."""
+    if not os.path.exists(path):
+        return set()
+    try:
+        with closing(open_index(path, read_only=True)) as db:
+            return {word for word in words if _is_rare(db, word, _limit(db))}
+    except (Unusable, OSError, apsw.Error, *DAMAGE):
+        return set()
+
+
+def _limit(db: apsw.Connection) -> int:
+    """The chunks that may have a word which counts as rare."""
+    total = db.execute("SELECT count(*) FROM chunks WHERE id < ?", (TRANSCRIPTS_FROM,)).get or 0
+    return max(_RARE_AT_LEAST, int(total * _RARE_SHARE))
+
+
+def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
+    return 0 < len(db.execute(_HAVING, (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)).fetchall()) <= limit
+
+
+def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str]) -> list[CardHint]:
+    limit = _limit(db)
+    rare = 0
+    matched: dict[str, list[str]] = defaultdict(list)
+    for word in words:
+        if not _is_rare(db, word, limit):
+            continue
+        rare += 1
+        asked = (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)
+        for (found,) in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*", repository)):
+            matched[str(found)].append(word)
+    needed = [
+        CardHint(card, tuple(said)) for card, said in matched.items() if card not in told and _is_needed(said, rare)
+    ]
+    return sorted(needed, key=lambda hint: (-sum(1 + is_name(word) for word in hint.words), hint.path))[:_MOST_HINTS]
+
+
+def _is_needed(said: list[str], rare: int) -> bool:
+    names = sum(is_name(word) for word in said)
+    return names > 0 or (len(said) >= _ENOUGH_WORDS and len(said) * 2 >= rare)

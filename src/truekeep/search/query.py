@@ -1,0 +1,212 @@
+"""A question as the index understands it: its words, its identifiers, the days it names, and what to ask FTS5.
+
+Whatever is typed becomes quoted words joined by OR, so no input is an error and no operator is obeyed. Long questions
+are cut to their rarest words; a word that the memory does not know is tried as a misspelling of one that it knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from datetime import date
+from typing import Any, NamedTuple
+
+import apsw
+
+from truekeep.text.words import (
+    STOP,
+    DaySpan,
+    Identifier,
+    cjk_pairs,
+    content_words,
+    find_identifiers,
+    find_spans,
+    split_words,
+    stem_key,
+)
+
+_LONGEST = 4_000  # characters of a question that are looked at
+_MOST_TERMS = 48
+_SMALL = 20_000  # chunks up to which every match is counted and scored
+_COMMON = 3_000  # in a larger memory: chunks with a word, from which it is common and counted no further
+_GUESS = 0.7  # what a guessed word counts, beside a typed one
+_MOST_STEMS = 60_000  # among which a misspelt word is looked for
+_ENDING = 6  # letters that a stem may lack
+_ENDINGS = (
+    "s",
+    "es",
+    "ed",
+    "d",
+    "er",
+    "ers",
+    "ing",
+    "ings",
+    "ion",
+    "ions",
+    "ation",
+    "ment",
+    "ments",
+    "ly",
+    "e",
+    "y",
+    "ies",
+)
+
+
+class Term(NamedTuple):
+    """One word of a question: what FTS5 is asked, how many chunks have it, how much it tells."""
+
+    word: str
+    match: str
+    chunks: int
+    weight: float
+    is_common: bool = False  # so common that its matches were not all counted
+
+
+class Query(NamedTuple):
+    """A question, taken apart."""
+
+    text: str
+    terms: tuple[Term, ...]
+    identifiers: tuple[Identifier, ...]
+    spans: tuple[DaySpan, ...]
+    corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
+
+    @property
+    def weight(self) -> float:
+        return sum(term.weight for term in self.terms)
+
+
+def parse_query(
+    text: str, db: apsw.Connection, total: int, *, today: date, is_word: Callable[[str], bool] = lambda _: False
+) -> Query:
+    """Take a question apart and weigh its words by how rare they are in this memory.
+
+    `is_word` knows words of the language: one that the memory does not have is then no misspelling.
+    """
+    text = " ".join(text.replace("\x00", " ").split())[:_LONGEST]
+    spans, rest = find_spans(text, today)
+    identifiers = find_identifiers(rest)[:12]
+    telling = [word for word in content_words(rest) if not spans or word not in STOP]
+    words: dict[str, str] = {word: quote(word) for word in telling}
+    words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(rest)})
+    most = total + 1 if total <= _SMALL else _COMMON
+    terms: list[Term] = []
+    corrections: list[tuple[str, str]] = []
+    chosen = list(words.items())
+    if len(chosen) > 4 * _MOST_TERMS:
+        chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
+    for word, match in chosen:
+        count = count_matches(db, match, most)
+        if count == 0 and word.isascii() and not is_word(word):
+            known = find_known(db, word)
+            if known:
+                corrections.append((word, known))
+                match = f"{quote(known)}"
+                count = count_matches(db, match, most)
+                word = known
+        weight = rarity(count, total) * (_GUESS if corrections and corrections[-1][1] == word else 1.0)
+        terms.append(Term(word, match, count, weight, count >= most))
+    terms.sort(key=lambda term: -term.weight)
+    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
+
+
+def quote(words: str) -> str:
+    return '"' + words.replace('"', " ") + '"'
+
+
+def rarity(count: int, total: int) -> float:
+    """How much a word tells, from how many of all chunks have it."""
+    return math.log(1 + (max(total, 1) - count + 0.5) / (count + 0.5)) if count else math.log(2 + 2 * max(total, 1))
+
+
+def count_matches(db: apsw.Connection, match: str, most: int) -> int:
+    """How many chunks have this, counted no further than needed to know that it is common."""
+    query = "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?)"
+    return int(db.execute(query, (match, most)).get)
+
+
+def variants(word: str) -> Iterable[str]:
+    """The forms in which a word may stand in a text."""
+    yield word
+    if not word.isalpha() or len(word) < 3:
+        return
+    stem = stem_key(word)
+    yield stem
+    for ending in _ENDINGS:
+        yield word + ending
+        yield stem + ending
+    if len(stem) > 2:
+        for ending in ("ed", "ing", "er"):
+            yield stem + stem[-1] + ending
+
+
+def phrase_of(identifier: Identifier) -> str:
+    """What finds an identifier whole: its words next to each other; the last may go on, as a commit's digits do."""
+    phrase = quote(" ".join(identifier.words[:24]))
+    last = identifier.words[-1]
+    return phrase + "*" if len(identifier.words) == 1 and len(last) >= 6 and any(c.isdigit() for c in last) else phrase
+
+
+# Misspellings.
+
+
+def find_known(db: apsw.Connection, word: str) -> str | None:
+    """The word of the memory that an unknown word is most likely a misspelling of.
+
+    The index keeps stems, which are near to much; so a stem only proposes, and a word of a text that has it decides.
+    """
+    if not 4 <= len(word) <= 24 or sum(character.isdigit() for character in word) > 1:
+        return None
+    typed = {word, _stem(db, word)}
+    proposed: list[tuple[int, int, str]] = []
+    for first in dict.fromkeys((word[0], word[1])):  # the second letter: the first was left out, or the two swapped
+        rows: Any = db.execute(
+            "SELECT term, doc FROM chunk_words WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? LIMIT ?",
+            (first, first + "\U0010ffff", max(3, len(word) - _ENDING), len(word) + 2, _MOST_STEMS),
+        )
+        for term, count in rows:
+            distance = min(edit_distance(form, term, 2) for form in typed)
+            if distance <= 2 or (len(term) > 4 and word.startswith(term)):  # the ending is wrong, and the stem has none
+                proposed.append((distance, -count, term))
+    best: tuple[int, int, str] | None = None
+    allowed = 1 if len(word) < 8 else 2
+    for _, count, term in sorted(proposed)[:8]:
+        row = db.execute(
+            "SELECT text FROM chunks WHERE id = (SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT 1)",
+            (quote(term),),
+        ).fetchone()
+        for known in sorted(set(split_words(str(row[0]).lower()))) if row else ():
+            distance = edit_distance(word, known, allowed)
+            if distance <= allowed and (best is None or (distance, count) < best[:2]):
+                best = (distance, count, known)
+    return best[2] if best else None
+
+
+def _stem(db: apsw.Connection, word: str) -> str:
+    """A word as the index keeps it."""
+    stemmer = db.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+    tokens: list[Any] = list(stemmer(word.encode(), apsw.FTS5_TOKENIZE_QUERY, None))
+    return str(tokens[0][2]) if tokens else word
+
+
+def edit_distance(one: str, other: str, most: int) -> int:
+    """Letters to change, insert, leave out or swap to make one word the other; anything above `most` is far."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    mine, theirs = set(one), set(other)
+    if len(mine - theirs) > most or len(theirs - mine) > most:  # a step brings or takes one letter at most
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        previous, before, row = row, row if i == 1 else before, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(previous[j] + 1, row[-1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before = previous
+        if min(row) > most:
+            return most + 1
+    return row[-1]

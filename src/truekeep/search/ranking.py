@@ -1,0 +1,332 @@
+"""Which chunks answer a question, and which of their lines: pure arithmetic over what the two searches found.
+
+Ours: three views of every candidate, each brought to the same scale and added: the words it shares with the question
+(BM25), how near it is in meaning as a whole (cosine), and for every word of the question the nearest word it has (soft
+match). What a reader would also weigh is added on top and kept small: an identifier that stands there exactly, the day
+the question names, the authority of the store, age. Then the lines of the best chunks are scored on their own, and what
+is returned are the lines around the best ones. The weights were chosen by measurement (docs/decisions.md, bench/).
+
+The other ranking, `openclaw`, is the founding document's formula with its defaults.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, Protocol
+
+from truekeep.core.model import INDEX
+from truekeep.search.query import Query, variants
+from truekeep.text.words import split_lines, split_words
+
+
+class Nearness(Protocol):
+    """How near a text's words are to the question as a whole."""
+
+    def of(self, words: Iterable[str]) -> float: ...
+
+
+class RankingWeights(NamedTuple):
+    """How much each view counts."""
+
+    words: float = 0.6
+    meaning: float = 0.25
+    soft: float = 0.15
+    exact: float = 0.8
+    span: float = 2.5
+    cards: float = 0.35
+    documents: float = 0.18
+    pointer: float = -1.5  # a line that only points at a card: the card itself says more
+    age: float = 0.12  # for each doubling of an age counted in quarters of a year
+    line: float = 0.35
+    line_meaning: float = 0.2
+    title: float = 0.5
+    again: float = 0.65  # taken off for every passage that a file already has among the chosen
+
+
+WEIGHTS = RankingWeights()
+_POINTER = re.compile(r"- \[[^\n]*\]\((memory/cards/[^\n]*)\)\s*\Z")
+_SEE = re.compile(r"\W*(?:(?:see|see also|compare|cf|siehe|siehe auch|vgl)\W+)?\[\[[^\]\n]*\]\]\W*\Z", re.IGNORECASE)
+
+
+class ChunkCandidate(NamedTuple):
+    """A chunk that one of the searches found."""
+
+    id: int
+    path: str
+    store: str
+    day: str
+    repository: str
+    title: str
+    heading: str
+    first: int
+    last: int
+    text: str
+    words: float  # BM25, more is better; 0 when no word is shared
+    cosine: float | None
+    age_days: int | None
+    origin: str = ""
+    lines: bytes | None = None
+
+
+class ScoredChunk(NamedTuple):
+    """A candidate with its score and what it is made of."""
+
+    candidate: ChunkCandidate
+    score: float
+    parts: Mapping[str, float]
+
+
+class Matcher:
+    """For every word of a text: which words of the question it matches, and how well."""
+
+    def __init__(self, query: Query, neighbours: Sequence[Mapping[str, float]], near: Nearness | None = None):
+        self._terms = query.terms
+        self.matches: dict[str, list[tuple[int, float]]] = {}
+        for number, term in enumerate(query.terms):
+            own = set(variants(term.word))
+            for word in own:
+                self.matches.setdefault(word, []).append((number, 1.0))
+            for word, cosine in neighbours[number].items() if number < len(neighbours) else ():
+                if word not in own:
+                    self.matches.setdefault(word, []).append((number, cosine))
+        self._keys = frozenset(self.matches)
+        self._pairs = [number for number, term in enumerate(query.terms) if not term.word.isascii()]
+        self._near = near
+        total = query.weight or 1.0
+        self._weights = [term.weight / total for term in query.terms]
+
+    def soft(self, text: str) -> float:
+        """How much of the question a text covers, from 0 to 1: each word by its best match, rare words more."""
+        lowered = text.lower()
+        return self._cover(self._keys.intersection(split_words(lowered)), lowered)
+
+    def line(self, words: AbstractSet[str], lowered: str, meaning: float) -> float:
+        """The same for a line, by its words and in lower case, with some of its nearness to the question as a whole."""
+        cover = self._cover(self._keys & words, lowered)
+        return (1 - meaning) * cover + meaning * self._near.of(words) if self._near is not None else cover
+
+    def words_in(self, lowered: str) -> frozenset[str]:
+        """The words of a text that match something."""
+        return self._keys.intersection(split_words(lowered))
+
+    def _cover(self, matching: frozenset[str], lowered: str) -> float:
+        if not matching and not self._pairs:
+            return 0.0
+        best: dict[int, float] = {}
+        for word in matching:
+            for number, cosine in self.matches[word]:
+                if cosine > best.get(number, 0.0):
+                    best[number] = cosine
+        for number in self._pairs:
+            if self._terms[number].word in lowered:
+                best[number] = 1.0
+        weights = self._weights
+        # In the order of the question: sets have another one in every process, and sums differ in their last digit.
+        return sum([weights[number] * best[number] for number in sorted(best)])
+
+
+def standardise(values: Sequence[float]) -> list[float]:
+    """Values as distances from their mean, in standard deviations: what the legs have in common."""
+    if not values:
+        return []
+    mean = sum(values) / len(values)
+    deviation = (sum([(value - mean) ** 2 for value in values]) / len(values)) ** 0.5
+    return [(value - mean) / deviation if deviation > 1e-9 else 0.0 for value in values]
+
+
+def rank(
+    query: Query, candidates: Sequence[ChunkCandidate], matcher: Matcher, weights: RankingWeights = WEIGHTS
+) -> list[ScoredChunk]:
+    """All candidates, best first. A line that points at a card is none when the card is one."""
+    paths = {candidate.path for candidate in candidates}
+    candidates = [
+        candidate
+        for candidate in candidates
+        if candidate.path != INDEX or (link := _POINTER.match(candidate.text)) is None or link[1] not in paths
+    ]
+    has_meaning = any(candidate.cosine is not None for candidate in candidates)
+    words = standardise([candidate.words for candidate in candidates])
+    soft = standardise(
+        [
+            max(matcher.soft(candidate.text), weights.title * matcher.soft(f"{candidate.title} {candidate.heading}"))
+            for candidate in candidates
+        ]
+    )
+    meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
+    stores = {"cards": weights.cards, "documents": weights.documents}
+    scored: list[ScoredChunk] = []
+    for at, candidate in enumerate(candidates):
+        parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
+        if meaning is not None:
+            parts["meaning"] = weights.meaning * meaning[at]
+        if query.identifiers and (exact := exactness(query, candidate)):
+            parts["exact"] = weights.exact * exact
+        if query.spans and candidate.day and (named := _in_spans(query, candidate)):
+            parts["day"] = weights.span * named
+        if candidate.path == INDEX and _POINTER.match(candidate.text):
+            parts["pointer"] = weights.pointer
+        if authority := stores.get(candidate.store, 0.0):
+            parts["store"] = authority
+        if candidate.age_days and candidate.age_days > 0:
+            parts["age"] = -weights.age * math.log2(1 + candidate.age_days / 91)
+        scored.append(ScoredChunk(candidate, sum(parts.values()), parts))
+    scored.sort(key=lambda item: (-item.score, item.candidate.path, item.candidate.first))
+    return scored
+
+
+def _in_spans(query: Query, candidate: ChunkCandidate) -> float:
+    """Whether a chunk is of a day that the question names: the log of just that day most, a card touched then less."""
+    best = 0.0
+    for span in query.spans:
+        if span.first.isoformat() <= candidate.day <= span.last.isoformat():
+            best = max(best, (1.0 if candidate.store == "logs" else 0.4) * (1.0 if span.first == span.last else 0.6))
+    return best
+
+
+def exactness(query: Query, candidate: ChunkCandidate) -> float:
+    """The share of the question's identifiers that stand in a chunk, or its path, letter for letter."""
+    if not query.identifiers:
+        return 0.0
+    text = candidate.text.lower()
+    found = 0.0
+    for identifier in query.identifiers:
+        wanted = identifier.text.lower()
+        if wanted in text or wanted in candidate.path.lower():
+            found += 1.0
+        elif len(identifier.words) > 1 and " ".join(identifier.words) in " ".join(split_words(text)):
+            found += 0.6
+    return found / len(query.identifiers)
+
+
+# Lines.
+
+
+class Passage(NamedTuple):
+    """The lines of a chunk that answer best."""
+
+    scored: ScoredChunk
+    first: int
+    last: int
+    text: str
+    score: float
+    best: int = 0  # the line around which it grew
+    parts: Mapping[str, float] = {}  # what the line added to the chunk's score
+
+
+_SILENT = -9.0  # the score of a line that says nothing
+SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
+
+
+def choose_passages(
+    query: Query,
+    ranked: Sequence[ScoredChunk],
+    matcher: Matcher,
+    count: int,
+    *,
+    sizes: Sequence[int] = SIZES,
+    weights: RankingWeights = WEIGHTS,
+) -> list[Passage]:
+    """The best lines of the best chunks, with as much around them as helps, best first and none twice."""
+    texts: list[list[str]] = []
+    starts: list[int] = []  # where each chunk's content begins, after frontmatter
+    places: list[tuple[int, int]] = []  # of the lines that say something: which chunk, which line of it
+    raw: list[float] = []
+    wanted = [identifier.text.lower() for identifier in query.identifiers]
+    for number, item in enumerate(ranked):
+        whole = item.candidate.text
+        lines = whole.split("\n")
+        start = _content_start(item.candidate, lines)
+        texts.append(lines)
+        starts.append(start)
+        lowered = whole.lower()
+        small, words = lowered.split("\n"), split_lines(lowered)
+        for at in range(start, len(lines)):
+            line = lines[at]
+            if line and not line.isspace() and not ("[[" in line and _SEE.match(line)):
+                value = matcher.line(set(words[at]), small[at], weights.line_meaning)
+                for identifier in wanted:
+                    if identifier in small[at]:
+                        value += 0.5
+                raw.append(value)
+                places.append((number, at))
+    added = [[0.0] * len(lines) for lines in texts]
+    scores = [[_SILENT] * len(lines) for lines in texts]
+    waiting: list[tuple[float, int, int, int]] = []
+    for (number, at), level in zip(places, standardise(raw), strict=True):
+        added[number][at] = weights.line * level
+        scores[number][at] = score = added[number][at] + ranked[number].score
+        waiting.append((-score, number, at, 0))
+    taken: set[tuple[str, int]] = set()
+    chosen: list[Passage] = []
+    had: dict[str, int] = {}  # how many passages a file has already
+    heapify(waiting)
+    while waiting:
+        less, number, at, seen = heappop(waiting)
+        candidate = ranked[number].candidate
+        if (candidate.path, candidate.first + at) in taken:
+            continue
+        if had.get(candidate.path, 0) > seen and weights.again:
+            now = had[candidate.path]
+            heappush(waiting, (less + weights.again * (now - seen), number, at, now))
+            continue
+        score = -less
+        had[candidate.path] = had.get(candidate.path, 0) + 1
+        room = sizes[min(len(chosen), len(sizes) - 1)]
+        taken.update((candidate.path, candidate.first + before) for before in range(starts[number]))
+        low, high = _grow(texts[number], scores[number], at, room, candidate, taken)
+        for line_at in range(low, high + 1):
+            taken.add((candidate.path, candidate.first + line_at))
+        while low < at and not texts[number][low].strip():
+            low += 1
+        while high > at and not texts[number][high].strip():
+            high -= 1
+        text = "\n".join(texts[number][low : high + 1])
+        # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
+        first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
+        best = min(candidate.first + at, candidate.last)
+        parts = {"line": added[number][at]} | ({"again": -weights.again * seen} if seen else {})
+        chosen.append(Passage(ranked[number], first, last, text, score, best, parts))
+        if len(chosen) >= count:
+            break
+    return chosen
+
+
+def _content_start(candidate: ChunkCandidate, lines: Sequence[str]) -> int:
+    """The first line after frontmatter, which is about the card and is shown with it anyway; 0 if there is no other."""
+    if candidate.first != 1 or not lines or lines[0].rstrip() != "---":
+        return 0
+    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), -1)
+    return end + 1 if any(line.strip() for line in lines[end + 1 :]) else 0
+
+
+def _grow(
+    lines: Sequence[str],
+    scores: Sequence[float],
+    at: int,
+    room: int,
+    candidate: ChunkCandidate,
+    taken: set[tuple[str, int]],
+) -> tuple[int, int]:
+    """From one line on, take the better neighbour again and again while there is room."""
+    low = high = at
+    size = len(lines[at])
+    path, first, count = candidate.path, candidate.first, len(lines)
+    while True:
+        up = low - 1 if low > 0 and (path, first + low - 1) not in taken else None
+        down = high + 1 if high + 1 < count and (path, first + high + 1) not in taken else None
+        if up is None and down is None:
+            return low, high
+        up_score = scores[up] if up is not None else -99.0
+        down_score = scores[down] if down is not None else -99.0
+        chosen = up if up is not None and up_score > down_score else down
+        if chosen is None:
+            chosen = up
+        assert chosen is not None
+        if size + len(lines[chosen]) + 1 > room:
+            return low, high
+        size += len(lines[chosen]) + 1
+        low, high = min(low, chosen), max(high, chosen)

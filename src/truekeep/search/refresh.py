@@ -1,0 +1,425 @@
+"""Bring the index up to date with the files: sweep, compare, read what changed, write it in batches.
+
+Whether a file changed is decided by its digest; size, times and inode only save the reading. A file that was changed
+within the last moments before it was read could change again without its times moving, so it is looked at once more.
+Words go in first and always; a chunk whose vector could not be had waits in `unembedded` and is found by words until
+then.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.core.sqlite import transaction
+from truekeep.search import file_metadata
+from truekeep.search.chunking import Chunk, split_chunks, strip_notes
+from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, load_numpy
+from truekeep.search.file_scan import Changes, MemoryFile
+from truekeep.search.index_schema import SECTIONS, read_meta, section_of, write_meta
+from truekeep.search.vectors import clear_vectors, store_vectors
+from truekeep.text.secrets.scanner import mask_lines, mask_secrets
+from truekeep.text.words import hump_words, spaced
+
+if TYPE_CHECKING:
+    import apsw
+
+    from truekeep.search.expired import DecayRecord
+
+FILE_LIMIT = 8_000_000  # bytes of one file that are indexed
+_BATCH_BYTES = 1_500_000
+_BATCH_FILES = 400
+SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
+_EMBED_BATCH = 256
+_CACHED = 50_000  # vectors that are kept when there are too many
+
+
+class RefreshReport(NamedTuple):
+    """What a refresh did."""
+
+    files: int = 0
+    chunks: int = 0
+    removed: int = 0
+    unread: tuple[str, ...] = ()  # files that could not be read, with the reason
+    left: int = 0  # changed files that there was no time for
+    embedded: int = 0
+    unembedded: int = 0
+    failure: str = ""  # why there are no vectors
+
+
+class PreparedFile(NamedTuple):
+    """A file, read and cut up."""
+
+    source: MemoryFile
+    digest: bytes
+    is_settled: bool
+    about: file_metadata.About
+    chunks: list[Chunk]
+    lines: list[list[int]] | None = None  # of a transcript: original lines, for each chunk
+
+
+def refresh(
+    db: apsw.Connection,
+    changes: Changes,
+    embedder: Embedder | None,
+    *,
+    until: float | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
+    read: Callable[[MemoryFile, bytes | None], PreparedFile] | None = None,
+) -> RefreshReport:
+    """Take over changes, newest files first, until there is no time left; every batch is whole."""
+    read = read or (lambda source, noted: prepare(source, noted=noted))
+
+    def known_digest(source: MemoryFile) -> bytes | None:
+        row = _noted(db, source.path) if source.path in changes.known else None
+        return row[0] if row is not None and row[1] == source.store else None
+
+    files = chunks = embedded = 0
+    unread: list[str] = []
+    failure = ""
+    if changes.gone:
+        with transaction(db):
+            generation = _next_generation(db)
+            for file_id in changes.gone:
+                _drop_file(db, file_id, generation)
+    waiting = changes.changed
+    if until is not None:
+        waiting = sorted(waiting, key=lambda source: -source.mtime_ns)
+    done = 0
+    for batch in _batches(waiting):
+        if until is not None and done and time.monotonic() >= until:
+            break
+        prepared: list[PreparedFile] = []
+        for source in batch:
+            try:
+                prepared.append(read(source, known_digest(source)))
+            except FileNotFoundError:
+                continue  # it vanished; the next sweep notices
+            except OSError as error:
+                unread.append(f"{source.path}: {error.strerror or error}")
+            except (RecursionError, MemoryError, ValueError) as error:
+                unread.append(f"{source.path}: {type(error).__name__}")  # one file never stops the others
+        fresh = _unchanged_apart(db, prepared, changes.known)
+        vectors = None
+        if embedder is not None and not failure and fresh:
+            try:
+                vectors = _embed(
+                    db,
+                    embedder,
+                    [_embedded_text(embedder, item, at) for item in fresh for at in range(len(item.chunks))],
+                )
+            except EmbedderFailed as error:
+                failure = error.told
+        with transaction(db):
+            ids = _write(db, fresh, changes.known)
+            if vectors is not None and ids:
+                store_vectors(db, ids, vectors, _next_generation(db))
+                embedded += len(ids)
+            elif ids:
+                db.executemany("INSERT OR IGNORE INTO unembedded VALUES (?)", ((chunk_id,) for chunk_id in ids))
+        files += len(fresh)
+        chunks += len(ids)
+        done += len(batch)
+        tell(done, len(waiting))
+    return RefreshReport(
+        files=files,
+        chunks=chunks,
+        removed=len(changes.gone),
+        unread=tuple(unread),
+        left=len(waiting) - done,
+        embedded=embedded,
+        failure=failure,
+    )
+
+
+def embed_waiting(
+    db: apsw.Connection,
+    embedder: Embedder,
+    *,
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> tuple[int, str]:
+    """Give vectors to the chunks that wait for one. Returns how many got one, and why it stopped if it did."""
+    total = db.execute("SELECT count(*) FROM unembedded").get
+    done = 0
+    while True:
+        rows: list[Any] = db.execute(
+            "SELECT chunk_id, heading, text, title FROM unembedded JOIN chunks ON chunks.id = chunk_id"
+            " JOIN files ON files.id = file_id LIMIT ?",
+            (_EMBED_BATCH,),
+        ).fetchall()
+        if not rows:
+            break
+        try:
+            vectors = _embed(
+                db, embedder, [_text_for(embedder, title, heading, text) for _, heading, text, title in rows]
+            )
+        except EmbedderFailed as error:
+            return done, error.told
+        ids = [row[0] for row in rows]
+        with transaction(db):
+            alive = {row[0] for row in db.execute("SELECT chunk_id FROM unembedded")}
+            kept = [at for at, chunk_id in enumerate(ids) if chunk_id in alive]
+            store_vectors(db, [ids[at] for at in kept], vectors[kept], _next_generation(db))
+            db.executemany("DELETE FROM unembedded WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
+        done += len(rows)
+        tell(done, total)
+    return done, ""
+
+
+# Reading.
+
+
+def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes | None = None) -> PreparedFile:
+    """Read a file whole and cut it up, credentials masked. What is not UTF-8 is read as far as it can be.
+
+    What a log says and has expired is left out; the digest is then another one, so that it is noticed. `noted`: the
+    digest that the index has; what is still the same need not be cut up again.
+    """
+    data, info = read_source(source.location)
+    source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
+    settled = is_settled(info)
+    whole = decode(data[:FILE_LIMIT])
+    left = decayed.leave_out(source.path, whole) if decayed is not None and source.store == "logs" else whole
+    digest = hashlib.sha256(data if left is whole else b"decayed\0" + left.encode("utf-8", "replace")).digest()
+    if digest == noted:
+        return PreparedFile(source, digest, settled, file_metadata.About("", "", "", ()), [])
+    text = strip_notes(mask_lines(left))
+    about = file_metadata.describe(source.path, text)
+    chunks = split_chunks(text, by_entry=file_metadata.is_by_entry(source.path))
+    return PreparedFile(source, digest, settled, about, chunks)
+
+
+def decode(data: bytes) -> str:
+    """A file's text: UTF-8, else what Windows wrote, without byte order mark and stray NULs. OSError: it is no text."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        text = data.decode("utf-16", "replace")
+    elif data.count(b"\0") > len(data) // 100 + 2:
+        raise OSError(errno.EILSEQ, "it is not text")
+    else:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            whole = error.start >= len(data) - 4  # cut in the middle of a character
+            text = data.decode("utf-8" if whole or data.count(b"\xc3") else "cp1252", "replace")
+            if text.count("\ufffd") > len(text) // 10:
+                raise OSError(errno.EILSEQ, "it is not text") from error
+    if "\0" in text:
+        text = text.replace("\0", " ")
+    return text.removeprefix("\ufeff")
+
+
+def is_settled(info: os.stat_result) -> bool:
+    """Whether a file that was just read can no longer change without its times moving."""
+    return time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > SETTLED_NS
+
+
+def read_source(location: str) -> tuple[bytes, os.stat_result]:
+    """The first bytes of a regular file, through no link, and the stat that goes with exactly these bytes."""
+    for attempt in range(3):
+        descriptor = os.open(location, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            data = b""
+            while len(data) < FILE_LIMIT and (more := os.read(descriptor, FILE_LIMIT - len(data))):
+                data += more
+            after = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) or attempt == 2:
+            return data, after
+    raise AssertionError("unreachable")
+
+
+def _batches(sources: Sequence[MemoryFile]) -> Iterator[list[MemoryFile]]:
+    batch: list[MemoryFile] = []
+    size = 0
+    for source in sources:
+        batch.append(source)
+        size += min(source.size, FILE_LIMIT)
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+# Vectors.
+
+
+def _embedded_text(embedder: Embedder, item: PreparedFile, at: int) -> str:
+    chunk = item.chunks[at]
+    return _text_for(embedder, item.about.title, file_metadata.heading_at(item.about, chunk.first), chunk.text)
+
+
+def _text_for(embedder: Embedder, title: str, heading: str, text: str) -> str:
+    """What is embedded. For a model elsewhere it is the chunk alone: then OpenClaw's vectors fit."""
+    if embedder.provider == "static":
+        return f"{title}\n{heading}\n{text}"
+    return text
+
+
+def _embed(db: apsw.Connection, embedder: Embedder, texts: list[str]) -> Any:
+    np = load_numpy()
+
+    table = getattr(embedder, "embed_table", None)
+    if table is not None:
+        return table(texts) if texts else np.zeros((0, 1), dtype=np.float32)
+    vectors = embed_cached(db, embedder, texts)
+    return np.array([np.frombuffer(vector, dtype=np.float32) for vector in vectors])
+
+
+def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
+    """Vectors through the cache: what was embedded once by the same model is not paid for again."""
+    digests = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts]
+    name = (embedder.provider, embedder.model, embedder.key)
+    found: dict[bytes, Vector] = {}
+    for digest in dict.fromkeys(digests):
+        row = db.execute(
+            "SELECT embedding FROM embedding_cache WHERE provider = ? AND model = ? AND key = ? AND digest = ?",
+            (*name, digest),
+        ).fetchone()
+        if row is not None and len(row[0]) % 4 == 0:
+            found[digest] = array("f", row[0])
+    missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in found}
+    now = int(time.time())
+    for start in range(0, len(missing), _EMBED_BATCH):
+        part = list(missing)[start : start + _EMBED_BATCH]
+        vectors = embedder.embed([_outgoing(embedder, missing[digest]) for digest in part])
+        sizes = {len(vector) for vector in (*found.values(), *vectors)}
+        if len(vectors) != len(part) or len(sizes) > 1:
+            raise EmbedderFailed(f"{embedder.provider} {embedder.model} returned vectors of another size than before")
+        found.update(zip(part, vectors, strict=True))
+        with transaction(db):
+            db.executemany(
+                "INSERT OR REPLACE INTO embedding_cache VALUES (?, ?, ?, ?, ?, ?)",
+                ((*name, digest, found[digest].tobytes(), now) for digest in part),
+            )
+    return [found[digest] for digest in digests]
+
+
+def _outgoing(embedder: Embedder, text: str) -> str:
+    """A text as it leaves this machine, or goes to another program: without what looks like a credential."""
+    if embedder.provider in ("static", "transformer"):
+        return text
+    return mask_secrets(text) or "[withheld]"
+
+
+# Writing.
+
+
+def _unchanged_apart(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, int]) -> list[PreparedFile]:
+    """The files whose content is new; of the others only the stat is noted."""
+    fresh: list[PreparedFile] = []
+    same: list[tuple[int, int, int, int, int, str]] = []
+    for item in prepared:
+        source = item.source
+        if source.path in known and _noted(db, source.path) == (item.digest, source.store):
+            same.append((source.size, source.mtime_ns, source.ctime_ns, source.inode, item.is_settled, source.path))
+        else:
+            fresh.append(item)
+    if same:
+        with transaction(db):
+            db.executemany(
+                "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, is_settled = ? WHERE path = ?", same
+            )
+    return fresh
+
+
+def _noted(db: apsw.Connection, path: str) -> tuple[bytes, str] | None:
+    """The digest and the store that a file has in the index."""
+    row: Any = db.execute("SELECT digest, store FROM files WHERE path = ?", (path,)).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, int]) -> list[int]:
+    """Write files and their chunks, replacing what was there. Returns the chunk ids, in order."""
+    replaced = [known[item.source.path] for item in prepared if item.source.path in known]
+    if replaced:
+        generation = _next_generation(db)
+        for file_id in replaced:
+            _drop_file(db, file_id, generation)
+    file_id = db.execute("SELECT coalesce(max(id), 0) FROM files").get
+    counts: dict[str, int] = {}
+    for item in prepared:
+        section = section_of(item.source.store)
+        counts[section] = counts.get(section, 0) + len(item.chunks)
+    ids = {section: iter(_new_ids(db, count, section)) for section, count in counts.items()}
+    files, chunks, words = [], [], []
+    for item in prepared:
+        file_id += 1
+        source, about = item.source, item.about
+        files.append(
+            (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns,
+             source.inode, item.is_settled, about.day, about.repository, about.title, source.location)
+        )  # fmt: skip
+        mine = ids[section_of(source.store)]
+        for at, chunk in enumerate(item.chunks):
+            chunk_id = next(mine)
+            text = chunk.text
+            heading = file_metadata.heading_at(about, chunk.first) if about.headings else ""
+            digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+            lines = None if item.lines is None else _pack_lines(item.lines[at])
+            chunks.append((chunk_id, file_id, chunk.first, chunk.last, digest, heading, text, lines))
+            words.append((chunk_id, spaced(f"{about.title} {heading}"), spaced(text), hump_words(text)))
+    db.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", files)
+    db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", chunks)
+    db.executemany("INSERT INTO chunks_fts (rowid, title, text, parts) VALUES (?, ?, ?, ?)", words)
+    return [chunk[0] for chunk in chunks]
+
+
+def _new_ids(db: apsw.Connection, count: int, section: str) -> list[int]:
+    """Ids for new chunks: those that became free first, so that the vectors stay close together."""
+    low, high = SECTIONS[section]
+    highest = db.execute(
+        "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
+        " (SELECT coalesce(max(id), ?1) FROM free_chunks WHERE id > ?1 AND id <= ?2))",
+        (low, high),
+    ).get
+    rows: Any = db.execute(
+        "SELECT id FROM free_chunks WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (low, high, count)
+    )
+    ids = [row[0] for row in rows]
+    db.executemany("DELETE FROM free_chunks WHERE id = ?", ((chunk_id,) for chunk_id in ids))
+    return ids + list(range(highest + 1, highest + 1 + count - len(ids)))
+
+
+def _drop_file(db: apsw.Connection, file_id: int, generation: int) -> None:
+    ids = [row[0] for row in db.execute("SELECT id FROM chunks WHERE file_id = ?", (file_id,))]
+    for statement in (
+        "DELETE FROM chunks_fts WHERE rowid = ?",
+        "DELETE FROM unembedded WHERE chunk_id = ?",
+        "INSERT OR IGNORE INTO free_chunks VALUES (?)",
+    ):
+        db.executemany(statement, ((chunk_id,) for chunk_id in ids))
+    clear_vectors(db, ids, generation)
+    db.execute("DELETE FROM chunks WHERE file_id = ?", (file_id,))
+    db.execute("DELETE FROM files WHERE id = ?", (file_id,))
+
+
+def _next_generation(db: apsw.Connection) -> int:
+    generation = int(read_meta(db, "generation", 0)) + 1
+    write_meta(db, "generation", generation)
+    return generation
+
+
+def _pack_lines(lines: Sequence[int]) -> bytes:
+    return array("I", lines).tobytes()
+
+
+def remove_stale_cache(db: apsw.Connection) -> None:
+    """Keep the cache from growing for ever: the longest unused go first."""
+    with suppress(Exception), transaction(db):
+        db.execute(
+            "DELETE FROM embedding_cache WHERE (provider, model, key, digest) IN (SELECT provider, model, key, digest"
+            " FROM embedding_cache ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
+            (_CACHED,),
+        )

@@ -1,0 +1,151 @@
+"""Sessions of harnesses in the index: what was said, to be searched, never believed.
+
+A session is read from the archive where it is kept, and from its harness's own file while that is newer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truekeep.core.errors import NotFound
+from truekeep.search.file_metadata import About
+from truekeep.search.file_scan import MemoryFile, compare
+from truekeep.transcripts.service import Archive
+
+if TYPE_CHECKING:
+    import apsw
+
+    from truekeep.core.config import SearchConfig as Settings
+    from truekeep.search.embedders import Embedder
+    from truekeep.search.excerpt import Excerpt
+    from truekeep.search.refresh import PreparedFile, RefreshReport
+    from truekeep.transcripts.parser import Turn
+
+_ARCHIVE = "archive:"  # how the location of a session in the archive begins
+
+
+class Sessions:
+    """The sessions that one workspace can search."""
+
+    def __init__(
+        self, state: str, settings: Settings, *, now: Callable[[], datetime], environ: Mapping[str, str]
+    ) -> None:
+        self._archive = Archive(state)
+        self._settings = settings
+        self._now = now
+        self._environ = environ
+
+    def close(self) -> None:
+        self._archive.close()
+
+    def refresh(
+        self,
+        db: apsw.Connection,
+        embedder: Embedder | None,
+        *,
+        until: float | None = None,
+        tell: Callable[[int, int], None] = lambda *_: None,
+    ) -> RefreshReport:
+        """Bring the index up to date with the sessions there are."""
+        changes = compare(db, self._sources() if self._settings.transcripts else (), transcripts=True)
+        from truekeep.search.refresh import RefreshReport, refresh
+
+        if not changes.changed and not changes.gone:
+            return RefreshReport()
+        return refresh(db, changes, embedder, until=until, tell=tell, read=lambda source, _: self._prepare(source))
+
+    def _sources(self) -> Iterator[MemoryFile]:
+        """What the archive holds, and the session files that it does not hold as they are now."""
+        from truekeep.transcripts.locations import find_transcripts
+
+        since = self._oldest()
+        home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
+        known = self._archive.originals()
+        newer: set[str] = set()
+        for file in find_transcripts(home=home, environ=self._environ, since=since):
+            if known.get(file.shown) != (file.size, file.mtime_ns, file.ctime_ns):
+                newer.add(file.shown)
+                yield MemoryFile(
+                    file.shown, "transcripts", file.size, file.mtime_ns, 0, 0, f"{file.harness}:{file.path}"
+                )
+        for kept in self._archive.sessions():
+            at = int(kept.moment.timestamp()) * 1_000_000_000
+            if kept.shown not in newer and at >= since * 1e9:
+                place = f"{_ARCHIVE}{kept.id}"
+                yield MemoryFile(kept.shown, "transcripts", kept.turns, at, kept.version, kept.id, place)
+
+    def _oldest(self) -> float:
+        """Sessions that nobody spoke in since this moment are not searched."""
+        return (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
+
+    def find_past_age(self, db: apsw.Connection) -> list[int]:
+        """The sessions in the index that are past their age, by their file ids."""
+        rows: Any = db.execute(
+            "SELECT id FROM files WHERE store = 'transcripts' AND mtime_ns < ?", (int(self._oldest() * 1e9),)
+        )
+        return [row[0] for row in rows]
+
+    def _prepare(self, source: MemoryFile) -> PreparedFile:
+        """The dialogue of a session as lines, each with the line of the session file that it came from."""
+        import hashlib
+
+        from truekeep.search.chunking import split_chunks
+        from truekeep.search.refresh import FILE_LIMIT, PreparedFile
+        from truekeep.transcripts.locations import is_own_housekeeping
+        from truekeep.transcripts.parser import iter_dialogue, iter_turns
+        from truekeep.transcripts.session_file import read_lines, read_session
+
+        turns: Iterable[Turn] = ()
+        if source.location.startswith(_ARCHIVE):
+            kept = self._archive.get(int(source.location.removeprefix(_ARCHIVE)))
+            harness, cwd, repository = kept.harness, kept.cwd, kept.repository
+            turns = self._archive.own_turns(kept)  # what it shares with another session is found there
+        else:
+            harness, _, path = source.location.partition(":")
+            session = read_session(Path(path), harness)
+            cwd, repository = session.cwd, ""
+            if not is_own_housekeeping(session, self._environ):
+                turns = iter_turns(read_lines(Path(path)), harness)
+        lines: list[str] = []
+        origins: list[int] = []
+        size = 0
+        for line, origin in iter_dialogue(turns):
+            lines.append(line)
+            origins.append(origin)
+            size += len(line)
+            if size > FILE_LIMIT:
+                break
+        text = "\n".join(lines)
+        cut = split_chunks(text)
+        project = os.path.basename(cwd.rstrip("/"))
+        day = datetime.fromtimestamp(source.mtime_ns / 1e9).astimezone().date().isoformat()
+        about = About(f"{harness} {project}", day, repository or project, ())
+        mapped = [origins[chunk.first - 1 : chunk.last] for chunk in cut]
+        return PreparedFile(source, hashlib.sha256(text.encode()).digest(), True, about, cut, mapped)
+
+    def read(self, db: apsw.Connection, path: str, *, first: int, lines: int, today: date) -> Excerpt:
+        """Some lines of the dialogue of an indexed session."""
+        from truekeep.search.excerpt import cut_transcript, local_day
+        from truekeep.transcripts.parser import iter_turns
+        from truekeep.transcripts.session_file import read_lines
+
+        row: Any = db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
+        if row is not None and not row[0].startswith(_ARCHIVE):
+            harness, _, file = row[0].partition(":")
+            with suppress(FileNotFoundError):
+                day = local_day(os.stat(file).st_mtime)
+                turns = iter_turns(read_lines(Path(file)), harness)
+                return cut_transcript(path, turns, day, first=first, lines=lines, today=today)
+        kept = self._archive.find_shown(path)
+        if kept is not None:
+            day = kept.moment.astimezone().date()
+            turns = self._archive.turns(kept)
+            return cut_transcript(path, turns, day, first=first, lines=lines, today=today, repository=kept.repository)
+        if row is None:
+            raise NotFound(f"{path} is not in the index", hint="`truekeep search --store transcripts` finds sessions")
+        raise NotFound(f"{path} is gone: its harness deleted it", hint="`truekeep transcripts sync` keeps the others")

@@ -1,0 +1,1 @@
+"""What a session wakes with, what it leaves, and what is known about it."""

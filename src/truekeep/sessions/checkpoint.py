@@ -1,0 +1,394 @@
+"""Checkpoint: what a session leaves, each part in its place. Text ⇄ values and plans; the desk writes them.
+
+The handover is overwritten, the sections of the heartbeat and a project's status are replaced, everything else is
+appended: the summary to the day's log, decisions to the month's file, configuration changes to the operations
+changelog, a sub-agent's result to its own file. What is already in a log is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from truekeep.core.errors import BadInput
+from truekeep.memory.card import is_reserved, project_slug
+from truekeep.memory.journal import (
+    STATUS,
+    dated_item,
+    heading_of,
+    sent_entry,
+    sent_item,
+    sent_status,
+    stamp_of,
+    title_of,
+)
+from truekeep.memory.project_files import project_paths
+from truekeep.memory.sections import iter_lines, plain_newlines, sections_of, within
+from truekeep.sessions.wake import HANDOVER, HEARTBEAT, UNSAID, log_paths
+from truekeep.text.markdown import peel_fence
+
+HANDOVER_PARTS = ("Last Action", "System State", "Scope Rules", "Dev Model", "Next Actions")
+HEARTBEAT_PARTS = ("Now", "Next", "Blockers")
+LASTING = ("Scope Rules", "Dev Model")  # hold until something else is said
+OPS_LOG = "memory/ops/CHANGELOG.md"
+LARGEST = 64_000  # characters of one part
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_HEADING = re.compile(r" {0,3}##[ \t]+(.+?)[ \t]*#*[ \t]*\Z")
+_TITLE = re.compile(r"\A\s*# [^\n]*\n")
+_JSON_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*jsonc?[ \t]*(?=\n)", re.IGNORECASE)
+_ALIASES = {
+    "last action": "last_action", "system state": "system_state", "scope rules": "scope_rules",
+    "dev model": "dev_model", "next actions": "next_actions", "summary": "summary", "session summary": "summary",
+    "now": "now", "next": "next",
+    "blockers": "blockers", "blocker": "blockers", "decisions": "decisions", "decision": "decisions",
+    "configuration changes": "changes", "configuration": "changes", "config changes": "changes", "changes": "changes",
+    "project status": "project", "project": "project", "status": "project",
+}  # fmt: skip
+# A paragraph or an item that says only this.
+_NONE = re.compile(r"^(?:(?:[-*+] )+|\A|(?<=\n\n))none\.?[ \t]*(?:\n(?=\n|[-*+] )|\Z)", re.IGNORECASE | re.MULTILINE)
+_KEPT = re.compile(r"\(said \d{4}-\d{2}-\d{2} \d{2}:\d{2}.*\)$", re.MULTILINE)  # above what was not said again
+_SUBAGENT = re.compile(r"sub-?agents?:? +(.+)\Z", re.IGNORECASE)
+_PROJECT = re.compile(r"project:? +(.+)\Z", re.IGNORECASE)
+
+
+class Checkpoint(NamedTuple):
+    """What a session leaves. Empty parts change nothing."""
+
+    last_action: str = ""
+    system_state: str = ""
+    scope_rules: str = ""
+    dev_model: str = ""
+    next_actions: str = ""
+    summary: str = ""
+    now: str = ""
+    next: str = ""
+    blockers: str = ""
+    project: str = ""  # its status
+    project_name: str = ""
+    decisions: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()  # of configuration or routing
+    subagents: tuple[tuple[str, str], ...] = ()  # label and result
+
+    @property
+    def has_handover(self) -> bool:
+        return any((self.last_action, self.system_state, self.scope_rules, self.dev_model, self.next_actions))
+
+    @property
+    def has_heartbeat(self) -> bool:
+        return any((self.now, self.next, self.blockers))
+
+    def parts(self) -> Iterable[tuple[str, str]]:
+        """Every text that was given, with its name."""
+        for name, value in self._asdict().items():
+            if isinstance(value, str):
+                if value:
+                    yield name, value
+            else:
+                for number, item in enumerate(value, start=1):
+                    yield f"{name} {number}", item if isinstance(item, str) else item[1]
+
+
+class Write(NamedTuple):
+    """One change of one file."""
+
+    path: str
+    text: str  # for mode sections: the stamp below the title
+    mode: str  # overwrite, append, sections
+    title: str = ""  # of a file that has to be begun
+    sections: tuple[tuple[str, str], ...] = ()  # for mode sections: heading and its new text
+
+
+# --- What was given --------------------------------------------------------------------------------------------------
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """JSON or Markdown, as an agent writes it on standard input. Anything unknown is an error that names it."""
+    bare = plain_newlines(text).strip().lstrip("\ufeff")
+    bare = peel_fence(_JSON_FENCE.sub(r"\1", bare, count=1) if _JSON_FENCE.match(bare) else bare).strip()
+    if not bare:
+        raise BadInput("the checkpoint is empty", hint="give JSON or Markdown on standard input, or options")
+    if bare[0] in '{["' or bare in ("null", "true", "false"):
+        try:
+            given = json.loads(bare)
+        except (json.JSONDecodeError, RecursionError) as error:
+            if bare[0] != "{":
+                return _from_markdown(bare)  # a link, a quotation
+            raise BadInput(
+                f"the checkpoint is no JSON: {error}", hint="`truekeep checkpoint --help` shows the keys"
+            ) from error
+        if not isinstance(given, dict):
+            raise BadInput("the checkpoint is JSON, but no object", hint='such as {"summary": "...", "decisions": []}')
+        return from_values(given)
+    return _from_markdown(bare)
+
+
+def from_values(given: Mapping[str, Any]) -> Checkpoint:
+    """A checkpoint from JSON values: texts, or lists of texts. What is given under two names of a part is joined."""
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        for name, part in _parts_of(key, value):
+            values[name] = _joined(name, values[name], part) if name in values else part
+    return checked(Checkpoint(**values))
+
+
+def _parts_of(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    words = key.replace("_", " ").replace("-", " ").casefold()
+    name = _ALIASES.get(words, key)
+    if words in ("subagents", "subagent", "sub agents", "sub agent"):
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
+            raise BadInput("`subagents` must be an object of label and result", hint='{"subagents": {"docs": "..."}}')
+        yield "subagents", tuple(value.items())
+    elif name == "project" and isinstance(value, dict):
+        if unknown := [other for other in value if other not in ("status", "name")]:
+            raise BadInput(f"a project has no part {unknown[0][:60]!r}", hint="its parts are status, name")
+        yield "project", _text("project.status", value.get("status", ""))
+        yield "project_name", _text("project.name", value.get("name", ""))
+    elif name in ("decisions", "changes"):
+        yield name, tuple(_items(key, value))
+    elif name in Checkpoint._fields:
+        yield name, _text(key, value)
+    else:
+        known = ", ".join(Checkpoint._fields)
+        raise BadInput(f"a checkpoint has no part {key[:60]!r}", hint=f"its parts are {known}")
+
+
+def merged(first: Checkpoint, second: Checkpoint) -> Checkpoint:
+    """Both checkpoints as one: nothing of either is left out."""
+    pairs = zip(Checkpoint._fields, first, second, strict=True)
+    return checked(Checkpoint(**{name: _joined(name, one, other) for name, one, other in pairs}))
+
+
+def _joined(name: str, first: Any, second: Any) -> Any:
+    if not isinstance(first, str):
+        return first + second
+    if not first or not second or first == second:
+        return first or second
+    if name == "project_name":
+        raise BadInput(f"two projects are named: {first!r} and {second!r}", hint="leave one checkpoint for each")
+    are_lists = first.startswith("- ") and second.startswith("- ")
+    return f"{first}\n{second}" if are_lists else f"{first}\n\n{second}"
+
+
+def _from_markdown(text: str) -> Checkpoint:
+    """Sections by their `##` headings; without any, all of it is the summary."""
+    sections: dict[str, list[str]] = {}
+    subagents: list[tuple[str, list[str]]] = []
+    project_name = ""
+    lines = sections.setdefault("", [])
+    for line, is_code in iter_lines(text):
+        heading = None if is_code else _HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        title = heading[1]
+        name = _ALIASES.get(title.casefold())
+        if name is not None:
+            lines = sections.setdefault(name, [])
+        elif (match := _SUBAGENT.match(title)) is not None:
+            lines = []
+            subagents.append((match[1].strip(), lines))
+        elif (match := _PROJECT.match(title)) is not None:
+            project_name = _joined("project_name", project_name, match[1].strip())
+            lines = sections.setdefault("project", [])
+        else:
+            raise BadInput(
+                f"a checkpoint has no section {title[:60]!r}",
+                hint=f"among its sections are {', '.join((*HANDOVER_PARTS, 'Summary', *HEARTBEAT_PARTS, 'Decisions'))}",
+            )
+    loose = "\n".join(sections.pop(""))
+    if sections or subagents:
+        loose = _TITLE.sub("", f"{loose}\n", count=1)  # what the whole is called
+    values: dict[str, Any] = {name: "\n".join(lines).strip() for name, lines in sections.items()}
+    values["summary"] = _joined("summary", loose.strip(), values.get("summary", ""))
+    for name in ("decisions", "changes"):
+        if name in values:
+            values[name] = tuple(_list_items(values[name]))
+    found = tuple((label, "\n".join(lines)) for label, lines in subagents)
+    return checked(Checkpoint(**values, project_name=project_name, subagents=found))
+
+
+def checked(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint, if everything in it can be filed: with plain newlines, without what is empty."""
+    values: dict[str, Any] = {}
+    for name, value in checkpoint._asdict().items():
+        if isinstance(value, str):
+            values[name] = plain_newlines(value).strip()
+        elif name == "subagents":
+            pairs = ((label.lower(), plain_newlines(result).strip()) for label, result in value)
+            values[name] = tuple((label, result) for label, result in pairs if result)
+        else:
+            values[name] = tuple(text for item in value if (text := plain_newlines(item).strip()))
+    values["project_name"] = " ".join(values["project_name"].split())
+    for name in ("blockers", "next_actions"):
+        values[name] = _without_none(values[name])
+    checkpoint = Checkpoint(**values)
+    for label, _ in checkpoint.subagents:
+        if not _LABEL.match(label) or is_reserved(label):
+            raise BadInput(
+                f"{label[:60]!r} cannot name a sub-agent's file", hint="letters, digits, dots, dashes, underscores"
+            )
+    for name, text in checkpoint.parts():
+        if len(text) > LARGEST:
+            raise BadInput(f"{name} has {len(text)} characters", hint=f"at most {LARGEST}; a checkpoint is a summary")
+    if not any(True for name, _ in checkpoint.parts() if name != "project_name"):
+        raise BadInput(
+            "the checkpoint says nothing", hint="give a summary at least: `truekeep checkpoint --summary TEXT`"
+        )
+    if checkpoint.project_name and not checkpoint.project:
+        raise BadInput(f"nothing is said of the project {checkpoint.project_name!r}", hint="give its status")
+    return checkpoint
+
+
+def _without_none(text: str) -> str:
+    """A part in which `none` stands only if nothing else does."""
+    if "none" not in text.casefold():
+        return text
+    real = _NONE.sub("", text).strip("\n")
+    return real if real.strip() else "none"
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(f"- {item.strip()}" for item in value if item.strip())
+    raise BadInput(f"{name!r} must be a text or a list of texts", hint="`truekeep checkpoint --help` shows the keys")
+
+
+def _items(name: str, value: Any) -> list[str]:
+    if isinstance(value, str):
+        return _list_items(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return [item.strip() for item in value if item.strip()]
+    raise BadInput(f"{name!r} must be a text or a list of texts", hint="`truekeep checkpoint --help` shows the keys")
+
+
+def _list_items(text: str) -> list[str]:
+    """The items of a list; a text without any is one item."""
+    items: list[list[str]] = []
+    for line in text.strip().split("\n"):
+        match = re.match(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(.*)", line)
+        if match is not None:
+            items.append([match[1]])
+        elif items:
+            items[-1].append(line.strip())
+        elif line.strip():
+            items.append([line.strip()])
+    return [" ".join(part for part in item if part) for item in items]
+
+
+# --- Where it goes ---------------------------------------------------------------------------------------------------
+
+
+def plan_writes(
+    checkpoint: Checkpoint,
+    read: Callable[[str], str | None],
+    place: Callable[[str], str],
+    *,
+    now: datetime,
+    by: str,
+    project: str,
+) -> list[Write]:
+    """What is to be written, and where. `by` says who speaks; `project` is the slug of the agent's repository.
+
+    `read` gives a file as it is, for what stays of the last handover; `place`, where this workspace has a journal.
+    """
+    writes = []
+    if checkpoint.has_handover:
+        writes.append(Write(HANDOVER, _handover(checkpoint, read(HANDOVER) or "", now, by), "overwrite"))
+    if summary := checkpoint.summary or checkpoint.last_action:
+        writes.append(_entry(place(log_paths(now.date())[0]), summary, now, by))
+    if checkpoint.has_heartbeat:
+        sections = tuple((part, within(text)) for part, text in _given(checkpoint, HEARTBEAT_PARTS))
+        writes.append(Write(HEARTBEAT, f"Updated {now:%Y-%m-%d %H:%M}", "sections", "Heartbeat", sections))
+    for path, items in ((_decisions_path(now), checkpoint.decisions), (OPS_LOG, checkpoint.changes)):
+        writes += [Write(path, dated_item(now.date(), by, item), "append", title_of(path)) for item in items]
+    if checkpoint.project:
+        name = checkpoint.project_name or project
+        status = f"{stamp_of(now, by)}\n\n{within(checkpoint.project)}"
+        path = place(_project_path(name))
+        writes.append(Write(path, "", "sections", name.rpartition("/")[2] or name, ((STATUS, status),)))
+    for label, result in checkpoint.subagents:
+        writes.append(_entry(place(_subagent_path(label)), result, now, by))
+    return writes
+
+
+def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str) -> Iterator[tuple[str, str]]:
+    """The same for a machine that may not write memory: the target document and the content of a handoff each.
+
+    The handover and the heartbeat are the canonical host's own; what they would say here goes into the day's log.
+    """
+    lead = checkpoint.summary or checkpoint.last_action
+    rest = checkpoint if checkpoint.summary else checkpoint._replace(last_action="")
+    told = list(_given(rest, HANDOVER_PARTS + HEARTBEAT_PARTS))
+    if lead or told:
+        parts = [within(lead)] if lead else []
+        parts += [f"### {part}\n\n{within(text, 3)}" for part, text in told]
+        yield log_paths(now.date())[0], sent_entry(now, by, "\n\n".join(parts))
+    for path, items in ((_decisions_path(now), checkpoint.decisions), (OPS_LOG, checkpoint.changes)):
+        if items:
+            yield path, "".join(sent_item(now, by, item) for item in items)
+    if checkpoint.project:
+        yield _project_path(checkpoint.project_name or project), sent_status(now, by, within(checkpoint.project, 3))
+    for label, result in checkpoint.subagents:
+        yield _subagent_path(label), sent_entry(now, by, within(result))
+
+
+def kinds_of(checkpoint: Checkpoint) -> str:
+    """What a checkpoint consists of, in a few words."""
+    kinds = {
+        "handover": checkpoint.has_handover,
+        "log": checkpoint.summary or checkpoint.last_action,
+        "heartbeat": checkpoint.has_heartbeat,
+        "decision": checkpoint.decisions,
+        "configuration": checkpoint.changes,
+        "project status": checkpoint.project,
+        "sub-agent": checkpoint.subagents,
+    }
+    return ", ".join(kind for kind, is_there in kinds.items() if is_there)
+
+
+def _given(checkpoint: Checkpoint, parts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Of these parts, those of which something was said."""
+    for part in parts:
+        if text := getattr(checkpoint, _ALIASES[part.casefold()]):
+            yield part, text
+
+
+def _decisions_path(now: datetime) -> str:
+    return f"memory/decisions/{now:%Y-%m}.md"
+
+
+def _subagent_path(label: str) -> str:
+    return f"memory/checkpoints/subagent-{label}.md"
+
+
+def _project_path(name: str) -> str:
+    slug = project_slug(name)
+    if not slug:
+        raise BadInput("which project this is, is not known", hint="name it, or run this in its repository")
+    if is_reserved(slug):
+        raise BadInput(f"{slug!r} cannot name a project's file", hint="it is a reserved device name on some systems")
+    return project_paths(slug)[0]
+
+
+def _entry(path: str, text: str, now: datetime, by: str) -> Write:
+    return Write(path, f"{heading_of(path, now, by)}\n\n{within(text)}\n", "append", title_of(path))
+
+
+def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> str:
+    """The whole handover. Rules that were not repeated still hold; what else was not, stays with its day."""
+    parts = [f"# Handover\n\n{now:%Y-%m-%d %H:%M}{f', {by}' if by else ''}\n"]
+    old = sections_of(before)
+    stamp = re.search(r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}.*$", plain_newlines(before), re.MULTILINE)
+    for part in HANDOVER_PARTS:
+        text = getattr(checkpoint, _ALIASES[part.casefold()])
+        if not text:
+            text = old.get(part, "").replace(UNSAID, "").strip()
+            is_dated = part in LASTING or _KEPT.match(text) is not None
+            text = f"(said {stamp[0]})\n\n{text}" if text and stamp and not is_dated else text
+        parts.append(f"## {part}\n\n{within(text) if text else UNSAID}\n")
+    return "\n".join(parts)

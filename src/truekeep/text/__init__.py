@@ -1,0 +1,1 @@
+"""Pure text: encodings, Markdown, diffs, Unicode, credentials, planted instructions. Nothing here reads a file."""

@@ -1,0 +1,294 @@
+"""The lines of a Markdown text, each with what it is: a heading, code, blank or text. Text only, and no parser.
+
+Follows CommonMark where it matters for headings: what stands in a fence, a comment, an HTML block or a list item is no
+heading of the text, whatever it looks like. `markdown.outline` says the same with a parser; this is for those who have
+no time to load one. Where the two might differ, a line is text here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal, NamedTuple
+
+Kind = Literal["heading", "code", "blank", "text"]
+
+_DEEPEST = 8  # quotations in quotations that are looked into
+MOST_ITEMS = 40  # list items that one line begins; a line of dashes without end would take for ever
+_MARKER = re.compile(r"(?:[-*+]|(\d{1,9})[.)])(?: +|\Z)")
+_REFERENCE = r"\[[^\[\]\\]+\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))? *\Z"  # where a link goes
+_RULE = re.compile(r"(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})\Z")
+_LOOKALIKE = r"((?:\s|[-*+]\s|\d{1,9}[.)]\s|>)*)(?=#{1,6}(?:\s|\Z))"
+_NAMES = (
+    "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
+    "fieldset|figcaption|figure|footer|form|frame|frameset|h[1-6]|head|header|hr|html|iframe|legend|li|link|main|menu|"
+    "menuitem|nav|noframes|ol|optgroup|option|p|param|search|section|summary|table|tbody|td|tfoot|th|thead|title|"
+    "tr|track|ul"
+)
+
+
+class MarkdownLine(NamedTuple):
+    """One line."""
+
+    text: str
+    kind: Kind
+    level: int = 0  # of a heading
+    title: str = ""
+    is_closing: bool = False  # it ends a fence
+
+
+def iter_lines(text: str) -> Iterator[MarkdownLine]:
+    """The lines of a text with plain newlines. What only looks like a heading comes with a backslash before it."""
+    scan = Scan()
+    for line in text.split("\n"):
+        yield scan.see(line)
+
+
+def open_fence(text: str) -> str:
+    """The marks of a fence that is open where a text ends, with their indent; empty if none is."""
+    scan = Scan()
+    for line in text.split("\n"):
+        scan.see(line)
+    return " " * scan.floor + scan.fence if scan.fence else ""
+
+
+class Scan:
+    """What is open at a line. Lines are seen one after the other; `is_paragraph` and `is_html` tell of the last one."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self._depth = depth
+        self._quote: Scan | None = None  # the same for the quotation that the line before was in
+        self.fence = ""  # its marks
+        self.floor = 0  # the column that a fence counts from: in a list item, where its content begins
+        self._html: re.Pattern[str] | None = None  # what ends an HTML block
+        self._item = 0  # where the content of the outermost list item begins
+        self._inner = 0  # the same of the last one inside of it
+        self._is_empty_item = False
+        self.is_paragraph = False  # a paragraph that the next line may go on with
+
+    @property
+    def is_html(self) -> bool:
+        """Whether an HTML block or a comment is open."""
+        return self._html is not None
+
+    def see(self, line: str) -> MarkdownLine:
+        if line[:2] == "- " and (self._item or not (self.fence or self._html)):
+            first = line[2:3]
+            if first.isalpha() or (first == "[" and "]:" not in line):
+                return self._see_plain_item(line)
+        flat = line.expandtabs(4) if "\t" in line else line
+        bare = flat.lstrip(" ")
+        column = len(flat) - len(bare)
+        if not bare:
+            return self._see_blank(line)
+        if self._item and column < self._item and not self._goes_on(bare, column):
+            self._item = 0
+            self.is_paragraph = False
+            self._html = self._quote = None
+        if self.fence and column < self.floor:
+            self.fence, self.floor = "", 0  # it ends with the item that it is in
+        if self.fence:
+            return self._see_code(line, bare, column)
+        self._is_empty_item = False
+        if self._html is not None:
+            if self._html.search(line):
+                self._html = None
+            return _text(line)
+        return self._see_content(line, bare, column) if self._item else self._see_top(line, bare, column)
+
+    def _see_plain_item(self, line: str) -> MarkdownLine:
+        """An item at the margin that begins with a word or a link. Most lines of an index are, so it is quick."""
+        self.fence, self.floor, self._html, self._quote = "", 0, None, None
+        self._item = self._inner = 2
+        self._is_empty_item = False
+        self.is_paragraph = True
+        return MarkdownLine(line, "text")
+
+    def _see_blank(self, line: str) -> MarkdownLine:
+        if self._is_empty_item:
+            self._item = 0
+            self._is_empty_item = False
+        if self._html is not None and self._html is _html()[2]:
+            self._html = None
+        self.is_paragraph = False
+        self._quote = None
+        return MarkdownLine(line, "code" if self.fence else "blank")
+
+    def _see_code(self, line: str, bare: str, column: int) -> MarkdownLine:
+        marks = bare.rstrip(" ")
+        is_closing = column - self.floor <= 3 and marks.startswith(self.fence) and not marks.strip(self.fence[0])
+        if is_closing:
+            self.fence, self.floor = "", 0
+        return MarkdownLine(line, "code", is_closing=is_closing)
+
+    def _goes_on(self, bare: str, column: int) -> bool:
+        """Whether a line left of an item's content still belongs to the paragraph in it."""
+        return self.is_paragraph and not self.fence and (column > 3 or not begins(bare))
+
+    def _see_content(self, line: str, bare: str, column: int) -> MarkdownLine:
+        """What stands in a list item: no heading of the text, but perhaps code."""
+        for _ in range(MOST_ITEMS):
+            if not (width := item_width(bare)):
+                break
+            column += width
+            self._inner = column
+            bare = bare[width:]
+        column += len(bare) - len(bare.lstrip(" "))
+        bare = bare.lstrip(" ")
+        floor = self._inner if column >= self._inner else self._item
+        is_code = column - floor > 3
+        if not is_code and (marks := _fence_of(bare)):
+            self.fence, self.floor = marks, floor
+            self.is_paragraph = False
+            return MarkdownLine(line, "code")
+        if not is_code and bare[:1] == ">":
+            return self._see_quotation(line, bare)
+        self._quote = None
+        if not is_code and bare[:1] == "<" and (ending := _html_ending(bare, is_paragraph=self.is_paragraph)):
+            self._open_html(ending, line)
+        else:
+            is_more = self.is_paragraph
+            is_words = bool(bare) and not begins(bare) and (is_more or not _is_reference(bare))
+            self.is_paragraph = is_more if is_code and bare else is_words
+        return _text(line)
+
+    def _open_html(self, ending: re.Pattern[str], line: str) -> None:
+        self._html = None if ending.search(line) else ending
+        self.is_paragraph = False
+
+    def _see_top(self, line: str, bare: str, column: int) -> MarkdownLine:
+        if column > 3:
+            return MarkdownLine(line, "text")  # code, or more of a paragraph
+        first = bare[0]
+        if first == ">":
+            return self._see_quotation(line, bare)
+        if first.isalpha():
+            self._quote = self._quote if self.is_paragraph else None
+            self.is_paragraph = True
+            return MarkdownLine(line, "text")
+        is_quoted = self._quote is not None and self.is_paragraph
+        self._quote = self._quote if is_quoted and not begins(bare) else None
+        if first == "#" and (level := _level_of(bare)):
+            self.is_paragraph = False
+            return MarkdownLine(line, "heading", level, title_of(bare[level:]))
+        if first in "`~" and (marks := _fence_of(bare)):
+            self.fence, self.floor = marks, 0
+            self.is_paragraph = False
+            return MarkdownLine(line, "code")
+        if first == "<" and (ending := _html_ending(bare, is_paragraph=self.is_paragraph)) is not None:
+            self._open_html(ending, line)
+            return _text(line)
+        is_underline = self.is_paragraph and not is_quoted and first in "=-" and not bare.rstrip(" ").strip(first)
+        if is_underline or _RULE.match(bare):
+            self.is_paragraph = False
+            return _text(line)
+        is_within = self.is_paragraph and not is_quoted
+        if (marker := _MARKER.match(bare)) is not None and not (is_within and _cannot_interrupt(bare, marker)):
+            self.is_paragraph = False
+            self._item = self._inner = column + _content_at(marker)
+            self._is_empty_item = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
+            return self._see_content(line, bare[_content_at(marker) :], self._item)
+        self.is_paragraph = self.is_paragraph or not _is_reference(bare)
+        return _text(line)
+
+    def _see_quotation(self, line: str, bare: str) -> MarkdownLine:
+        """What is quoted is not of this text; but the next line may go on with a paragraph in it."""
+        if self._depth < _DEEPEST:
+            self._quote = self._quote or Scan(self._depth + 1)
+            self._quote.see(bare[1:].removeprefix(" "))
+        self.is_paragraph = self._quote is not None and self._quote.is_paragraph
+        return _text(line)
+
+
+def _content_at(marker: re.Match[str]) -> int:
+    """How far behind its mark an item's content begins: after up to four blanks, else after one."""
+    bare = marker[0].rstrip(" ")
+    blanks = len(marker[0]) - len(bare)
+    return len(bare) + (blanks if 1 <= blanks <= 4 and marker.end() < len(marker.string) else 1)
+
+
+def item_width(bare: str) -> int:
+    """How far behind its beginning the content of a list item is; 0 if a line begins none."""
+    marker = _MARKER.match(bare)
+    return 0 if marker is None or _RULE.match(bare) else _content_at(marker)
+
+
+def _cannot_interrupt(bare: str, marker: re.Match[str]) -> bool:
+    """Whether this begins no list where a paragraph is open."""
+    is_empty = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
+    return is_empty or (marker[1] is not None and int(marker[1]) != 1)
+
+
+def begins(bare: str) -> bool:
+    """Whether a line begins something of its own, and goes on with no paragraph."""
+    if bare[0] == "#":
+        return bool(_level_of(bare))
+    if bare[0] in "`~":
+        return bool(_fence_of(bare))
+    if bare[0] == "<":
+        return _html_ending(bare, is_paragraph=True) is not None
+    return bare[0] == ">" or _RULE.match(bare) is not None or _MARKER.match(bare) is not None
+
+
+def _is_reference(bare: str) -> bool:
+    """Whether a line only says where a link goes: it is no paragraph."""
+    return bare[0] == "[" and re.match(_REFERENCE, bare) is not None
+
+
+def _level_of(bare: str) -> int:
+    title = bare.lstrip("#")
+    level = len(bare) - len(title)
+    return level if level <= 6 and title[:1] in ("", " ", "\t") else 0
+
+
+def title_of(raw: str) -> str:
+    """A heading's text without the closing #s that CommonMark allows."""
+    text = raw.strip(" \t")
+    if text.endswith("#"):
+        bare = text.rstrip("#")
+        if not bare or bare[-1] in " \t":
+            return bare.rstrip(" \t")
+    return text
+
+
+def _fence_of(bare: str) -> str:
+    """The marks of a fence that a line opens. Words in three backticks are none."""
+    if bare[:3] not in ("```", "~~~"):
+        return ""
+    rest = bare.lstrip(bare[0])
+    return "" if bare[0] == "`" and "`" in rest else bare[: len(bare) - len(rest)]
+
+
+def _html_ending(bare: str, *, is_paragraph: bool) -> re.Pattern[str] | None:
+    """What ends the HTML block that a line begins; None if it begins none."""
+    endings, opened, blank, tag = _html()
+    match = opened.match(bare)
+    if match is None:
+        return blank if not is_paragraph and tag.match(bare) else None
+    return endings[match.lastindex - 1] if match.lastindex else blank
+
+
+@cache
+def _html() -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """How CommonMark's HTML blocks end and begin, a blank line, and a tag alone on its line. Few texts need them."""
+    words = r"script|pre|style|textarea"
+    endings = (rf"</(?:{words})>", "-->", r"\?>", r"\]\]>", ">")
+    opened = rf"<(?:({words})(?=\s|>|\Z)|(!--)|(\?)|(!\[CDATA\[)|(![A-Za-z])|/?(?:{_NAMES})(?=\s|/?>|\Z))"
+    value = r"(?:[^\"'=<>`\x00-\x20]+|'[^']*'|\"[^\"]*\")"
+    attribute = rf"\s+[A-Za-z_:][\w:.-]*(?:\s*=\s*{value})?"
+    tag = rf"<(?:[A-Za-z][A-Za-z0-9-]*(?:{attribute})*\s*/?|/[A-Za-z][A-Za-z0-9-]*\s*)>\s*\Z"
+    flags = re.IGNORECASE | re.ASCII
+    return (
+        tuple(re.compile(ending, flags) for ending in endings),
+        re.compile(opened, flags),
+        re.compile(r"\A\Z"),
+        re.compile(tag, re.ASCII),
+    )
+
+
+def _text(line: str) -> MarkdownLine:
+    """A line that is no heading, and cannot be taken for one."""
+    if "#" in line and (match := re.match(_LOOKALIKE, line)) is not None:
+        line = f"{match[1]}\\{line[match.end() :]}"
+    return MarkdownLine(line, "text")

@@ -1,0 +1,128 @@
+"""Tells a credential from what only looks like one: a dummy, a name, a path, a digest, a piece of code."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from truekeep.text.secrets.regex import compiled
+
+_DUMMY = (
+    r"(?i)example|placeholder|redacted|dummy|sample|changeme|xxxxx|your[_-]|insert[_-]|replace[_-]"
+    r"|12345678|abcdefgh|00000000|\.\.\.|\*\*\*|…|\[secret:"
+)
+_DUMMY_VALUE = (
+    rf"{_DUMMY}|your.?(?:own|user|pass|api|key|token|secret)|xxxx|change.?me|redact|fake|replace.?me|(?:secret|token|key).?here"
+    r"|[<>•]|\{\{|\}\}|\$\{|\$\(|%\(|\{%|getenv|environ|process\.env|import\.meta|secrets?\.|vault:|op://"
+)
+
+_WORD = r"(?:[a-z]{1,16}|[A-Z][a-z]{1,15}|[A-Z]{1,16}|[0-9]{1,4})"
+_NAME = rf"(?:{_WORD}[^A-Za-z0-9]+)*{_WORD}?"
+_LOOSE_WORD = (
+    r"(?:v?[0-9]{1,5}|(?:[A-Z]{0,3}[a-z]{2,})+[A-Z]{0,3}[0-9]{0,4}[a-z]{0,2}|[A-Z]+[0-9]{0,4}|[a-z][0-9]{0,3})"
+)
+_LOOSE_NAME = rf"[./~]*(?:{_LOOSE_WORD}[^A-Za-z0-9]+)*{_LOOSE_WORD}?"
+_REFERENCE = (
+    r"[$%@&*!#:][A-Za-z_][A-Za-z_./-]*[%:]?|\$[A-Z_][A-Z0-9_]*|%[A-Z0-9_]+%|&[A-Za-z_][\w.]*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+    r"|[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+|[a-z]+(?:[A-Z][a-z]+)*(?:Password|Passwd|Secret|Token)[0-9]?"
+    r"|(?:https?|file|env|arn|refs?|kv|ssm|aws|gcp|azure|keychain|keyring|data|urn|git|ssh|s3|gs|docker|oci)[:/].*"
+    r"|(?:sha|md|blake)[0-9][0-9a-z]*[-:=].*|[~./].*/.*|v?[0-9]+(?:\.[0-9A-Za-z-]+)+"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[\w.+-]+@[\w-]+\.[\w.]+"
+    r"|.*\.(?:txt|json|ya?ml|toml|env|pem|key|crt|cer|pub|pyi?|tsx?|[mc]?js|jsx|go|rs|rb|java|kt|cs|c|h|cpp|php|sh|md"
+    r"|rst|html|css|sql|ini|cfg|conf|csv|xml|lock|log|png|jpg|svg|com|org|net|io|dev|local|internal)"
+)
+_UUID = "(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_TECHNICAL_WORD = (
+    r"(?:1password|argon2(?:id|i|d)?|base(?:16|32|58|64|64url)|bcrypt2?|pbkdf2|sha(?:1|224|256|384|512)|md5"
+    r"|[hrpe]s(?:256|384|512)|ed25519|x25519|secp256k1|p256|oauth2?|utf(?:8|16)|x509|http2?|s3|ec2|k8s|ipv[46]"
+    r"|v[0-9]+|[0-9]{1,5}[a-z]?|[a-z]{1,16}|log4j|fido2|webauthn2|u2f|2fa)"
+)
+_NO_PASSWORD = rf"{_REFERENCE}|{_UUID}|(?i:(?:{_TECHNICAL_WORD}[-_./:]+)*{_TECHNICAL_WORD}[-_./:]*)"
+_NO_KEY = (
+    rf"{_REFERENCE}|{_UUID}|{_LOOSE_NAME}|(?:[A-Z][a-z]{{2,}}[0-9]{{0,5}}){{2,}}"
+    r"|[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{1,15}|[0-9.,:_-]+"
+)
+_NO_URL_LOGIN = (
+    r"(?i:(?:my|db|the|user|some|a)?[_-]?(?:pass|passw(?:or)?d|passphrase|pwd|pw|secret|token|key|credentials?|auth|pat"
+    r"|api[_-]?key)|user(?:name)?|postgres|root|admin|guest|test|none|null|string|foo|bar|baz|abc|x-oauth-basic)"
+    r"|[A-Z][A-Z_]*|[$%{].*|[*x._-]+"
+)
+
+_DIGITS = b"0123456789"
+_SIGNS = b"!@#$%^*~?+"
+_LETTERS = bytes(byte for byte in range(256) if byte >= 0x80 or chr(byte).isalpha())
+
+
+def is_name(value: bytes) -> bool:
+    """Whether it reads as words joined by punctuation, such as `sk-learn-compatible`."""
+    return compiled(_NAME).fullmatch(value) is not None
+
+
+def _is_dummy(value: bytes) -> bool:
+    return len(set(value)) < 4 or compiled(_DUMMY_VALUE).search(value) is not None
+
+
+def _is_code(after: bytes) -> bool:
+    """Whether what was taken for a value is the name of something called or looked into."""
+    return after.startswith((b"(", b"["))
+
+
+def has(value: bytes, members: bytes) -> bool:
+    return len(value.translate(None, members)) < len(value)
+
+
+def is_block(_value: bytes, _after: bytes) -> bool:
+    return True
+
+
+def is_token(value: bytes, _after: bytes) -> bool:
+    """For formats that name their vendor: anything but a dummy is taken."""
+    return len(set(value[-12:])) > 3 and compiled(_DUMMY).search(value) is None and not is_name(value)
+
+
+def is_mixed_token(value: bytes, after: bytes) -> bool:
+    """For a prefix that is also how code names a member: a digit must be in it."""
+    return has(value, _DIGITS) and is_token(value, after)
+
+
+def is_credential(value: bytes, after: bytes) -> bool:
+    """For what stands after "Bearer": a token of any make, but not the code that fetches one."""
+    return not _is_code(after) and compiled(_LOOSE_NAME).fullmatch(value) is None and is_token(value, after)
+
+
+def is_key(value: bytes, after: bytes) -> bool:
+    """For what stands after "token:" or "api_key =": random-looking, and not a name, path, digest or reference."""
+    if len(value) < 10 or _is_code(after) or compiled(_NO_KEY).fullmatch(value) is not None or _is_dummy(value):
+        return False
+    return _entropy(value) >= (2.8 if has(value, _DIGITS) and has(value, _LETTERS) else 3.8)
+
+
+def is_password(value: bytes, after: bytes) -> bool:
+    """For what stands after "password:": letters with digits or signs among them; a mere word is talk about one."""
+    return (value.isdigit() and len(value) >= 6 and not _is_dummy(value)) or is_spoken_password(value, after)
+
+
+def is_spoken_password(value: bytes, after: bytes) -> bool:
+    # A sign at the end may only close the sentence.
+    if len(value) < 6 or not has(value, _LETTERS) or not has(value.rstrip(b"!?"), _DIGITS + _SIGNS) or _is_code(after):
+        return False
+    return compiled(_NO_PASSWORD).fullmatch(value) is None and not _is_dummy(value)
+
+
+def is_url_password(value: bytes, after: bytes) -> bool:
+    """For what stands between the colon and the @: any word could be one, except the words people put in examples."""
+    # `docker://image:1.2@sha256:…` is a pinned image.
+    if len(value) < 3 or after.startswith(b"@sha"):
+        return False
+    return compiled(_NO_URL_LOGIN).fullmatch(value) is None and not _is_dummy(value)
+
+
+def is_random(value: bytes) -> bool:
+    """For a long run near the name of a key: no words, and of many different characters."""
+    return (has(value, _DIGITS) or not value.islower()) and not is_name(value) and _entropy(value) >= 3.5
+
+
+def _entropy(value: bytes) -> float:
+    """Shannon entropy, in bits for each byte."""
+    total = len(value)
+    return -sum(count / total * math.log2(count / total) for count in Counter(value).values())

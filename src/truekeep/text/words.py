@@ -1,0 +1,267 @@
+"""Words in texts and questions: which of them carry meaning, which are identifiers, which name a day.
+
+Pure. Latin text is words between blanks; Chinese, Japanese and Korean text has none, so there every two neighbouring
+characters count as a word.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+WORD = re.compile(r"[^\W_]+")
+_BLANKED = "".join(chr(number) if chr(number).isalnum() else " " for number in range(128))
+_BLANKED_LINES = _BLANKED[:10] + "\n" + _BLANKED[11:]  # the same, with line ends kept
+_CJK = "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U0001b000-\U0001b16f\U00020000-\U0003ffff"  # fmt: skip  # noqa: E501
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, as WORD finds them; what is ASCII, as most of memory, in a quarter of the time."""
+    return text.translate(_BLANKED).split() if text.isascii() else WORD.findall(text)
+
+
+def split_lines(text: str) -> list[list[str]]:
+    """The words of each line of a text, as split_words finds them in the line."""
+    if text.isascii():
+        return [line.split() for line in text.translate(_BLANKED_LINES).split("\n")]
+    return [split_words(line) for line in text.split("\n")]
+
+
+@lru_cache(maxsize=1)
+def _cjk_run() -> re.Pattern[str]:
+    """A run of CJK text. Compiled when it is first needed: it is a long class, and most text needs it never."""
+    return re.compile(f"[{_CJK}]+")
+
+
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+\Z")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HAS_HUMP = re.compile(r"[A-Z](?<=[a-z0-9].)")  # a capital first: that is rare, so most of a text is skipped quickly
+_HUMPS = re.compile(r"[A-Z](?<=[a-z0-9].)[A-Za-z0-9]*")
+_PIECE = re.compile(r"[^\s\"'`()\[\]{}<>,;!?，。、；！？「」『』（）]+")
+_INNER = re.compile(r"[\w][_./\\:@#+~=-]+[\w]")
+_TELLING = r"[A-Za-z_][A-Za-z0-9_]{2,60}(?:[./:-][A-Za-z0-9_]{1,60}){0,6}|\b\d{4,5}\b"
+
+# Function words: they say nothing about what a text is about. Short lists on purpose; rarity does the rest.
+_STOP_TEXT = (
+    # English
+    "a about after all also am an and any are as at be because been before being both but by can could did do does "
+    "doing during each few for from further get got had has have having he her here hers him his how i if in into is "
+    "it its just let like ll may me might more most must my no nor not of off on once only or other our ours out over "
+    "own re s same shall she should so some such t than that the their theirs them then there these they this those "
+    "through to too under until up us use used using ve very was we were what when where which while who whom whose "
+    "why will with would you your yours don doesn didn isn wasn aren weren won shouldn couldn wouldn hasn haven "
+    # German
+    "aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies "
+    "diese dieser dieses doch du durch ein eine einem einen einer eines er es etwas für gibt habe haben hat hatte ich "
+    "ihr im ist ja jede jeder kann kein keine können man mein mich mir mit muss nach nicht noch nun nur ob oder ohne "
+    "schon sehr sein seine sich sie sind so soll sollte über um und uns unser unter vom von vor war warum was weil "
+    "welche welcher welches wenn wer werden wie wieder wir wird wo woher wurde wurden zu zum zur "
+    # French, Spanish, Portuguese, Italian
+    "au aux ce ces cette dans de des du elle en est et il ils je la le les leur lui mais ne nous ou où par pas pour "
+    "qu que qui sa se ses son sont sur un une vous con cual del el ella ellos esta este lo los las más muy para pero "
+    "por qué si sin su sus una uno y com como da dos ela ele em foi mas nas no nos o os não na pelo sua ao che chi "
+    "della gli nel sono"
+)
+STOP = frozenset(_STOP_TEXT.split())
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar januari", "february feb februar", "march mar märz maerz mrz", "april apr", "may mai",
+            "june jun juni", "july jul juli", "august aug", "september sep sept", "october oct oktober okt",
+            "november nov", "december dec dezember dez",
+        ),
+        1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_ISO = r"\b(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?\b"
+_CJK_DAY = r"(?:(\d{4})\s*年)?\s*(\d{1,2})\s*月(?:\s*(\d{1,2})\s*[日号])?"
+_DAY_MONTH = r"\b(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([^\W\d_]{3,9})\.?(?:,?\s+(\d{4}))?"
+_MONTH_DAY = r"\b([^\W\d_]{3,9})\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4}))?"
+_MONTH_YEAR = r"\b([^\W\d_]{3,9})\.?,?\s+(\d{4})\b"
+_RELATIVE = (
+    (("today", "heute", "今日", "今天"), 0, 0),
+    (("yesterday", "gestern", "昨日", "昨天"), 1, 1),
+    (("last week", "letzte woche", "letzter woche", "letzten woche", "vorige woche", "先週", "上周"), 1, 13),
+    (("this week", "diese woche", "dieser woche", "今週", "本周"), 0, 6),
+    (("last month", "letzten monat", "vorigen monat", "先月", "上个月"), 1, 61),
+)
+
+
+class DaySpan(NamedTuple):
+    """A stretch of days that a question names, inclusive."""
+
+    first: date
+    last: date
+
+
+def fold_words(text: str) -> set[str]:
+    """The distinct words of a text that carry meaning, lower case."""
+    return set(WORD.findall(text.lower())) - STOP
+
+
+def spaced(text: str) -> str:
+    """The text as the word index takes it: every CJK character on its own."""
+    if text.isascii():
+        return text
+    return _cjk_run().sub(lambda run: f" {' '.join(run[0])} ", text)
+
+
+def hump_words(text: str) -> str:
+    """The parts of the camelCase words in a text; empty for most texts."""
+    parts: dict[str, None] = {}
+    for match in _HUMPS.finditer(text):
+        start = match.start()
+        while start and text[start - 1].isalnum():
+            start -= 1
+        parts[text[start : match.end()]] = None
+    return " ".join(_HUMP.sub(" ", word) for word in parts) if parts else ""
+
+
+class Identifier(NamedTuple):
+    """Something that was typed to be found exactly: a symbol, a flag, a path, a version, a ticket."""
+
+    text: str
+    words: tuple[str, ...]
+
+
+def find_identifiers(text: str) -> tuple[Identifier, ...]:
+    """The identifiers in a question, in order, each once."""
+    found: dict[str, Identifier] = {}
+    for piece in _PIECE.findall(text):
+        stripped = piece.strip(".:…") or piece
+        words = tuple(word.lower() for word in WORD.findall(stripped))
+        if words and stripped not in found and _is_identifier(stripped, words):
+            found[stripped] = Identifier(stripped, words)
+    return tuple(found.values())
+
+
+def _is_identifier(piece: str, words: tuple[str, ...]) -> bool:
+    if not piece.isascii() and _cjk_run().search(piece):
+        return False
+    if len(words) > 1:
+        return _INNER.search(piece) is not None
+    if piece.startswith(("-", "$", "/", ".", "~", "@", "#")) and len(piece) > 2:
+        return True
+    word = words[0]
+    if word.isdigit() and len(word) == 4 and word[:2] in ("19", "20"):
+        return False  # a year
+    has_digit = any(character.isdigit() for character in word)
+    return (has_digit and len(word) > 2) or _HAS_HUMP.search(piece) is not None or (piece.isupper() and len(piece) > 3)
+
+
+def cjk_pairs(text: str) -> tuple[str, ...]:
+    """The words of the CJK text in a question: every two neighbours, or the one character of a run of one."""
+    pairs: dict[str, None] = {}
+    for run in () if text.isascii() else _cjk_run().findall(text):
+        run = "".join(character for character in run if character.isalnum() or character == "々")
+        for start in range(max(1, len(run) - 1)) if run else ():
+            pairs[run[start : start + 2]] = None
+    telling = [pair for pair in pairs if not _HIRAGANA.match(pair)]
+    return tuple(telling or pairs)
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """The distinct words of a question that carry meaning, in order; all of them when none does."""
+    words = list(dict.fromkeys(WORD.findall((text if text.isascii() else _cjk_run().sub(" ", text)).lower())))
+    return tuple([word for word in words if word not in STOP] or words)
+
+
+def telling_words(text: str, *, most: int) -> list[str]:
+    """The words of a text that can tell something, names of code first."""
+    found = dict.fromkeys(match[0] for match in re.finditer(_TELLING, text[:8_000]))
+    telling = [word for word in found if is_name(word) or (len(word) > 3 and word.lower() not in STOP)]
+    return sorted(telling, key=lambda word: (not is_name(word), -len(word), word))[:most]
+
+
+def is_name(word: str) -> bool:
+    """Whether a word is a name of code, by its looks."""
+    return bool(re.search(r"[_./:]|\d|[a-z][A-Z]", word))
+
+
+def find_spans(text: str, today: date) -> tuple[tuple[DaySpan, ...], str]:
+    """The days that a question names, and the question without them."""
+    spans: list[DaySpan] = []
+    cut: list[tuple[int, int]] = []
+
+    def take(match: re.Match[str], year: str | None, month: str, day: str | None) -> None:
+        if not any(start < match.end() and match.start() < end for start, end in cut) and _add(
+            spans, year, month, day, today
+        ):
+            cut.append(match.span())
+
+    lowered = text.lower()
+    for phrases, newest, oldest in _RELATIVE:
+        for phrase in phrases:
+            at = lowered.find(phrase)
+            if at >= 0 and len(lowered) == len(text) and _stands_alone(lowered, at, at + len(phrase)):
+                spans.append(DaySpan(today - timedelta(days=oldest), today - timedelta(days=newest)))
+                cut.append((at, at + len(phrase)))
+    if any(character.isdigit() for character in text):
+        for match in re.finditer(_ISO, text):
+            take(match, match[1], match[2], match[3])
+        if not text.isascii():
+            for match in re.finditer(_CJK_DAY, text):
+                take(match, match[1], match[2], match[3])
+        if any(word in _MONTHS for word in WORD.findall(lowered)):
+            for match in re.finditer(_DAY_MONTH, text):
+                if month := _MONTHS.get(match[2].lower()):
+                    take(match, match[3], str(month), match[1])
+            for match in re.finditer(_MONTH_YEAR, text):
+                if month := _MONTHS.get(match[1].lower()):
+                    take(match, match[2], str(month), None)
+            for match in re.finditer(_MONTH_DAY, text):
+                if month := _MONTHS.get(match[1].lower()):
+                    take(match, match[3], str(month), match[2])
+    rest = text
+    for start, end in sorted(cut, reverse=True):
+        rest = f"{rest[:start]} {rest[end:]}"
+    return tuple(dict.fromkeys(spans)), rest
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter goes on before or after; CJK has no blanks between words."""
+    if not text[start].isascii():
+        return True
+    return not (start and text[start - 1].isalnum()) and not (end < len(text) and text[end].isalnum())
+
+
+def _last_time(month: int, day: int, today: date) -> date:
+    """The last day of that month and number that has come; 29 February is not in every year."""
+    for year in range(today.year, today.year - 9, -1):
+        with suppress(ValueError):
+            found = date(year, month, day)
+            if found <= today:
+                return found
+    raise ValueError("no calendar has it")
+
+
+def _add(spans: list[DaySpan], year: str | None, month: str, day: str | None, today: date) -> bool:
+    """The day, or the month; without a year, the last one that has come. Whether any calendar has it."""
+    try:
+        if year is None:
+            found = _last_time(int(month), int(day or 1), today)
+        else:
+            found = date(int(year), int(month), int(day or 1))
+        if day is None:
+            following = date(found.year + found.month // 12, found.month % 12 + 1, 1)
+            spans.append(DaySpan(found, following - timedelta(days=1)))
+        else:
+            spans.append(DaySpan(found, found))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=65_536)
+def stem_key(word: str) -> str:
+    """A crude common beginning of a word's forms, for comparing words that the index has stemmed."""
+    for ending in ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ers", "ed", "er", "es", "ly", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            stem = word[: -len(ending)]
+            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+    return word

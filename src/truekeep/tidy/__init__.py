@@ -1,1 +1,0 @@
-"""Tidying: forget on purpose, merge what is doubled, keep what lasts."""

@@ -1,0 +1,280 @@
+"""The archive as others use it: sync it, list it, read a conversation out of it.
+
+Opened when something is asked of it, and only then; without an archive there is simply nothing in it. Two syncs never
+overlap. A damaged archive is set aside as evidence; what can still be read of it, and what the harnesses still have, is
+taken into a new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core import file_io
+from truekeep.core.errors import BadInput, Busy, NotFound, StorageFailed
+from truekeep.core.git import find_top, repository_name
+from truekeep.text.unicode import clip, printable
+
+if TYPE_CHECKING:
+    from truekeep.transcripts.importer import TranscriptImportReport, Where
+    from truekeep.transcripts.parser import Turn
+    from truekeep.transcripts.store import StoredSession, TranscriptStore
+
+FOLDER, FILE = "transcripts", "archive.sqlite"
+_NEAR = 8  # sessions that are named when a name could mean any of them
+
+
+class Conversation(NamedTuple):
+    """A session to be read: what is known of it, its turns, and where a fork's own ones begin."""
+
+    kept: StoredSession
+    turns: tuple[Turn, ...]
+    parent: str  # the name of the session that it was forked from
+    shared: int
+
+
+class Archive:
+    """The archive of one workspace, or of a machine without any."""
+
+    def __init__(self, state: str) -> None:
+        self.path = os.path.join(state, FOLDER, FILE)
+        self._store: TranscriptStore | None = None
+        self._opened: tuple[int, int] | None = None
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        self._store = self._opened = None
+
+    def sync(
+        self, where: Where, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None
+    ) -> TranscriptImportReport:
+        """Bring it up to date with what the harnesses have written."""
+        import apsw
+
+        from truekeep.transcripts.store import DAMAGE, TranscriptStoreDamaged
+
+        self.close()
+        folder = os.path.dirname(self.path)
+        try:
+            file_io.make_private(folder)
+            with file_io.locked(folder) as held:
+                if not held:
+                    raise Busy("another truekeep is reading transcripts", hint="wait for it to end and run it again")
+                try:
+                    return self._sync(where, force, tell)
+                except (TranscriptStoreDamaged, *DAMAGE) as error:
+                    return self._mend(where, force, tell, str(error))
+        except (apsw.Error, OSError) as error:
+            hint = "nothing is lost; make room or mend the disk and run it again"
+            raise StorageFailed(f"{self.path}: {error}", hint=hint) from error
+
+    def sync_here(
+        self,
+        *,
+        machine: str,
+        now: datetime,
+        keep_days: int,
+        force: bool = False,
+        tell: Callable[[int, int], None] = lambda *_: None,
+    ) -> TranscriptImportReport:
+        """Bring it up to date with what the harnesses of this user, on this machine, have written."""
+        from truekeep.transcripts.importer import Where
+
+        @cache
+        def name_repository(cwd: str) -> str:
+            folder = Path(cwd)
+            top = find_top(folder) if folder.is_absolute() and folder.is_dir() else None
+            return repository_name(top) if top is not None else folder.name
+
+        home = Path(os.environ.get("HOME") or os.path.expanduser("~"))
+        where = Where(home, os.environ, machine, now, keep_days, name_repository)
+        return self.sync(where, force=force, tell=tell)
+
+    def _sync(self, where: Where, force: bool, tell: Callable[[int, int], None]) -> TranscriptImportReport:
+        from truekeep.transcripts.importer import Sync
+        from truekeep.transcripts.store import TranscriptStore
+
+        store = TranscriptStore(self.path)
+        try:
+            return Sync(store, where, tell=tell).run(force=force)
+        finally:
+            store.close()
+
+    def _mend(self, where: Where, force: bool, tell: Callable[[int, int], None], why: str) -> TranscriptImportReport:
+        from truekeep.transcripts.importer import salvage
+        from truekeep.transcripts.store import TranscriptStore
+
+        kept = f"{self.path}.damaged-{where.now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+        for suffix in ("", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.replace(self.path + suffix, kept + suffix)
+        store = TranscriptStore(self.path)
+        saved = salvage(kept, store)
+        store.close()
+        done = self._sync(where, force, tell)
+        note = f"the archive was damaged ({why}); it is kept as {os.path.basename(kept)}, {saved} sessions were saved"
+        return done._replace(notes=(note, *done.notes))
+
+    # Reading. Without an archive, or with one that cannot be read, there is nothing in it.
+
+    def _reader(self) -> TranscriptStore | None:
+        import apsw
+
+        from truekeep.transcripts.store import TranscriptStore, TranscriptStoreDamaged
+
+        try:
+            info = os.stat(self.path)
+        except OSError:
+            self.close()
+            return None
+        here = (info.st_dev, info.st_ino)
+        if self._store is None or self._opened != here:
+            self.close()
+            try:
+                self._store, self._opened = TranscriptStore(self.path, read_only=True), here
+            except (TranscriptStoreDamaged, OSError, apsw.Error):
+                return None
+        return self._store
+
+    def originals(self) -> dict[str, tuple[int, int, int]]:
+        """The stat of every original that it holds all of, by its path in search results."""
+        with self._asking() as store:
+            return {source.shown: source.stamp for source in store.sources().values()} if store is not None else {}
+
+    def sessions(self, *, harness: str = "", repository: str = "", since: date | None = None) -> list[StoredSession]:
+        """Every session that has something of its own to tell, the latest first.
+
+        A repository is named in full, by its last part, or by a path.
+        """
+        wanted = repository.rstrip("/").removesuffix(".git").casefold()
+        with self._asking() as store:
+            return [
+                kept
+                for kept in (store.sessions() if store is not None else ())
+                if kept.turns
+                and (not harness or kept.harness == harness)
+                and (not wanted or _is_about(kept, wanted))
+                and (since is None or kept.moment.astimezone().date() >= since)
+            ]
+
+    def find_shown(self, shown: str) -> StoredSession | None:
+        with self._asking() as store:
+            return store.find_shown(shown) if store is not None else None
+
+    def get(self, session: int) -> StoredSession:
+        with self._asking() as store:
+            kept = store.find_session(session) if store is not None else None
+        if kept is None:
+            raise FileNotFoundError(session)
+        return kept
+
+    def turns(self, kept: StoredSession) -> Iterator[Turn]:
+        with self._asking() as store:
+            yield from store.turns(kept.id) if store is not None else ()
+
+    def own_turns(self, kept: StoredSession) -> Iterator[Turn]:
+        with self._asking() as store:
+            yield from store.own_turns(kept.id) if store is not None else ()
+
+    @contextmanager
+    def _asking(self) -> Iterator[TranscriptStore | None]:
+        """The archive; trouble with it is trouble with a file, and not with whatever database the caller has open."""
+        import apsw
+
+        try:
+            yield self._reader()
+        except apsw.Error as error:
+            raise OSError(errno.EIO, f"the archive of transcripts cannot be read: {error}", self.path) from error
+
+    def conversation(self, wanted: str, *, first: int = 1, most: int | None = None) -> Conversation:
+        """A session by its name, the beginning of it, or its path in a search result; or some turns of it."""
+        with self._asking() as store:
+            if store is None:
+                raise NotFound("there is no archive of transcripts yet", hint="`truekeep transcripts sync` makes it")
+            kept = _choose(store, wanted)
+            parent = store.find_session(kept.parent) if kept.parent is not None else None
+            stop = kept.total if most is None else first - 1 + most
+            turns = tuple(store.some_turns(kept.id, start=first - 1, stop=stop))
+            return Conversation(kept, turns, parent.name if parent else "", kept.shared)
+
+    def browse(
+        self,
+        *,
+        harness: str = "",
+        machine: str = "",
+        repository: str = "",
+        since: date | None = None,
+        until: date | None = None,
+        first: int = 0,
+        most: int = 50,
+    ) -> tuple[list[StoredSession], int]:
+        """Some of the sessions of these days, the latest first, and how many there are."""
+        begin = _moment(since) if since is not None else ""
+        end = _moment(until + timedelta(days=1)) if until is not None and until < until.max else ""
+        with self._asking() as store:
+            if store is None:
+                return [], 0
+            return store.browse(
+                harness=harness, machine=machine, repository=repository, since=begin, before=end, first=first, most=most
+            )
+
+    def choices(self) -> dict[str, list[str]]:
+        """The harnesses, machines and repositories of sessions, the usual first."""
+        with self._asking() as store:
+            names = ("harness", "machine", "repository")
+            return {name: store.choices(name) if store is not None else [] for name in names}
+
+    def turn_at(self, kept: StoredSession, line: int) -> int:
+        """The number of the turn that stands in a line of the original, or of the last one before it."""
+        number = 1
+        for at, turn in enumerate(self.turns(kept), 1):
+            if turn.line > line:
+                break
+            number = at
+        return number
+
+
+def _choose(store: TranscriptStore, wanted: str) -> StoredSession:
+    """The one session that somebody means."""
+    path = wanted.partition("#")[0]
+    if path.startswith("transcripts/"):
+        by_path = store.find_shown(path)
+        found = [by_path] if by_path is not None else []
+    else:
+        found = store.named(wanted) if wanted else []
+    if not found:
+        hint = "`truekeep transcripts list` shows the names"
+        raise NotFound(f"no session is called {printable(wanted)[:100]}", hint=hint)
+    if len(found) > 1:
+        near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_NEAR]]
+        near += [f"and {len(found) - _NEAR} more"] * (len(found) > _NEAR)
+        what = f"{len(found)} sessions begin with {printable(wanted)[:100]}"
+        raise BadInput(what, hint="say more: " + "; ".join(near), sessions=[kept.name for kept in found])
+    return found[0]
+
+
+def _moment(day: date) -> str:
+    """The first moment of a day here, as sessions have it."""
+    try:
+        return f"{datetime(day.year, day.month, day.day).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+def _is_about(kept: StoredSession, repository: str) -> bool:
+    """Whether a session was held in a repository, or below a folder."""
+    name, cwd = kept.repository.casefold(), kept.cwd.casefold()
+    return repository == name or name.endswith(f"/{repository}") or f"{cwd}/".startswith(f"{repository}/")

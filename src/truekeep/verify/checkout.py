@@ -1,0 +1,840 @@
+"""A repository's files at one state: the checkout as it lies on disk now, or the tree of an old commit.
+
+Both answer the same questions: which paths there are, what each defines, which words its code has. Git lists, truekeep
+reads: no command that compares the work tree is asked, because those run filters that a repository can name. What was
+read is kept by blob id; the next look costs a stat for each file and reads what changed. Symlinks are names, never
+followed; nothing is opened through a folder that leads elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from hashlib import blake2b, sha1
+from typing import NamedTuple
+
+from truekeep.core.file_io import read_head
+from truekeep.core.git import Git, GitFailed
+from truekeep.core.model import WRITERS
+from truekeep.verify.cache import FactsCache
+from truekeep.verify.file_kinds import FileKind, key_of, kind_of, language_for, read_facts
+from truekeep.verify.languages import clean, definitions
+from truekeep.verify.results import stamp_of
+
+LARGEST = 1_000_000  # bytes of a file that is read for its words
+RACY = 2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
+_INBOXES = tuple(f"{folder}/" for folder in WRITERS.values())
+_SHARE = 512  # files between two looks at the clock
+_A_NAME = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
+_LEFT_OUT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
+
+
+class VerifyTimeout(Exception):
+    """The time that was given for looking is over; what is known so far stays known."""
+
+
+class KeptDefinition(NamedTuple):
+    """One definition as it is kept: where it begins and ends."""
+
+    name: str
+    scope: str
+    kind: str
+    line: int
+    end: int
+    start: int
+    stop: int
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.scope}.{self.name}" if self.scope else self.name
+
+
+class FileTree:
+    """Paths and facts at one state."""
+
+    def __init__(self, store: FactsCache, paths: Sequence[str], ids: Sequence[int]) -> None:
+        self.store = store
+        self.paths = paths
+        self.ids = ids  # of the blob of each path in the store; 0: nothing was read of it
+        self.is_single = False  # one file alone: it is read although the store has no facts of it
+        self.is_partial = False  # something could not be read: what is not found here may be there
+        self._found: dict[str, dict[str, list[str]]] = {}
+        self._outlines: dict[str, tuple[KeptDefinition, ...]] = {}
+        self._code: dict[str, bytes] = {}
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        return {path: at for at, path in enumerate(self.paths)}
+
+    @cached_property
+    def folders(self) -> set[str]:
+        folders: set[str] = set()
+        for path in self.paths:
+            folder = path.rpartition("/")[0]
+            while folder and folder not in folders:
+                folders.add(folder)
+                folder = folder.rpartition("/")[0]
+        return folders
+
+    @cached_property
+    def by_name(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for path in self.paths:
+            names.setdefault(path.rpartition("/")[2], []).append(path)
+        return names
+
+    @cached_property
+    def by_lower(self) -> dict[str, str]:
+        return {path.lower(): path for path in self.paths}
+
+    @cached_property
+    def paths_of(self) -> dict[int, list[str]]:
+        """Blob id → the paths that hold it."""
+        found: dict[int, list[str]] = {}
+        for path, number in zip(self.paths, self.ids, strict=True):
+            if number:
+                found.setdefault(number, []).append(path)
+        return found
+
+    def has(self, path: str) -> bool:
+        return path in self.position
+
+    def has_folder(self, path: str) -> bool:
+        return path in self.folders
+
+    def find(self, table: str, words: Iterable[str]) -> dict[str, list[str]]:
+        """Word → the paths whose blob has it in this table. By key: two words may share one, so look before you trust.
+
+        What was asked once is remembered, so it pays to ask for many words at once.
+        """
+        known = self._found.setdefault(table, {})
+        asked = set(words)
+        wanted = {key_of(word): word for word in asked if word not in known}
+        if wanted:
+            found: dict[str, list[str]] = {word: [] for word in wanted.values()}
+            for word, number in self._search(table, wanted):
+                found[word] += self.paths_of[number]
+            known.update(found)
+        return {word: known[word] for word in asked}
+
+    def _search(self, table: str, wanted: dict[int, str]) -> Iterator[tuple[str, int]]:
+        paths_of = self.paths_of
+        if len(wanted) <= 12:
+            needles = [(key.to_bytes(4, "little"), word) for key, word in wanted.items()]
+            for number, keys in self.store.keys(table, self._ranges):
+                for needle, word in needles:
+                    at = keys.find(needle)
+                    while at >= 0 and at % 4:
+                        at = keys.find(needle, at + 1)
+                    if at >= 0 and number in paths_of:
+                        yield word, number
+            return
+        known = frozenset(wanted)
+        for number, keys in self.store.keys(table, self._ranges):
+            if number in paths_of:
+                for key in known.intersection(memoryview(keys).cast("I")):
+                    yield wanted[key], number
+
+    @cached_property
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The blobs of this tree as ranges of ids: what other repositories have in the store is not even looked at."""
+        ranges: list[tuple[int, int]] = []
+        for number in sorted(self.paths_of):
+            if ranges and number - ranges[-1][1] <= 64:
+                ranges[-1] = (ranges[-1][0], number)
+            else:
+                ranges.append((number, number))
+        return ranges
+
+    def outlines(self, paths: Iterable[str]) -> dict[str, tuple[KeptDefinition, ...]]:
+        """What each of these files defines, with lines and scopes."""
+        asked = set(paths)
+        missing: list[tuple[str, int]] = []
+        for path in asked:
+            if path in self._outlines:
+                continue
+            number = self.blob_of(path)
+            row = self.store.row("SELECT definitions FROM outline WHERE id = ?", (number,)) if number else None
+            known = row[0] if row is not None else None
+            if known is None and self.is_single and not number:
+                known = self.store.answer(self._outline_key(path))
+            if known is not None:
+                self._outlines[path] = tuple(KeptDefinition(*item) for item in json.loads(known))
+            elif number or self.is_single:
+                missing.append((path, number))
+            else:
+                self._outlines[path] = ()
+        if missing:
+            with self.store.transaction():
+                for (_, number), (path, data) in zip(missing, self.read([path for path, _ in missing]), strict=True):
+                    self._outlines[path] = found = outline_of(data, path) if data is not None else ()
+                    if data is not None and number:
+                        self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
+                    elif data is not None:
+                        self.store.remember(self._outline_key(path), json.dumps(found))
+        return {path: self._outlines[path] for path in asked}
+
+    def _outline_key(self, path: str) -> str:
+        """What the outline of a file is kept under that has no facts."""
+        raise NotImplementedError
+
+    def blob_of(self, path: str) -> int:
+        at = self.position.get(path)
+        return self.ids[at] if at is not None else 0
+
+    def digest(self, path: str, item: KeptDefinition) -> str:
+        """The digest of a definition's body: the same as long as its code is."""
+        number = self.blob_of(path)
+        if not number:
+            return digest_in(self.code(path), item)
+        row = self.store.row("SELECT digest FROM body WHERE id = ? AND start = ?", (number, item.start))
+        if row is not None:
+            return str(row[0])
+        found = digest_in(self.code(path), item)
+        self.store.run("INSERT OR REPLACE INTO body VALUES (?, ?, ?)", (number, item.start, found))
+        return found
+
+    def code(self, path: str) -> bytes:
+        """A file's code without comments; empty when it cannot be read."""
+        known = self._code.get(path)
+        if known is None:
+            data = self.text(path) or b""
+            known = clean(data, language_for(path)) if data and language_for(path) else data
+            if len(self._code) > 64:
+                self._code.clear()
+            self._code[path] = known
+        return known
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        raise NotImplementedError
+
+    def text(self, path: str) -> bytes | None:
+        for _, data in self.read([path]):
+            return data
+        return None
+
+
+def outline_of(data: bytes, path: str) -> tuple[KeptDefinition, ...]:
+    language = language_for(path)
+    return outline_in(clean(data, language), language) if language and len(data) <= LARGEST else ()
+
+
+def outline_in(code: bytes, language: str) -> tuple[KeptDefinition, ...]:
+    """The same of code that is cleaned already."""
+    return tuple(KeptDefinition(*item) for item in definitions(code, language))
+
+
+def digest_in(code: bytes, item: KeptDefinition) -> str:
+    """A digest of a definition's body that white space and comments do not change."""
+    return blake2b(code[item.start : item.stop].translate(None, b" \t\r\n"), digest_size=8).hexdigest()
+
+
+class CheckoutFiles(FileTree):
+    """The files of a checkout as they are on disk, committed or not."""
+
+    def __init__(self, git: Git, store: FactsCache, listing: _Listing, state: CheckoutState) -> None:
+        super().__init__(store, listing.paths, listing.ids)
+        self.git = git
+        self.root = git.root
+        self.state = state
+        self._listing = listing
+        self.is_partial = listing.is_partial
+
+    def _marked(self, mark: tuple[int, ...]) -> Iterator[tuple[int, str]]:
+        """The paths that have this instead of a stat, and where they stand."""
+        stats, wanted = self._listing.stats, array("q", mark)
+        for at, path in enumerate(self.paths):
+            if not stats[at * 4 + 2] and stats[at * 4 : at * 4 + 4] == wanted:
+                yield at, path
+
+    @cached_property
+    def _left_out(self) -> dict[str, str]:
+        """Files that a sparse checkout leaves out, by their blob's id."""
+        oids = self._listing.staged
+        return {path: oids[at * 20 : at * 20 + 20].hex() for at, path in self._marked(_LEFT_OUT)}
+
+    def is_dirty(self, path: str) -> bool:
+        """Whether a file is not as the index has it: edited, new, or deleted."""
+        at = self.position.get(path)
+        return at is None or self._listing.oids[at * 20 : at * 20 + 20] != self._listing.staged[at * 20 : at * 20 + 20]
+
+    @cached_property
+    def deleted(self) -> frozenset[str]:
+        """Tracked, but not on disk."""
+        return frozenset(self._listing.deleted)
+
+    @cached_property
+    def path_of_blob(self) -> dict[bytes, list[str]]:
+        found: dict[bytes, list[str]] = {}
+        oids = self._listing.oids
+        for at, path in enumerate(self.paths):
+            found.setdefault(bytes(oids[at * 20 : at * 20 + 20]), []).append(path)
+        return found
+
+    @cached_property
+    def lost(self) -> list[tuple[str, bytes]]:
+        """Files of HEAD, with their blobs, that are not on disk as they are there: somebody is at work."""
+        here = self.path_of_blob
+        return [(path, oid) for path, oid in _files_of(self.git, self.state.head) if oid not in here]
+
+    @cached_property
+    def _names_only(self) -> frozenset[str]:
+        """Submodules and links: what is below them is not read."""
+        return frozenset(path for _, path in self._marked(_A_NAME))
+
+    def behind(self, path: str) -> str:
+        """The submodule or link that a path leads through; empty: none."""
+        folder = path.rpartition("/")[0] if self._names_only else ""
+        while folder and folder not in self._names_only:
+            folder = folder.rpartition("/")[0]
+        return folder
+
+    @property
+    def large(self) -> tuple[str, ...]:
+        return self._listing.large
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        for path in paths:
+            data = self.data(path, LARGEST)
+            yield path, None if data is not None and is_opaque(data) else data
+
+    def data(self, path: str, limit: int) -> bytes | None:
+        """What is in a file, from disk or, where a sparse checkout leaves it out, from git; None when neither says."""
+        data = read_plain(self.root, path, limit)
+        if data is None and path in self._left_out:
+            with suppress(GitFailed):
+                ((_, data),) = self.git.blobs([self._left_out[path]], limit=limit)
+        return data
+
+    def stamp(self, path: str) -> str:
+        """A file's identity, to see later whether it is still the same."""
+        return stamp_of(self.root, path)
+
+
+class CheckoutState(NamedTuple):
+    """What git says of a checkout as a whole."""
+
+    head: str  # commit id; empty: nothing was committed yet, or it cannot be read
+    head_at: int  # seconds
+    branch: str
+    doing: str  # "rebase", "merge" ...: in progress
+    is_shallow: bool
+    is_lazy: bool  # a partial clone
+    is_damaged: bool  # HEAD cannot be read
+    git_dir: str
+    common_dir: str  # the same, or that of the clone which this is a worktree of
+    index_stamp: str
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether history goes back to the beginning, with every file."""
+        return self.has_commits and not self.is_lazy
+
+    @property
+    def has_commits(self) -> bool:
+        """Whether every commit is here, back to the first one; in a partial clone, without old files."""
+        return not (self.is_shallow or self.is_damaged)
+
+    @property
+    def missing(self) -> str:
+        """What kind of clone this is if it does not have all of history: "shallow" or "partial"."""
+        return "shallow" if self.is_shallow else "partial" if self.is_lazy else ""
+
+
+def read_state(git: Git) -> CheckoutState:
+    """Read what a checkout is at. Raises GitFailed, with a reason for people."""
+    raw, failure = git.try_run(
+        "rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-shallow-repository", "--show-toplevel",
+        "--verify", "-q", "HEAD",
+    )  # fmt: skip
+    lines = [os.fsdecode(line) for line in raw.split(b"\n")[:-1]]
+    if len(lines) < 4:
+        raise failure or GitFailed("git does not know this as a checkout")
+    git_dir, common, shallow, top = lines[0], os.path.join(git.root, lines[1]), lines[2], lines[3]
+    if os.path.realpath(top) != os.path.realpath(git.root):
+        raise GitFailed(f"git has its files elsewhere, in {top} (core.worktree)")
+    head, head_at = lines[4] if len(lines) > 4 else "", 0
+    branch, is_damaged = "", False
+    if said := read_head(os.path.join(git_dir, "HEAD"), 500, follow=True).decode("utf-8", "replace").strip():
+        branch = said.removeprefix("ref: refs/heads/") if said.startswith("ref: ") else "(detached)"
+        is_damaged = not head and os.path.isfile(os.path.join(common, said.removeprefix("ref: ")))
+    if head:
+        try:
+            head_at = int(git.run("log", "-1", "--no-walk", "--no-show-signature", "--format=%ct", head, "--"))
+        except GitFailed:
+            head, is_damaged = "", True
+    doing = next((word for name, word in _DOING if os.path.exists(os.path.join(git_dir, name))), "")
+    config = read_head(os.path.join(common, "config"), 200_000, follow=True).lower()
+    lazy = b"partialclone" in config or b"promisor" in config
+    index_stamp = stamp_of(git_dir, "index")
+    return CheckoutState(
+        head, head_at, branch, doing, shallow == "true", lazy, is_damaged, git_dir, common, index_stamp
+    )
+
+
+_DOING = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+
+
+class _Listing(NamedTuple):
+    """Everything that was seen of a checkout, as it is kept between runs."""
+
+    paths: list[str]
+    ids: array[int]
+    stats: array[int]  # four for each path
+    oids: bytes  # twenty bytes for each path: what is on disk
+    staged: bytes  # and what the index has; zeros for an untracked file
+    deleted: tuple[str, ...]
+    large: tuple[str, ...]
+    untracked: tuple[str, ...]
+    folders: tuple[tuple[str, int], ...]
+    is_partial: bool
+
+
+def read_checkout(root: str, store: FactsCache, *, deadline: float | None = None) -> CheckoutFiles:
+    """Look at a checkout: list it, stat it, read what changed since the last look."""
+    git = Git(root)
+    state = read_state(git)
+    if state.is_lazy:
+        git.borrow(os.path.join(state.common_dir, "objects"))
+    old = _load(store, root)
+    entries = _staged(git)
+    untracked, folders = _untracked(git, root, entries, old)
+    listing = _look(git, root, store, entries, untracked, folders, old, deadline)
+    return CheckoutFiles(git, store, listing, state)
+
+
+def _files_of(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
+    """The plain files of a commit, with their blobs."""
+    for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
+        head, _, raw = item.partition(b"\t")
+        if raw and head.startswith(b"100"):
+            yield os.fsdecode(raw), bytes.fromhex(head.split(b" ")[2].decode())[:20]
+
+
+class _Entry(NamedTuple):
+    path: str
+    oid: bytes
+    mode: str
+    is_sparse: bool
+
+
+def _staged(git: Git) -> list[_Entry]:
+    """What the index has, by path. A path in conflict stands once."""
+    entries: dict[str, _Entry] = {}
+    for item in git.run("ls-files", "-s", "-t", "-z", "--full-name", timeout=60).split(b"\0"):
+        if not item:
+            continue
+        head, _, raw = item.partition(b"\t")
+        tag, mode, oid, _stage = head.split(b" ")
+        path = os.fsdecode(raw)
+        entries.setdefault(path, _Entry(path, bytes.fromhex(oid.decode())[:20], mode.decode(), tag == b"S"))
+    return list(entries.values())
+
+
+def _untracked(
+    git: Git, root: str, entries: list[_Entry], old: _Listing | None
+) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
+    """New files that git does not ignore. While no folder changed there are no others than last time.
+
+    Handoffs are left out: a memory is no evidence for itself.
+    """
+    names = {entry.path.rpartition("/")[0] for entry in entries}
+    for name in list(names):
+        while name:
+            name = name.rpartition("/")[0]
+            names.add(name)
+    names.add("")
+    times = []
+    lately = time.time_ns() - RACY
+    for name in sorted(names):
+        with suppress(OSError):
+            changed = os.lstat(os.path.join(root, name) if name else root).st_mtime_ns
+            times.append((name, changed if changed < lately else -1))
+    folders = tuple(times)
+    if old is not None and folders == old.folders and all(at >= 0 for _, at in folders) and not old.untracked:
+        return (), folders
+    try:
+        raw = git.run("ls-files", "-o", "-z", "--exclude-standard", "--full-name", timeout=30)
+    except GitFailed:
+        return (), ()
+    found = (os.fsdecode(item) for item in raw.split(b"\0") if item)
+    return tuple(path for path in found if not path.startswith(_INBOXES)), folders
+
+
+def _look(
+    git: Git,
+    root: str,
+    store: FactsCache,
+    entries: list[_Entry],
+    untracked: tuple[str, ...],
+    folders: tuple[tuple[str, int], ...],
+    old: _Listing | None,
+    deadline: float | None,
+) -> _Listing:
+    known = {path: at for at, path in enumerate(old.paths)} if old is not None else {}
+    paths: list[str] = []
+    ids = array("q")
+    stats = array("q")
+    oids, staged = bytearray(), bytearray()
+    deleted: list[str] = []
+    large: list[str] = []
+    todo: list[tuple[int, str, str, bytes]] = []
+    sparse: list[tuple[int, str, str, bytes]] = []
+    lately = time.time_ns() - RACY
+    join = root.rstrip("/") + "/"
+    items = [(entry.path, entry.oid, entry.mode, entry.is_sparse) for entry in entries]
+    items += [(path, b"", "100644", False) for path in untracked if not path.endswith("/")]
+    lstat = os.lstat
+    for path, oid, mode, is_sparse in items:
+        try:
+            info = lstat(join + path)
+        except (OSError, ValueError):
+            if not is_sparse:
+                deleted.append(path)
+                continue
+            info = None
+        at = len(paths)
+        paths.append(path)
+        staged += oid or bytes(20)
+        if info is None or mode == "160000" or not stat.S_ISREG(info.st_mode):
+            # A submodule or a symlink is a name; a file left out of a sparse checkout is read from git.
+            is_left_out = info is None and mode.startswith("100")
+            ids.append(0)
+            stats.extend(_LEFT_OUT if is_left_out else _A_NAME)
+            oids += oid or bytes(20)
+            if is_left_out:
+                sparse.append((at, path, language_for(path), oid))
+            continue
+        seen = known.get(path)
+        mtime, size, inode, ctime = info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns
+        if seen is not None and old is not None:
+            first = seen * 4
+            if old.stats[first : first + 4] == array("q", (mtime, size, inode, ctime)):
+                ids.append(old.ids[seen])
+                stats.extend((mtime, size, inode, ctime))
+                oids += old.oids[seen * 20 : seen * 20 + 20]
+                if size > LARGEST:
+                    large.append(path)
+                continue
+        if mtime >= lately or ctime >= lately:
+            mtime = -1
+        ids.append(0)
+        stats.extend((mtime, size, inode, ctime))
+        oids += bytes(20)
+        if size > LARGEST:
+            large.append(path)
+        todo.append((at, path, language_for(path), oid))
+    is_partial = False
+    if todo or sparse or old is None or len(old.paths) != len(paths) or old.untracked != untracked:
+        is_partial = _read_new(git, root, store, todo, sparse, ids, oids, deadline)
+        listing = _Listing(
+            paths, ids, stats, bytes(oids), bytes(staged), tuple(deleted), tuple(large), untracked, folders, is_partial
+        )
+        _save(store, root, listing)
+        return listing
+    listing = _Listing(
+        paths, ids, stats, bytes(oids), bytes(staged), tuple(deleted), tuple(large), untracked, folders, False
+    )
+    if old is not None and (old.staged != listing.staged or old.folders != folders or old.deleted != listing.deleted):
+        _save(store, root, listing)
+    return listing
+
+
+def _read_new(
+    git: Git,
+    root: str,
+    store: FactsCache,
+    todo: list[tuple[int, str, str, bytes]],
+    sparse: list[tuple[int, str, str, bytes]],
+    ids: array[int],
+    oids: bytearray,
+    deadline: float | None,
+) -> bool:
+    """Read what is new on disk, and from git what a sparse checkout leaves out. Whether something is missing."""
+    is_partial = False
+    for first in range(0, len(todo), _SHARE):
+        if deadline is not None and time.monotonic() > deadline:
+            raise VerifyTimeout
+        with store.transaction(
+            vital=True
+        ):  # in shares: others write, too, and what was read stays when the time is over
+            _read_share(root, store, todo[first : first + _SHARE], ids, oids)
+    with store.transaction(vital=True):
+        wanted = [
+            (at, path, language, oid) for at, path, language, oid in sparse if kind_of(path) is not FileKind.OPAQUE
+        ]
+        known = store.blob_ids([(oid, language) for _, _, language, oid in wanted])
+        missing = []
+        for at, path, language, oid in wanted:
+            if number := known.get((oid, language), 0):
+                ids[at] = number
+            else:
+                missing.append((at, path, language, oid))
+        if missing:
+            try:
+                names = [oid.hex() for _, _, _, oid in missing]
+                for (at, path, language, oid), (_, data) in zip(missing, git.blobs(names, limit=LARGEST), strict=True):
+                    if data is None:
+                        is_partial = True
+                    else:
+                        ids[at] = _blob(store, oid, language, data, path)
+            except GitFailed:
+                is_partial = True
+    return is_partial
+
+
+def _read_share(
+    root: str, store: FactsCache, share: list[tuple[int, str, str, bytes]], ids: array[int], oids: bytearray
+) -> None:
+    for at, path, language, oid in share:
+        if kind_of(path) is FileKind.OPAQUE:
+            oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+            continue
+        data = read_plain(root, path, LARGEST)
+        if data is None or is_opaque(data):
+            oids[at * 20 : at * 20 + 20] = oid or bytes(20)
+            continue
+        found = blob_id(data)
+        if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
+            found = oid  # checked out with the other line ends
+        oids[at * 20 : at * 20 + 20] = found
+        ids[at] = _blob(store, found, language, data, path)
+
+
+def is_opaque(data: bytes) -> bool:
+    """Whether nothing can be read of a file: no text, or a pointer to a file that is kept elsewhere."""
+    return b"\0" in data[:8192] or data.startswith(b"version https://git-lfs.github.com/spec/")
+
+
+def _blob(store: FactsCache, oid: bytes, language: str, data: bytes, path: str) -> int:
+    row = store.row("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language))
+    if row is not None:
+        return int(row[0])
+    names, words, mentions = read_facts(data, language, kind_of(path))
+    return store.add_blob(oid, language, names, words, mentions)
+
+
+def blob_id(data: bytes) -> bytes:
+    """A blob's id as git computes it."""
+    digest = sha1(b"blob %d\0" % len(data), usedforsecurity=False)
+    digest.update(data)
+    return digest.digest()
+
+
+def read_plain(root: str, path: str, limit: int) -> bytes | None:
+    """A plain file inside the root, opened through no symlink; None when it is none, or larger than the limit."""
+    folder = os.path.dirname(path)
+    if folder and os.path.realpath(os.path.join(root, folder)) != _real_folder(root, folder):
+        return None
+    try:
+        descriptor = os.open(os.path.join(root, path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
+            return None
+        pieces = []
+        left = limit + 1
+        while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):
+            pieces.append(piece)
+            left -= len(piece)
+            if len(piece) == info.st_size:
+                break
+        return b"".join(pieces) if left > 0 else None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+_REAL: dict[str, str] = {}
+
+
+def _real_folder(root: str, folder: str) -> str:
+    real = _REAL.get(root)
+    if real is None:
+        real = _REAL[root] = os.path.realpath(root)
+    return f"{real}/{folder}"
+
+
+def _save(store: FactsCache, root: str, listing: _Listing) -> None:
+    state = {
+        "deleted": listing.deleted,
+        "large": listing.large,
+        "untracked": listing.untracked,
+        "folders": listing.folders,
+        "sizes": (len(listing.paths), len(listing.staged)),
+    }
+    paths = "\0".join(listing.paths).encode("utf-8", "surrogateescape")
+    data = b"".join(
+        (
+            len(paths).to_bytes(8, "little"),
+            paths,
+            listing.ids.tobytes(),
+            listing.stats.tobytes(),
+            listing.oids,
+            listing.staged,
+        )
+    )
+    with store.transaction():
+        store.run(
+            "INSERT OR REPLACE INTO checkout VALUES (?, ?, ?)",
+            (root, data, json.dumps(state)),
+        )
+
+
+def _load(store: FactsCache, root: str) -> _Listing | None:
+    row = store.row("SELECT listing, state FROM checkout WHERE root = ?", (root,))
+    if row is None:
+        return None
+    data, state = bytes(row[0]), json.loads(row[1])
+    length = int.from_bytes(data[:8], "little")
+    text = data[8 : 8 + length].decode("utf-8", "surrogateescape")
+    paths = text.split("\0") if text else []
+    count, at = len(paths), 8 + length
+    ids, stats = array("q"), array("q")
+    ids.frombytes(data[at : at + count * 8])
+    at += count * 8
+    stats.frombytes(data[at : at + count * 32])
+    at += count * 32
+    oids, staged = data[at : at + count * 20], data[at + count * 20 :]
+    if len(staged) != count * 20:
+        return None
+    return _Listing(
+        paths,
+        ids,
+        stats,
+        oids,
+        staged,
+        tuple(state["deleted"]),
+        tuple(state["large"]),
+        tuple(state["untracked"]),
+        tuple((name, at) for name, at in state["folders"]),
+        False,
+    )
+
+
+class PastTree(FileTree):
+    """The files of an old commit, read from git."""
+
+    def __init__(
+        self, git: Git, store: FactsCache, commit: str, entries: Sequence[tuple[str, bytes]], ids: Sequence[int]
+    ) -> None:
+        super().__init__(store, [path for path, _ in entries], ids)
+        self.commit = commit
+        self._git = git
+        self._oids = [oid for _, oid in entries]
+
+    def oid(self, path: str) -> bytes | None:
+        at = self.position.get(path)
+        return self._oids[at] if at is not None else None
+
+    def _outline_key(self, path: str) -> str:
+        return f"outline {language_for(path)} {(self.oid(path) or b'').hex()}"
+
+    def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        names = [oid.hex() if (oid := self.oid(path)) else "" for path in paths]
+        for path, (_, data) in zip(paths, self._git.blobs(names, limit=LARGEST), strict=True):
+            yield path, data
+
+
+class OldNameSearch:
+    """Names that a run looks for in old files. Which of them a file has is seen once; most have none."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = {name: name.encode("utf-8", "surrogateescape") for name in names}
+        raw = frozenset(self.names.values())
+        self._words = frozenset(name for name in raw if name.translate(_SPACED) == name)
+        self._others = raw - self._words  # flags, names with a mark, letters of other scripts
+        self._found: dict[bytes, frozenset[bytes]] = {}  # by blob
+
+    def in_blob(self, oid: bytes) -> frozenset[bytes] | None:
+        """What of it a blob has; None for one that nobody has looked into."""
+        return self._found.get(oid)
+
+    def look_into(self, oid: bytes, data: bytes) -> frozenset[bytes]:
+        found = self._words.intersection(data.translate(_SPACED).split())
+        found |= {name for name in self._others if name in data}
+        self._found[oid] = found or _NOTHING
+        return found
+
+
+_NOTHING: frozenset[bytes] = frozenset()
+_SPACED = bytes(byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else 32 for byte in range(256))
+
+
+def read_past(
+    git: Git,
+    store: FactsCache,
+    commit: str,
+    now: CheckoutFiles,
+    names: Iterable[str],
+    sought: OldNameSearch,
+    *,
+    deadline: float | None = None,
+) -> PastTree:
+    """The files of an old commit that are not as they are now, with the facts of those that have one of some names."""
+    asked = {sought.names[name] for name in names}
+    entries = list(_other_files(git, commit, now))
+    wanted = [
+        (path, oid, language_for(path))
+        for path, oid in entries
+        if ((seen := sought.in_blob(oid)) is None or not asked.isdisjoint(seen))
+        and kind_of(path) in (FileKind.CODE, FileKind.TEST)
+    ]
+    known = store.blob_ids([(oid, language) for _, oid, language in wanted])
+    missing = [item for item in wanted if (item[1], item[2]) not in known]
+    is_partial = False
+    if missing:
+        with store.transaction(vital=True):
+            oids = [oid.hex() for _, oid, _ in missing]
+            for count, ((path, oid, language), (_, data)) in enumerate(
+                zip(missing, git.blobs(oids, limit=LARGEST), strict=True)
+            ):
+                if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
+                    raise VerifyTimeout
+                if data is None:
+                    is_partial = True
+                elif not asked.isdisjoint(sought.look_into(oid, data)):
+                    known[oid, language] = _blob(store, oid, language, data, path)
+    ids = [known.get((oid, language_for(path)), 0) for path, oid in entries]
+    tree = PastTree(git, store, commit, entries, ids)
+    tree.is_partial = is_partial
+    return tree
+
+
+def _other_files(git: Git, commit: str, now: CheckoutFiles) -> Iterator[tuple[str, bytes]]:
+    """The plain files of a commit that the checkout has not as they are, with their blobs."""
+    found = git.run("diff-tree", "-r", "-z", "--no-renames", commit, now.state.head, "--", timeout=60).split(b"\0")
+    changed = set()
+    for head, raw in zip(found[::2], found[1::2], strict=False):
+        mode, _, oid, _, _ = head.split(b" ")
+        path = os.fsdecode(raw)
+        changed.add(path)
+        if mode.startswith(b":100"):
+            yield path, bytes.fromhex(oid.decode())[:20]
+    yield from ((path, oid) for path, oid in now.lost if path not in changed)
+
+
+def read_file(git: Git, store: FactsCache, commit: str, path: str, oid: bytes | None) -> PastTree:
+    """One file of an old commit, without its neighbours. What it defines is read when somebody asks."""
+    if oid is None:
+        return PastTree(git, store, commit, [], [])
+    language = language_for(path)
+    tree = PastTree(git, store, commit, [(path, oid)], [store.blob_ids([(oid, language)]).get((oid, language), 0)])
+    tree.is_single = kind_of(path) is not FileKind.OPAQUE
+    return tree

@@ -1,0 +1,123 @@
+"""Checkouts: which folders on this machine hold which repository.
+
+A memory names its repository as host/owner/name, or by a folder's name. The folders come from the configuration; a
+remote may have several clones and worktrees, and each of them is known. What git says of a folder is asked once, and
+again only when its configuration changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from truekeep.core.git import Git, GitFailed, odd_file_failure, parse_remote, remote_name
+
+
+class Answers(Protocol):
+    """Where slow answers are kept."""
+
+    def answer(self, key: str) -> str | None: ...
+    def remember(self, key: str, value: str) -> None: ...
+
+
+class Checkout(NamedTuple):
+    """One folder that holds a repository."""
+
+    root: str
+    names: tuple[str, ...]  # its remotes, origin first; then the folder's own name
+    is_linked: bool  # a worktree of another clone
+    problem: str = ""  # why git will not read it
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+def expand_repositories(patterns: Sequence[str]) -> list[Path]:
+    """The folders that the configured patterns name, in a stable order."""
+    roots: dict[str, None] = {}
+    for pattern in patterns:
+        full = os.path.expanduser(os.path.expandvars(pattern))
+        for path in _matches(full) if any(sign in full for sign in "*?[") else (full,):
+            if os.path.isdir(path):
+                roots.setdefault(os.path.abspath(path))
+    return [Path(path) for path in roots]
+
+
+def _matches(pattern: str) -> list[str]:
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True))
+
+
+def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:
+    """The repositories that these folders are, each once, in their order."""
+    found: dict[str, Checkout] = {}
+    for folder in folders:
+        root = os.path.realpath(folder)
+        git = os.path.join(root, ".git")
+        if root not in found and os.path.lexists(git):
+            found[root] = _look(root, git, answers)
+    return list(found.values())
+
+
+def _look(root: str, git: str, answers: Answers) -> Checkout:
+    stamp = "-"
+    try:
+        info = os.stat(os.path.join(git, "config") if os.path.isdir(git) else git)
+        stamp = f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}"
+    except OSError:
+        pass
+    key = f"remotes {root} {stamp}"
+    is_linked = not os.path.isdir(git)
+    odd = odd_file_failure(root)
+    known = answers.answer(key) if not is_linked and odd is None else None
+    if known is None:
+        asked = Git(root)
+        try:
+            asked.run("rev-parse", "--git-dir")
+        except GitFailed as error:
+            told = _remotes(asked, "--file", os.path.join(git, "config"))  # a file like any other: git reads that
+            told = told or [name for name in (remote_name(Path(root)),) if name]
+            return Checkout(root, (*told, os.path.basename(root)), is_linked, str(error))
+        known = "\n".join(_remotes(asked, "--local"))
+        answers.remember(key, known)
+    names = tuple(name for name in known.split("\n") if name)
+    return Checkout(root, (*names, os.path.basename(root)), is_linked)
+
+
+def _remotes(git: Git, *where: str) -> list[str]:
+    try:
+        raw = git.run("config", *where, "--get-regexp", r"^remote\..*\.url$")
+    except GitFailed:
+        return []
+    lines = raw.decode("utf-8", "replace").splitlines()
+    ordered = sorted(lines, key=lambda line: not line.startswith("remote.origin.url "))
+    return list(dict.fromkeys(name for line in ordered if (name := parse_remote(line.partition(" ")[2]))))
+
+
+def is_of_workspace(repository: str, workspace: str) -> bool:
+    """Whether a memory came through the workspace's own inboxes, whose name is the folder's: it is about no code."""
+    return bool(workspace) and repository == os.path.basename(workspace)
+
+
+def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
+    """The checkout that a memory's repository means: a clone before its worktrees, the first before others."""
+    wanted = (parse_remote(repository) or repository.strip().removesuffix(".git")).lower()
+    if not wanted:
+        return None
+    matches = [item for item in checkouts if wanted in (name.lower() for name in item.names[:-1] or item.names)]
+    if not matches and "/" not in wanted:
+        matches = [item for item in checkouts if wanted in (name.rpartition("/")[2].lower() for name in item.names)]
+        if len({item.name for item in matches}) > 1:
+            return None  # two different repositories have this name: not ours to guess
+    if not matches and wanted.count("/") == 1:
+        matches = [item for item in checkouts if any(name.lower().endswith("/" + wanted) for name in item.names)]
+    if not matches:
+        # Nobody can say what a folder holds that git will not read. Called so, it may be this one; it says what is
+        # wrong with it, and nothing else.
+        last = wanted.rpartition("/")[2]
+        matches = [item for item in checkouts if item.problem and [last] == [name.lower() for name in item.names]]
+    return min(matches, key=lambda item: (bool(item.problem), item.is_linked), default=None)

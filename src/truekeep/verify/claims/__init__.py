@@ -1,0 +1,1 @@
+"""Extracts checkable claims from Markdown."""

@@ -1,0 +1,208 @@
+"""Claims: what a memory names that can be checked now. Markdown → claims, each with its span. Pure.
+
+A claim is a path, a line, a symbol, a flag, a port, a decision ... with the exact place of its words in the text, so
+that a repair can touch nothing else. Inline code, links, prose, tables and fences are read, each by what it can be
+trusted to mean: a word in prose must look like nothing else, a word in inline code may be any identifier. What may
+well be something else (`iterator`, `origin/main`) is kept as `weak`: it counts only where the repository knows it, now
+or before. A sentence about the past ("removed in 2.0", "formerly `old.py`") makes no claim that the thing exists.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from truekeep.text.secrets.scanner import cover_secrets
+from truekeep.verify.claim import Claim
+from truekeep.verify.claims.context import placed
+from truekeep.verify.claims.hashes import only_commits
+from truekeep.verify.claims.inline_code import in_code, in_fence
+from truekeep.verify.claims.patterns import (
+    LONGEST,
+    PATH,
+    PATTERN,
+    URL,
+    Raw,
+    bare_path,
+    code_spans,
+    is_file,
+    is_path,
+    url_token,
+)
+from truekeep.verify.claims.prose import DECISION, decisions, in_prose, in_words
+
+MAX_CLAIMS = 5_000
+_LONGEST_LINE = 20_000
+_CHANGE_LINE = re.compile(
+    r"^\s*(?:[-*+]|\d+[.)])\s+(?:\*\*|\[|`)?(?:Removed?|Deleted?|Dropp?(?:ed)?|Renamed?|Deprecated?|Fix(?:ed"
+    r"|es)?|Changed?|Added?)\b[:\]*]*\s"
+)
+_CHANGELOG = re.compile(
+    r"\W*(?:full |the )?(?:change ?log|release notes|(?:version |release )?history|what'?s new\b.*|removed\b.*"
+    r"|removals?)\W*\Z",
+    re.IGNORECASE,
+)
+_RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
+_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)(.*)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
+_REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
+
+
+class Claims(NamedTuple):
+    """What a text claims, and how many claims were left out beyond the limit."""
+
+    claims: tuple[Claim, ...]
+    left_out: int = 0
+
+
+def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CLAIMS) -> Claims:
+    """Everything that a Markdown text claims, in its order; nothing inside the frontmatter, nothing of a credential.
+
+    Claims are asked of git, kept and shown; so a credential is covered before any claim leaves the text.
+    """
+    text = cover_secrets(text)
+    found: list[Claim] = []
+    left_out = 0
+    for claim in _walk(text, is_changelog):
+        if len(found) < limit:
+            found.append(claim)
+        else:
+            left_out += 1
+    return Claims(tuple(found), left_out)
+
+
+def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
+    fence = info = ""
+    offset = 0
+    in_front = text.startswith("---\n") and ("\n---\n" in text[3:] or text.endswith("\n---"))
+    past_level = 0  # the level of the heading that opened a section about the past; 0: none
+    decided = False
+    lines = text.split("\n")
+    ends = _fence_ends(lines)
+    is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
+    for number, line in enumerate(lines, start=1):
+        start, offset = offset, offset + len(line) + 1
+        if in_front:
+            in_front = number == 1 or line.rstrip() not in ("---", "...")
+            continue
+        if len(line) > _LONGEST_LINE:
+            line = line[:_LONGEST_LINE]
+        if fence:
+            bare = line.strip(" \t>")
+            if (is_open and not bare) or (len(bare) >= len(fence) and not bare.strip(fence[0])):
+                fence = ""
+            elif not is_changelog and not past_level:
+                yield from placed(in_fence(line, info), line, number, start, past=False)
+            continue
+        if ("`" in line or "~" in line) and (opened := _FENCE.match(line)) and "`" not in opened[3]:
+            fence, info = opened[1], opened[2].lower()
+            is_open = not _is_closed(ends, fence, number)
+            continue
+        if (heading := _HEADING.match(line)) is not None:
+            level, title = len(heading[1]), heading[2]
+            if not past_level or level <= past_level:
+                past_level = level if _CHANGELOG.match(title) or _RELEASE.match(title) else 0
+            decided = "decision" in title.lower()
+        if not line.strip():
+            continue
+        past = is_changelog or bool(past_level) or _CHANGE_LINE.match(line) is not None
+        yield from placed(_in_line(line, decided=decided and heading is None), line, number, start, past=past)
+
+
+def _fence_ends(lines: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+    """For ` and for ~, the lines that can end a fence, each with the longest fence that it or a later one can end."""
+    ends: dict[str, list[tuple[int, int]]] = {"`": [], "~": []}
+    for number in range(len(lines), 0, -1):
+        bare = lines[number - 1].strip(" \t>")
+        if bare.startswith(("```", "~~~")) and not bare.strip(bare[0]):
+            below = ends[bare[0]]
+            below.append((number, max(len(bare), below[-1][1] if below else 0)))
+    return {mark: found[::-1] for mark, found in ends.items()}
+
+
+def _is_closed(ends: dict[str, list[tuple[int, int]]], fence: str, number: int) -> bool:
+    below = ends[fence[0]]
+    at = bisect_left(below, (number + 1, 0))
+    return at < len(below) and below[at][1] >= len(fence)
+
+
+def _in_line(line: str, *, decided: bool) -> list[Raw]:
+    """The claims of one line outside fences."""
+    raws: list[Raw] = []
+    taken: list[tuple[int, int]] = []
+    if "`" in line:
+        for start, end in code_spans(line):
+            taken.append((start - 1, end + 1))
+            raws += in_code(line[start:end], start)
+    if "](" in line:
+        for match in _LINK.finditer(line):
+            group = 1 if match[1] else 2
+            taken.append(match.span())
+            raws += _in_link(match[group], match.start(group))
+    elif "]:" in line and (reference := _REFERENCE.match(line)) is not None:
+        raws += _in_link(reference[1], reference.start(1))
+        taken.append(reference.span())
+    raws += in_words(line, raws)
+    prose = line
+    if taken:
+        pieces, at = [], 0
+        for start, end in sorted(taken):
+            if start > at:
+                pieces.append(line[at:start])
+            pieces.append("\x00" * (end - max(start, at)))
+            at = max(at, end)
+        prose = "".join(pieces) + line[at:]
+    raws += in_prose(prose)
+    if decided or DECISION.search(line):
+        raws += decisions(line, decided=decided)
+    raws.sort(key=lambda raw: (raw.start, -raw.end))
+    return _without_overlaps(only_commits(raws, line))
+
+
+def _in_link(target: str, start: int) -> list[Raw]:
+    if URL.match(target):
+        return [url_token(target, start, "a link")]
+    bare, _, fragment = target.partition("#")
+    if not bare or ":" in bare.split("/")[0] or len(bare) > LONGEST:
+        return []
+    end = start + len(bare)
+    if (match := re.match(r"L(\d{1,7})(?:-L?(\d{1,7}))?\Z", fragment)) is not None and is_path(bare):
+        first = int(match[1])
+        return [Raw(start, start + len(target), "line", bare_path(bare), "a link", place=bare_path(bare), first=first,
+                     last=max(first, int(match[2] or 0)))]  # fmt: skip
+    if PATTERN.search(bare) or not PATH.match(bare) or ("/" not in bare and not is_file(bare)):
+        return []
+    kind = "directory" if bare.endswith("/") else "path"
+    return [Raw(start, end, kind, bare_path(bare), "a link", is_weak=True)]
+
+
+def _without_overlaps(raws: list[Raw]) -> list[Raw]:
+    """Each stretch of text makes one claim: the more telling kind wins; a decision may hold others."""
+    kept: list[Raw] = []
+    taken: list[tuple[int, int]] = []  # in order and apart from each other
+    for raw in sorted(raws, key=lambda raw: (_ORDER.get(raw.kind, 9), raw.is_weak, raw.start - raw.end)):
+        if raw.kind != "decision":
+            at = bisect_left(taken, (raw.start, raw.end))
+            if (at and taken[at - 1][1] > raw.start) or (at < len(taken) and taken[at][0] < raw.end):
+                continue
+            taken.insert(at, (raw.start, raw.end))
+        kept.append(raw)
+    return sorted(kept, key=lambda raw: (raw.start, raw.end))
+
+
+_ORDER = {
+    "url": 0,
+    "line": 1,
+    "bundle": 1,
+    "port": 1,
+    "commit": 2,
+    "version": 3,
+    "container": 3,
+    "script": 3,
+    "package": 3,
+    "path": 5,
+    "directory": 5,
+}

@@ -1,0 +1,188 @@
+"""Code in Markdown: inline code, commands, imports and code blocks → claims. What a command would do is never asked."""
+
+# ruff: noqa: SIM905  (a list of words reads best as words)
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from truekeep.verify.claims.patterns import (
+    ASSIGNED,
+    CALL,
+    DECLARATION,
+    FLAG,
+    IDENTIFIER,
+    IMPORT,
+    LONGEST,
+    NAME,
+    TOOLS,
+    Raw,
+    bare_path,
+    is_file,
+    symbol_token,
+    token,
+)
+
+_SCRIPT = re.compile(
+    r"(?P<tool>make|gmake|just|npm|pnpm|yarn|bun)(?P<run> run(?:-script)?)? (?P<name>[A-Za-z][\w:.-]*)(?= |$)"
+)
+_NPM_OWN = frozenset(
+    "install i ci add remove rm uninstall update upgrade init create publish pack link unlink audit outdated "
+    "exec x dlx list ls "
+    "view info config login logout whoami version cache prune dedupe run set get why up import store workspace "
+    "workspaces "
+    "patch approve-builds rebuild help doctor explain fund search token root bin prefix dist-tag pm".split()
+)
+_WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
+_SHELLS = frozenset(
+    ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
+)
+_CODE_FENCES = frozenset(
+    "py python python3 js javascript jsx ts typescript tsx go golang rs rust java kotlin scala c cpp c++ csharp "
+    "cs ruby rb php "
+    "swift dart elixir lua perl".split()
+)
+
+
+def in_code(code: str, offset: int) -> list[Raw]:
+    """What a span of inline code names."""
+    bare = code.strip()
+    if not bare or len(bare) > LONGEST:
+        return []
+    start = offset + code.index(bare)
+    # `"quoted"`, `name,` and `name:` are the name.
+    if len(bare) > 2 and bare[0] in "\"'" and bare[-1] == bare[0] and bare[0] not in bare[1:-1]:
+        bare, start = bare[1:-1].strip(), start + 1
+    trimmed = bare.rstrip(",;")
+    if trimmed.endswith(":") and trimmed.count(":") == 1:
+        trimmed = trimmed[:-1]
+    if not trimmed:
+        return []
+    first, _, rest = trimmed.partition(" ")
+    if (
+        rest
+        and "/" in first
+        and not is_file(first)
+        and is_file(rest.rpartition("/")[2])
+        and _WITH_BLANKS.match(trimmed)
+    ):
+        return [Raw(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
+    if " " in trimmed or "\t" in trimmed:
+        return _in_command(trimmed, start)
+    return token(trimmed, start, "inline code")
+
+
+def _in_command(code: str, start: int) -> list[Raw]:
+    """Inline code of several words: a declaration, an import, an assignment, or a command."""
+    if (match := DECLARATION.match(code)) is not None:
+        at = start + match.start(1)
+        return [Raw(at, at + len(match[1]), "symbol", match[1], "a declaration")]
+    if (match := IMPORT.match(code)) is not None:
+        return _imported(match, start)
+    if (call := CALL.match(code)) is not None:
+        return [raw._replace(why="a call") for raw in symbol_token(call[1] + "()", start, "a call")]
+    if (match := ASSIGNED.match(code)) is not None and "_" in match[1] and " " in code[: match.end(1) + 2]:
+        at = start + match.start(1)
+        return [Raw(at, at + len(match[1]), "env", match[1], "an assignment")]
+    return list(_command(code, start))
+
+
+def _imported(match: re.Match[str], start: int) -> list[Raw]:
+    module = match[1] or match[3]
+    if match[1] is None:
+        return [
+            Raw(
+                start + match.start(3),
+                start + match.end(3),
+                "symbol",
+                module.split(".")[-1],
+                "an import",
+                owner=module,
+                is_weak=True,
+            )
+        ]
+    raws = []
+    for name in re.finditer(NAME, match[2]):
+        at = start + match.start(2) + name.start()
+        raws.append(Raw(at, at + len(name[0]), "method", name[0], "an import", owner=module, is_weak=True))
+    return raws
+
+
+_INTERPRETERS = frozenset("python python3 py node deno bun ruby php perl bash sh zsh uv npx tsx ts-node".split())
+
+
+def _command(code: str, start: int) -> Iterator[Raw]:
+    """The paths, flags and scripts in a command. What it would do is nobody's business here."""
+    words = [(match.start(), match[0]) for match in re.finditer(r"[^\s\"'()]+", code)]
+    at = 0
+    while at < len(words) and (
+        words[at][1] in ("sudo", "time", "env", "nohup", "exec", "export", "set") or ASSIGNED.match(words[at][1])
+    ):
+        if (match := ASSIGNED.match(words[at][1])) is not None and "_" in match[1]:
+            yield Raw(
+                start + words[at][0], start + words[at][0] + len(match[1]), "env", match[1], "a command", is_weak=True
+            )
+        at += 1
+    if at >= len(words):
+        return
+    program = words[at][1]
+    if (match := _SCRIPT.match(code, words[at][0])) is not None:
+        tool, name = match["tool"], match["name"]
+        own = tool in ("make", "gmake", "just") or match["run"] or (tool != "npm" or name in ("test", "start"))
+        if own and (match["run"] or tool in ("make", "gmake", "just") or name not in _NPM_OWN) and "=" not in name:
+            yield Raw(start + match.start("name"), start + match.end("name"), "script", name, "a command", owner=tool)
+        return
+    if program in _INTERPRETERS:
+        script = next(
+            (i for i in range(at + 1, len(words)) if not words[i][1].startswith("-") and words[i][1] != "run"), 0
+        )
+        if script and ("/" in words[script][1] or is_file(words[script][1])):
+            at, program = script, words[script][1]
+    is_own = "/" in program or is_file(program)
+    is_tool = program.lower() in TOOLS
+    if not is_tool and not is_own and not IDENTIFIER.match(program.replace("-", "_")):
+        return
+    for position, word in words[at:]:
+        clean = word.rstrip(",;:|&")
+        if clean.startswith("--"):
+            if (match := FLAG.match(clean)) is not None:
+                first = start + position
+                yield Raw(
+                    first, first + len(match[1]), "flag", match[1], "a command", owner=program, is_weak=not is_own
+                )
+        elif "/" in clean or is_file(clean):
+            for raw in token(clean, start + position, "a command", is_command=True):
+                if raw.kind in ("path", "directory", "line", "bundle", "symbol", "method"):
+                    # What a command names may be what it makes; only a sure shape is a claim.
+                    yield raw._replace(is_weak=raw.is_weak or (position != words[at][0] and "/" not in clean))
+
+
+def in_fence(line: str, info: str) -> list[Raw]:
+    """A line of a code block: commands, imports, and paths that cannot be anything else."""
+    bare = line.strip()
+    if not bare or len(bare) > 1000 or "──" in bare:
+        return []
+    start = line.index(bare)
+    prompt = re.match(r"(?:\$|>|%|❯|[\w.@~:/-]{0,40}\$) +", bare)
+    if prompt is not None:
+        bare, start = bare[prompt.end() :], start + prompt.end()
+    if info in _SHELLS or prompt is not None:
+        if bare.startswith("#"):
+            return []
+        return [raw for piece, at in _pieces(bare) for raw in _command(piece, start + at)]
+    if info in _CODE_FENCES:
+        match = IMPORT.match(bare)
+        return _imported(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
+    if not info:
+        raws = [raw for piece, at in _pieces(bare) for raw in _command(piece, start + at)]
+        return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
+    return []
+
+
+def _pieces(command: str) -> Iterator[tuple[str, int]]:
+    """The commands of a line, cut at && and ; and |, with their offsets."""
+    at = 0
+    for match in re.finditer(r"&&|\|\|?|;", command):
+        yield command[at : match.start()], at
+        at = match.end()
+    yield command[at:], at

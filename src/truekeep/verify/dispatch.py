@@ -1,0 +1,200 @@
+"""The judge: all claims of a run against one repository, each with its verdict.
+
+What needs looking up is looked up together (one pass over the repository's facts, one question to git), then each
+claim is judged for itself. Nothing is confirmed by default, and what could not be asked is unverifiable, never gone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from truekeep.core.git import GitFailed
+from truekeep.verify.checkout import VerifyTimeout
+from truekeep.verify.claim import Claim
+from truekeep.verify.claims.patterns import TOOLS
+from truekeep.verify.git_history import LAG
+from truekeep.verify.line_claims import check_line
+from truekeep.verify.package_and_port_claims import (
+    check_bundle,
+    check_commits,
+    check_containers,
+    check_decision,
+    check_package,
+    check_ports,
+    check_script,
+    check_units,
+    check_urls,
+    check_version,
+)
+from truekeep.verify.path_claims import check_path, find_place, unknown_path
+from truekeep.verify.repository import World
+from truekeep.verify.symbol_claims import Symbols
+from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
+
+_SYMBOLS = ("symbol", "method", "env", "flag")
+_ODD_NAMES = (".rb", ".ex", ".exs", ".cr", ".clj", ".cljs", ".cljc")  # where names may end in a mark
+_ONE_BY_ONE = {
+    "path": check_path,
+    "directory": check_path,
+    "line": check_line,
+    "package": check_package,
+    "version": check_version,
+    "script": check_script,
+    "bundle": check_bundle,
+    "decision": check_decision,
+}
+
+
+def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
+    """A verdict for each question, in order; None where a weak claim turned out to be none."""
+    questions = _spelt(world, questions)
+    by_kind = _by_kind(questions)
+    found: dict[int, Verdict | None] = {}
+    _load_history(world, questions)
+    questions = _with_places(world, questions)
+    by_kind = _by_kind(questions)
+    try:
+        found.update(check_commits(world, by_kind["commit"]))
+    except GitFailed as error:
+        found.update({id(item): _unanswered(item, error) for item in by_kind["commit"]})
+    found.update(check_units(world, by_kind["unit"]))
+    found.update(check_ports(world, by_kind["port"]))
+    found.update(check_containers(world, by_kind["container"]))
+    found.update(check_urls(world, by_kind["url"]))
+    _prime_paths(world, questions)
+    found.update(_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    for kind, check in _ONE_BY_ONE.items():
+        for question in by_kind[kind]:
+            found[id(question)] = _guarded(check, world, question)
+    return [_with_dirt(world, _unless_past(found.get(id(question)))) for question in questions]
+
+
+def _with_dirt(world: World, verdict: Verdict | None) -> Verdict | None:
+    """A move to where nobody has committed anything is one that may be taken back."""
+    if verdict is None or verdict.verdict != MOVED or verdict.is_dirty:
+        return verdict
+    path = verdict.place.partition(":")[0]
+    is_open = bool(path) and world.now.has(path) and world.now.is_dirty(path)
+    return verdict._replace(is_dirty=True) if is_open else verdict
+
+
+def _unless_past(verdict: Verdict | None) -> Verdict | None:
+    """A sentence that speaks of loss may well say that this is lost: then that is no news."""
+    return None if verdict is not None and verdict.is_rot and verdict.claim.may_be_past else verdict
+
+
+def _by_kind(questions: Sequence[Question]) -> dict[str, list[Question]]:
+    by_kind: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        by_kind[question.claim.kind].append(question)
+    return by_kind
+
+
+def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+    """A symbol's file counts only where this repository has or had such a file: it may be another project's."""
+
+    def check(question: Question) -> Question:
+        claim = question.claim
+        if not claim.place or claim.kind not in _SYMBOLS:
+            return question
+        try:
+            is_known = claim.place in world.now.deleted or find_place(world, claim.place, question) is not None
+        except (VerifyTimeout, GitFailed):
+            return question
+        return question if is_known else question._replace(claim=claim._replace(place="", is_definite=False))
+
+    return [check(question) for question in questions]
+
+
+def _spelt(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+    """`valid?` is a name in Ruby, `vec!` is `vec` in Rust, and `width?` is `width` that may be missing."""
+    odd = {question.claim.name for question in questions if question.claim.name.endswith(("?", "!"))}
+    if not odd:
+        return questions
+    known = world.now.find("names", {*odd, *(name.rstrip("?!") for name in odd)})
+    is_kept = any(path.endswith(_ODD_NAMES) for path in world.now.paths)
+
+    def spell(question: Question) -> Question:
+        name, bare = question.claim.name, question.claim.name.rstrip("?!")
+        if name not in odd or known[name] or (is_kept and not known[bare]):
+            return question
+        return question._replace(claim=question.claim._replace(name=bare))
+
+    return [spell(question) for question in questions]
+
+
+def _load_history(world: World, questions: Sequence[Question]) -> None:
+    """Read rename records once, back to the oldest day that a missing path needs."""
+    needed = [
+        question.written_at
+        for question in questions
+        if question.claim.kind in ("path", "directory", "line") or question.claim.place
+    ]
+    if needed:
+        days = [at for at in needed if at is not None]
+        try:
+            world.past.load(max(0, min(days) - LAG) if days and len(days) == len(needed) else 0)
+        except VerifyTimeout:
+            return
+
+
+def _prime_paths(world: World, questions: Sequence[Question]) -> None:
+    """Ask once for all paths that neither the checkout nor its history knows whether another branch has them."""
+    try:
+        world.prime_elsewhere([name for question in questions if (name := unknown_path(world, question))])
+    except VerifyTimeout:
+        return
+
+
+def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
+    questions = [question for question in questions if not _is_of_another(world, question.claim)]
+    if not questions:
+        return {}
+    found: dict[int, Verdict | None] = {}
+    missing = []
+    try:
+        symbols = Symbols(world, questions)
+        for question in questions:
+            claim = question.claim
+            is_symbol = claim.kind in ("symbol", "method") or (claim.kind == "env" and claim.place)
+            verdict = symbols.check_now(question) if is_symbol else None
+            if verdict is None:
+                missing.append(question)
+            else:
+                found[id(question)] = verdict
+        symbols.find_words(missing)
+        for question in missing:
+            if symbols.is_word(question.claim) and (verdict := symbols.check_word(question)) is not None:
+                found[id(question)] = verdict
+        missing = [question for question in missing if id(question) not in found]
+        symbols.prepare_past(missing)
+    except (VerifyTimeout, GitFailed) as error:
+        return {id(item): found.get(id(item)) or _unanswered(item, error) for item in questions}
+    for question in missing:
+        try:
+            found[id(question)] = symbols.check_past(question)
+        except (VerifyTimeout, GitFailed) as error:
+            found[id(question)] = _unanswered(question, error)
+    return found
+
+
+def _is_of_another(world: World, claim: Claim) -> bool:
+    """Whether a flag is one of a common tool that is not made here."""
+    tool = claim.owner.lower()
+    return claim.kind == "flag" and tool in TOOLS and tool not in world.products
+
+
+def _guarded(check: object, world: World, question: Question) -> Verdict | None:
+    assert callable(check)
+    try:
+        verdict: Verdict | None = check(world, question)
+    except (VerifyTimeout, GitFailed) as error:
+        return _unanswered(question, error)
+    return verdict
+
+
+def _unanswered(question: Question, error: VerifyTimeout | GitFailed) -> Verdict:
+    if isinstance(error, GitFailed):
+        return unverifiable(question, "git-failed", str(error))
+    return unverifiable(question, "out-of-time", "not found in the time that was given")

@@ -1,0 +1,118 @@
+"""What one file says: the names that it defines, the words of its code, the words that it only mentions. Pure.
+
+Words are kept as CRC-32 keys, four bytes each: small enough to hold a whole repository's, and whoever finds a key looks
+into the file before believing it.
+"""
+
+# ruff: noqa: SIM905  (a list of words reads best as words)
+from __future__ import annotations
+
+import enum
+import re
+import zlib
+from array import array
+from functools import lru_cache
+
+from truekeep.verify.languages import clean, language_of, names
+
+_WORD = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|[0-9]{2,5}(?![0-9])")
+_FLAG = re.compile(rb"(?<![\w-])--[A-Za-z][\w-]*")
+_KEBAB = re.compile(rb"[\"'`]([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[\"'`=]")
+_DOCUMENTS = (".md", ".mdx", ".rst", ".txt", ".adoc", ".markdown", ".org", ".pod", ".tex", ".rdoc", ".textile", ".wiki")
+_OPAQUE = tuple(
+    ".po .pot .mo .svg .png .jpg .jpeg .gif .ico .webp .woff .woff2 .ttf .eot .pdf .zip .gz .bz2 .xz .zst .tar .whl "
+    ".egg .jar .class .pyc .so .o .a .dll .exe .mp3 .mp4 .wav .ogg .webm .mov .avi .min.js .min.css .map .snap "
+    ".sqlite .db .parquet .geojson .ipynb .csv .tsv".split()
+)
+_LOCKS = frozenset(
+    "package-lock.json yarn.lock pnpm-lock.yaml bun.lock Cargo.lock poetry.lock uv.lock Pipfile.lock "
+    "Gemfile.lock composer.lock "
+    "go.sum pubspec.lock Podfile.lock flake.lock mix.lock".split()
+)
+_TEST = re.compile(
+    r"(?:^|/)(?:tests?|testing|testdata|test_data|fixtures?|__tests__|__mocks__|spec|specs|e2e|cypress|mocks?"
+    r"|docs?|docs_src|examples?|samples?|demos?)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest)\.py$|_test\.(?:py|go|rs|rb|exs|dart|cc|cpp|c)$|[._-](?:test|spec|tests"
+    r"|stories)\.[a-z]+$|Tests?\.(?:java|kt|cs|swift|php|scala)$"
+)
+_DOCUMENT = re.compile(
+    r"(?:^|/)(?:docs?|documentation|website|man|changelogs?|changes|newsfragments|release[-_]?notes|\.changeset)/"
+    r"|(?:^|/)(?:CHANGE|HISTORY|NEWS|RELEASE|AUTHORS|CONTRIBUT|README|LICENSE)",
+    re.IGNORECASE,
+)
+_VENDORED = re.compile(
+    r"(?:^|/)(?:node_modules|vendor|vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn)/"
+)
+
+
+class FileKind(enum.Enum):
+    """How much a file's words count."""
+
+    CODE = "code"
+    TEST = "test"
+    DOCUMENT = "document"
+    VENDORED = "vendored"
+    OPAQUE = "opaque"  # nothing is read of it
+
+
+@lru_cache(maxsize=200_000)
+def kind_of(path: str) -> FileKind:
+    name = path.rpartition("/")[2]
+    lowered = name.lower()
+    if lowered.endswith(_OPAQUE) or name in _LOCKS:
+        return FileKind.OPAQUE
+    language = language_for(path)
+    if not language:
+        return (
+            FileKind.DOCUMENT
+            if lowered.endswith(_DOCUMENTS) or "." not in name or _DOCUMENT.search(path)
+            else FileKind.OPAQUE
+        )
+    if _VENDORED.search(path):
+        return FileKind.VENDORED
+    if _TEST.search(path):
+        return FileKind.TEST
+    return FileKind.CODE
+
+
+@lru_cache(maxsize=200_000)
+def language_for(path: str) -> str:
+    return language_of(path)
+
+
+def key_of(word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogateescape"))
+
+
+def read_facts(data: bytes, language: str, kind: FileKind) -> tuple[bytes, bytes, bytes]:
+    """The keys of the names that a file defines, of the words in its code, and of the words it only mentions."""
+    if b"\0" in data[:8192]:
+        return b"", b"", b""
+    if not language or kind is FileKind.DOCUMENT:
+        return b"", b"", _keys(_mentions(data))
+    code = clean(data, language)
+    defined = set(names(code, language))
+    words = set(_WORD.findall(code))
+    if b"--" in code:
+        words.update(_FLAG.findall(code))
+    words.update(_KEBAB.findall(code))
+    mentioned = _mentions(_blanked(data, code)) - words if code != data else set()
+    return _keys(defined), _keys(words), _keys(mentioned)
+
+
+def _mentions(text: bytes) -> set[bytes]:
+    found = set(_WORD.findall(text))
+    if b"--" in text:
+        found.update(_FLAG.findall(text))
+    return found
+
+
+def _blanked(data: bytes, code: bytes) -> bytes:
+    """What was blanked out of the code, with blanks where the code was. As numbers: a loop over bytes would be slow."""
+    size = len(data)
+    blanks = int.from_bytes(b" " * size, "little")
+    return (int.from_bytes(data, "little") ^ int.from_bytes(code, "little") ^ blanks).to_bytes(size, "little")
+
+
+def _keys(words: set[bytes]) -> bytes:
+    return array("I", map(zlib.crc32, words)).tobytes() if words else b""

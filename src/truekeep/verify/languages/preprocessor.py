@@ -1,0 +1,49 @@
+"""Lines of the preprocessor of C, C++ and C#: the macros that they define, and the text without them."""
+
+from __future__ import annotations
+
+from truekeep.verify.languages.lexer import BLANK
+from truekeep.verify.languages.patterns import Patterns
+from truekeep.verify.languages.walker import DefinitionMark
+
+_PATTERNS = Patterns(
+    {
+        "directive": rb"\n\h*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
+        "define": rb"\n\h*+#\h*+define\h++([A-Za-z_]\w*+)",
+        "condition": rb"\n\h*+#\h*+(if|elif|else|endif)",
+    }
+)
+
+
+def without_directives(text: bytes, macros: list[DefinitionMark]) -> bytes:
+    """The text without lines of the preprocessor, and without branches that would unbalance its braces."""
+    parts: list[bytes] = []
+    branches: list[tuple[int, int, bool]] = []  # braces opened and closed before a branch, whether others are left out
+    opened = closed = at = dropped = 0
+    for match in _PATTERNS["directive"].finditer(text):
+        code = text[at : match.start()]
+        at = match.end()
+        if dropped:
+            code = code.translate(BLANK)
+        else:
+            opened += code.count(b"{")
+            closed += code.count(b"}")
+        parts += (code, match[0].translate(BLANK))
+        if name := _PATTERNS["define"].match(match[0]):
+            begin = match.start() + name.start(1)
+            macros.append(DefinitionMark(begin, begin + len(name[1]), "macro", b"", match.start() + 1, match.end()))
+        condition = _PATTERNS["condition"].match(match[0])
+        if condition is None:
+            continue
+        if condition[1] == b"if":
+            branches.append((opened, closed, False))
+        elif branches and condition[1] == b"endif":
+            dropped -= branches.pop()[2]
+        elif branches and not branches[-1][2]:
+            if opened - branches[-1][0] != closed - branches[-1][1]:
+                branches[-1] = (opened, closed, True)
+                dropped += 1
+            else:
+                branches[-1] = (opened, closed, False)
+    parts.append(text[at:])
+    return b"".join(parts)

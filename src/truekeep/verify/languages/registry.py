@@ -1,0 +1,102 @@
+"""Which language a file is written in, by its name, and which module of this package walks it."""
+
+from __future__ import annotations
+
+_EXTENSIONS = {
+    extension: language
+    for language, extensions in {
+        "python": "py pyi pyw pyx pxd py-tpl",
+        "javascript": "js jsx mjs cjs es6",
+        "typescript": "ts tsx mts cts",
+        "vue": "vue",
+        "svelte": "svelte astro",
+        "html": "html htm xhtml",
+        "go": "go",
+        "rust": "rs",
+        "java": "java",
+        "groovy": "groovy gradle",
+        "kotlin": "kt kts",
+        "scala": "scala sc sbt",
+        "csharp": "cs",
+        "swift": "swift",
+        "dart": "dart",
+        "c": "c h",
+        "cpp": "cc cpp cxx c++ hh hpp hxx h++ ipp inl tpp cu cuh ino",
+        "ruby": "rb rake gemspec ru podspec",
+        "php": "php phtml php5 inc",
+        "shell": "sh bash zsh ksh bats",
+        "lua": "lua",
+        "perl": "pl pm",
+        "elixir": "ex exs",
+        "haskell": "hs",
+        "ocaml": "ml mli",
+        "zig": "zig zon",
+        "nim": "nim nims",
+        "sql": "sql ddl psql",
+        "make": "mk mak",
+        "dockerfile": "dockerfile",
+        "protobuf": "proto",
+        "graphql": "graphql gql graphqls",
+        "terraform": "tf tfvars hcl",
+        "css": "css scss less",
+        "yaml": "yaml yml",
+        "toml": "toml",
+        "json": "json jsonc json5 webmanifest",
+        "ini": "ini cfg conf",
+        "env": "env",
+        "properties": "properties",
+    }.items()
+    for extension in extensions.split()
+}
+_FILES = {
+    name: language
+    for language, files in {
+        "make": "makefile gnumakefile",
+        "dockerfile": "dockerfile containerfile",
+        "ruby": "rakefile gemfile podfile vagrantfile brewfile fastfile",
+        "groovy": "jenkinsfile",
+        "python": "sconstruct wscript",
+        "shell": ".bashrc .bash_profile .zshrc .profile",
+        "toml": "cargo.lock poetry.lock uv.lock pipfile",
+        "json": "composer.lock pipfile.lock .babelrc .eslintrc .prettierrc .swcrc",
+        "yaml": ".clang-format .clang-tidy",
+        "ini": ".editorconfig .gitconfig .gitmodules .npmrc .flake8 .pylintrc .coveragerc",
+        "env": ".env",
+    }.items()
+    for name in files.split()
+}
+_CONFIG = frozenset(("yaml", "toml", "json", "ini", "env", "properties"))
+MARKUP = frozenset(("vue", "svelte", "html"))
+
+
+WALKERS = {  # the module of this package that finds what a file defines
+    language: module
+    for module, languages in {
+        "python": "python",
+        "javascript": "javascript typescript vue svelte html",
+        "go": "go",
+        "keywords": "rust kotlin swift scala groovy php zig protobuf graphql",
+        "c_family": "java csharp dart c cpp",
+        "line_based": "ruby lua elixir perl shell haskell ocaml nim sql make dockerfile terraform css",
+        "config_files": "yaml toml json ini env properties",
+    }.items()
+    for language in languages.split()
+}
+
+
+def language_of(path: str) -> str:
+    """The language of a file by its name, or "" when it is not source. The text is not looked at."""
+    name = path.rpartition("/")[2].lower()
+    if found := _FILES.get(name):
+        return found
+    if name.startswith(("dockerfile.", "containerfile.")):
+        return "dockerfile"
+    if name.startswith((".env.", ".env-", ".env_")):
+        return "env"
+    stem, _, extension = name.rpartition(".")
+    return _EXTENSIONS.get(extension, "") if stem else ""
+
+
+def is_config(language: str) -> bool:
+    """Whether files of this language hold keys and values, so that every key counts as a word of the code."""
+    return language in _CONFIG

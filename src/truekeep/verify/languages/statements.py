@@ -1,0 +1,95 @@
+"""Where statements begin and end, in languages with brackets."""
+
+from __future__ import annotations
+
+import re
+
+from truekeep.verify.languages.lexer import NEWLINE, SEMICOLON
+from truekeep.verify.languages.patterns import Patterns
+from truekeep.verify.languages.walker import DefinitionMark, trimmed
+
+_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf"))
+_PATTERNS = Patterns(
+    {
+        "statement end": rb"[(\[{)\]};\n]",
+        "goes on": rb"\s*+(?:[.?:|&=+*/<>)]|-(?!-)|where\b|extends\b|implements\b|with\b)",
+        "attribute line": rb"\h*+(?:@\w|#!?\[|\[[A-Z]\w*+[\](])",
+    }
+)
+
+
+def finish_braces(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:
+    """What has no body ends with its statement; attributes and modifiers belong to what stands behind them."""
+    source = b"\n" + cleaned
+    ends = Statements(text, semicolons=language in _SEMICOLONS)
+    for mark in marks:
+        if mark.start < 0:
+            mark.start = _statement_start(text, mark.begin)
+        mark.stop = trimmed(source, mark.end, mark.stop if mark.stop >= 0 else ends.end(mark.end))
+
+
+class Statements:
+    """Finds where statements end. This costs fuel as well; without it a statement ends with its line."""
+
+    def __init__(self, text: bytes, *, semicolons: bool) -> None:
+        self.text = text
+        self.semicolons = semicolons
+        self.pairs: dict[int, int] | None = None
+        self.fuel = len(text) + 1000
+
+    def end(self, at: int) -> int:
+        text = self.text
+        search = _PATTERNS["statement end"].search
+        if self.pairs is None:
+            self.pairs = bracket_pairs(text)
+        while match := search(text, at):
+            at = match.end()
+            byte = text[match.start()]
+            self.fuel -= 1
+            if self.fuel < 0:
+                return match.start()
+            if byte in b"([{":
+                at = self.pairs.get(match.start(), at)
+            elif byte == SEMICOLON:
+                return at if self.semicolons else match.start()
+            elif byte != NEWLINE or not (self.semicolons or goes_on(text, match.start())):
+                return match.start()
+        return len(text)
+
+
+def bracket_pairs(text: bytes) -> dict[int, int]:
+    """Every bracket that is closed, with the offset behind what closes it."""
+    pairs: dict[int, int] = {}
+    stack: list[int] = []
+    opener = {41: 40, 93: 91, 125: 123}
+    for match in re.finditer(rb"[()\[\]{}]", text):
+        at = match.start()
+        if text[at] in b"([{":
+            stack.append(at)
+        elif stack and text[stack[-1]] == opener[text[at]]:
+            pairs[stack.pop()] = at + 1
+    return pairs
+
+
+def goes_on(text: bytes, at: int) -> bool:
+    """Whether a statement goes on behind this line break."""
+    before = text[max(0, at - 80) : at].rstrip()[-2:]
+    if before[-1:] in (b"=", b"+", b"|", b"&", b"?", b":", b"(", b"*", b".", b"\\", b"<") or before == b"=>":
+        return True
+    return _PATTERNS["goes on"].match(text, at) is not None
+
+
+def _statement_start(text: bytes, at: int) -> int:
+    """The beginning of a line, behind what ends on it, with the attributes on the lines before."""
+    line = text.rfind(b"\n", max(0, at - 2000), at) + 1
+    if not line:
+        return at
+    start = max(line, *(text.rfind(mark, line, at) + 1 for mark in (b";", b"{", b"}")))
+    if start == line:
+        for _ in range(20):
+            above = text.rfind(b"\n", max(0, line - 2000), line - 1) + 1
+            if above and _PATTERNS["attribute line"].match(text, above):
+                start = line = above
+            else:
+                break
+    return start + len(text[start:at]) - len(text[start:at].lstrip())

@@ -1,0 +1,66 @@
+"""What every walker finds and returns, and how it measures a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from truekeep.verify.languages.patterns import compile_pattern
+
+
+class DefinitionMark:
+    """A definition as a walker finds it. Offsets are those of the walker's text; what is -1 is found out at the end."""
+
+    __slots__ = ("begin", "end", "kind", "scope", "start", "stop")
+
+    def __init__(self, begin: int, end: int, kind: str, scope: bytes, start: int = -1, stop: int = -1) -> None:
+        self.begin = begin
+        self.end = end
+        self.kind = kind
+        self.scope = scope
+        self.start = start
+        self.stop = stop
+
+
+Finish = Callable[[bytes, bytes, list[DefinitionMark], str], None]
+
+
+class WalkResult(NamedTuple):
+    """What a walker found, the text it walked on, and how to find where each definition begins and ends."""
+
+    marks: list[DefinitionMark]
+    text: bytes
+    finish: Finish
+
+
+def join(scope: bytes, name: bytes) -> bytes:
+    """The scope of what stands in a definition. One that is long already does not grow: texts may nest without end."""
+    return scope + b"." + name if scope and name and len(scope) < 500 else scope or name
+
+
+def trimmed(text: bytes, begin: int, stop: int) -> int:
+    """The end of a body without the blanks behind it."""
+    stop = min(stop, len(text))
+    while stop > begin:
+        tail = text[max(begin, stop - 500) : stop]
+        bare = tail.rstrip()
+        if bare:
+            return stop - len(tail) + len(bare)
+        stop -= len(tail)
+    return begin
+
+
+def indent_of(text: bytes, line: int, end: int) -> int:
+    return len(text[line:end]) - len(text[line:end].lstrip(b" \t"))
+
+
+def column_of(text: bytes, at: int) -> int:
+    return at - (text.rfind(b"\n", 0, at) + 1)
+
+
+@cache
+def dedent_to(indent: int) -> re.Pattern[bytes]:
+    """Finds the next line that is indented no more than this."""
+    return compile_pattern(rb"\n\h{0,%d}[^ \t\r\n]" % min(indent, 1000))

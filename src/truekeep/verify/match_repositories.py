@@ -1,0 +1,496 @@
+"""Which repository a card is about that names none: its claims held against every checkout here, high or not at all.
+
+A claim tells repositories apart when it is distinctive (a path with folders, a name that is no common word, a commit,
+an own flag or variable) and exactly one repository here knows it, now or in its history. A card is matched when
+several of its claims say the same repository, nothing says another one, and most of what it names is known there; or
+when its text names one repository in full. Everything else is told with its candidates and never guessed: what a text
+says can only ever choose among the checkouts that a person configured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core.errors import EditedSince
+from truekeep.core.file_io import ChangedSince, UnsafePath, read_regular
+from truekeep.core.git import Git, GitFailed, repository_name
+from truekeep.core.model import Splice, as_stamp
+from truekeep.memory.card import Card, parse_card, place_field
+from truekeep.memory.frontmatter import quote
+from truekeep.memory.ledger import LedgerEntry
+from truekeep.memory.staging import Staging
+from truekeep.search.file_metadata import describe
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import printable
+from truekeep.verify.cache import begun_anew
+from truekeep.verify.checkout import VerifyTimeout
+from truekeep.verify.checkouts import Checkout, choose_checkout
+from truekeep.verify.claim import Claim
+from truekeep.verify.claims.extract import extract_claims
+from truekeep.verify.claims.patterns import PRODUCTS, TOOLS, TOP_FOLDERS, WELL_KNOWN
+from truekeep.verify.dispatch import judge
+from truekeep.verify.repository import Options, World
+from truekeep.verify.verdict import CHANGED, CONFIRMED, GONE, MOVED, Question, Verdict
+
+if TYPE_CHECKING:
+    from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.verify.results import MemoryText
+    from truekeep.verify.service import Truth
+
+MATCHED, AMBIGUOUS, THIN = OUTCOMES = ("matched", "ambiguous", "thin")
+_ENOUGH = 3  # claims that say one repository
+_ENOUGH_SURE = 2  # of them paths, definitions or commits: variables and flags only add to those
+_MOST = 100  # distinctive claims of one card that are looked at
+_SHOWN = 5
+
+_THERE = frozenset(("exists", "defined", "in-code", "same-line", "on-branch", "other-branch"))
+_WAS = frozenset(
+    ("deleted", "deleted-here", "removed", "only-mentioned", "several", "line-removed", "beyond-the-end", "unreachable")
+)
+_MAYBE = frozenset(("several", "ambiguous", "other-branch"))  # unverifiable, and known all the same
+
+# What so many projects call something that it tells none of them apart.
+_COMMON_WORDS = """
+    abstract access account action active adapter add admin agent alert all analytics any api app application args array
+    asset async auth author backend backup bar base batch block body bool browser buffer build builder bundle button by
+    cache call callback card cart category change channel chart chat check child class clean clear click client clone
+    close cluster code collection color column command comment common compile component config configuration confirm
+    connect connection console constant constants container content context control controller convert cookie copy core
+    count create cron css current custom dashboard data database date day db debug decode default define delete deploy
+    deployment detail details dev development device dialog dict directory disable dist django dom domain driver dump
+    edit element email embed emit empty enable encode end endpoint entity entry enum env environment error event events
+    example exception exec execute exists exit export extension extract factory fetch field fields file files fill
+    filter find first fixture fixtures flag flask folder footer for form format frontend from full function gateway
+    generate generator get global google graph graphql group guard handle handler handlers has hash head header health
+    hello helper helpers hidden home hook host html http https icon id image impl import in index info init input insert
+    install instance int integration interface internal invalid io is item items java job jobs join js json jwt key keys
+    label lambda language last layout lib library limit line link list listener load loader local locale lock log logger
+    logging login logout loop mail main make manager map mapper mark markdown match max memory menu merge message meta
+    metadata method metrics middleware migrate migration min misc mock modal mode model models module mongo monitor name
+    nav navbar new next node notification null number object of off on open openai option options order org out output
+    package page pages parent parse parser password patch path payload payment ping pipeline plugin pool port post
+    postgres prefix prepare print process processor prod production product profile project prompt property protocol
+    provider proxy public publish push py python query queue raw read reader readme record redis redux ref refresh
+    register registry release reload remote remove render renderer replace report repo repository request require reset
+    resolve resource response rest result retry return role root route router routes row rule run runner runtime sample
+    save scheduler schema scope scripts search secret section select send serializer server service session set setting
+    settings setup shared shell show shutdown sidebar signup size slack sort source split sql sqlite src stack start
+    state static stats status step stop storage store stream string stripe style styles submit success suite sum support
+    sync system tab table tag task tasks template term test testing tests text theme thread time timeout timer title to
+    toggle token tool top total trace track transaction transform tree trigger type types ui unit update upload url urls
+    usage use user username users util utilities utils valid validate validation validator value values verify version
+    view views web webhook webpack widget window with worker workflow workspace wrapper write writer xml yaml zip ci cd
+    conftest cli aws gcp azure github gitlab docker kubernetes k8s terraform anthropic sentry datadog npm react vue next
+    """
+_COMMON = frozenset(
+    (
+        *_COMMON_WORDS.split(), *TOOLS, *PRODUCTS, *(name.lower() for name in TOP_FOLDERS),
+        *(name.partition(".")[0].lower() for name in WELL_KNOWN),
+    )
+)  # fmt: skip
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
+
+
+class Proof(NamedTuple):
+    """A claim that one repository knows and no other here."""
+
+    claim: Claim
+    verdict: Verdict
+    is_sure: bool  # a path, a definition, a commit
+
+
+class RepositoryCandidate(NamedTuple):
+    """A repository that a card may be about, and what speaks for it."""
+
+    repository: str  # as a card names it; empty where no name tells it from another
+    root: str
+    proofs: tuple[Proof, ...]
+    is_named: bool  # in the card's text
+    unknown: int  # distinctive claims of the card that it does not know
+
+
+class Match(NamedTuple):
+    """What was found out about one card."""
+
+    path: str
+    outcome: str
+    why: str
+    candidates: tuple[RepositoryCandidate, ...]  # the likely one first; of a match, that one alone
+    digest: str  # of the card's bytes as they were looked at
+    problem: str = ""  # why its frontmatter cannot say so
+
+    @property
+    def repository(self) -> str:
+        return self.candidates[0].repository if self.outcome == MATCHED else ""
+
+    @property
+    def is_writable(self) -> bool:
+        return self.outcome == MATCHED and not self.problem
+
+
+class AssignmentOutcome(NamedTuple):
+    """What became of a match when it was to be written."""
+
+    path: str
+    entry: int | None  # the ledger's; None where nothing was written
+    told: str
+
+
+class _LocalRepository(NamedTuple):
+    """A repository of this machine, and the checkout that answers for it."""
+
+    name: str
+    checkout: Checkout
+    remotes: tuple[str, ...]  # its full names, lower case
+
+
+class _CardClaims(NamedTuple):
+    """A card with the claims that can tell repositories apart."""
+
+    memory: MemoryText
+    digest: str
+    card: Card
+    claims: tuple[Claim, ...]
+
+
+class Matching:
+    """Finds the repositories of the cards of one workspace."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+
+    def find(
+        self, memories: Sequence[MemoryText], *, tell: Callable[[str, int, int], None] = lambda *_: None
+    ) -> tuple[list[Match], list[str]]:
+        """What each of these cards, which name no repository, is about; and checkouts that could not be asked."""
+        asked = [item for memory in memories if (item := self._ask(memory)) is not None]
+        checkouts = self._truth.checkouts if asked else []
+        unread = [f"{item.root} was not asked: {item.problem}" for item in checkouts if item.problem]
+        places = _places(checkouts)
+        answers: list[dict[int, list[Verdict | None]]] = []
+        for number, place in enumerate(places):
+            tell("match", number, len(places))
+            try:
+                answers.append(begun_anew(partial(self._answers, place.checkout.root, asked)))
+            except (GitFailed, VerifyTimeout) as error:
+                answers.append({})
+                unread.append(f"{place.checkout.root} was not asked: {error}")
+        tell("match", len(places), len(places))
+        found = [
+            self._decide(item, places, [answer.get(at, []) for answer in answers]) for at, item in enumerate(asked)
+        ]
+        return found, unread
+
+    def _ask(self, memory: MemoryText) -> _CardClaims | None:
+        try:
+            data = read_regular(Path(self._truth.root, memory.path), follow=False)
+        except OSError:
+            return None
+        if decode_text(data) != memory.text:
+            return None  # written this very moment
+        claims: dict[tuple[str, str], Claim] = {}
+        for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
+            if not claim.is_past and len(claims) < _MOST and is_distinctive(claim):
+                # What is gone is known as well, whatever the sentence says of it.
+                claims.setdefault(_key(claim), claim._replace(may_be_past=False))
+        card = parse_card(memory.path.rpartition("/")[2], memory.text)
+        return _CardClaims(memory, hashlib.sha256(data).hexdigest(), card, tuple(claims.values()))
+
+    def _answers(self, root: str, asked: Sequence[_CardClaims]) -> dict[int, list[Verdict | None]]:
+        """What one repository says to the claims of every card: it is read once, and asked once."""
+        owners = [at for at, item in enumerate(asked) for _ in item.claims]
+        questions = [
+            Question(claim, item.memory.path, item.memory.origin.written_at) for item in asked for claim in item.claims
+        ]
+        if not questions:
+            return {}
+        options = Options(system=False, deleting=False)
+        told = judge(World(root, self._truth.store, workspace=self._truth.root, options=options), questions)
+        found: dict[int, list[Verdict | None]] = defaultdict(list)
+        for at, verdict in zip(owners, told, strict=True):
+            found[at].append(verdict)
+        return found
+
+    def _decide(
+        self, asked: _CardClaims, places: Sequence[_LocalRepository], answers: Sequence[Sequence[Verdict | None]]
+    ) -> Match:
+        named, others = _named(asked.memory.text, places)
+        knowing = [sum(bool(told) and _knows(told[at]) for told in answers) for at in range(len(asked.claims))]
+        candidates = []
+        for place, told in zip(places, answers, strict=True):
+            proofs = []
+            unknown = 0
+            for at, claim in enumerate(asked.claims if told else ()):
+                verdict, is_sure = told[at], claim.kind not in ("env", "flag")
+                if verdict is not None and _knows(verdict):
+                    proofs += [Proof(claim, verdict, is_sure)] if knowing[at] == 1 and _proves(verdict) else []
+                elif is_sure and not claim.is_weak:
+                    unknown += 1
+            is_named = place.name in named
+            if proofs or is_named:
+                candidates.append(
+                    RepositoryCandidate(place.name, place.checkout.root, tuple(proofs), is_named, unknown)
+                )
+        candidates.sort(key=lambda item: (-_weight(item.proofs), not item.is_named, item.repository, item.root))
+        outcome, why = _judge(candidates, others)
+        chosen = tuple(candidates[:1] if outcome == MATCHED else candidates)
+        match = Match(asked.memory.path, outcome, why, chosen, asked.digest)
+        return match._replace(problem=_obstacle(asked, match)) if outcome == MATCHED else match
+
+    def write(self, matches: Sequence[Match], books: MemoryTransaction, *, actor: str) -> list[AssignmentOutcome]:
+        """Write what was found into the cards, one entry each. Whoever calls has the lock."""
+        done = []
+        for match in matches:
+            if not match.is_writable:
+                continue
+            staging = Staging(books.vault)
+            late = AssignmentOutcome(match.path, None, "edited meanwhile, so it was left alone; run it again")
+            try:
+                data = staging.read(match.path)
+                if data is None or hashlib.sha256(data).hexdigest() != match.digest:
+                    done.append(late)
+                    continue
+                staging.splice(_splice(match.path, data, match.repository), 0)
+                note = f"repository: {match.repository} ({match.why})"[:300]
+                books.act(staging, LedgerEntry(at=as_stamp(self._truth.now), verb="assigned", actor=actor, note=note))
+            except (UnsafePath, ChangedSince, OSError) as error:
+                done.append(AssignmentOutcome(match.path, None, f"left alone ({error})"))
+            except EditedSince:
+                done.append(late)
+            else:
+                entry = next(books.ledger.entries(limit=1)).id
+                done.append(AssignmentOutcome(match.path, entry, f"repository: {match.repository}"))
+        return done
+
+
+# What tells repositories apart.
+
+
+def is_distinctive(claim: Claim) -> bool:
+    """Whether hardly two projects share what a claim names."""
+    name = claim.name
+    if claim.kind in ("path", "line", "directory"):
+        return _is_own_path(name, is_folder=claim.kind == "directory")
+    if claim.kind in ("symbol", "method", "env"):
+        return not name.startswith("__") and _is_own_name(name)
+    if claim.kind == "flag":
+        return claim.owner.lower() not in TOOLS and _is_own_name(name.lstrip("-"))
+    return claim.kind == "commit"
+
+
+def _is_own_path(path: str, *, is_folder: bool) -> bool:
+    parts = path.removeprefix("./").strip("/").split("/")
+    if len(parts) < 2 or path.startswith(("/", "~")) or ".." in parts:
+        return False
+    folders = [part for part in parts[:-1] if _is_own_word(part)]
+    if parts[-1] in WELL_KNOWN or is_folder or not _is_own_word(parts[-1].lstrip(".").partition(".")[0]):
+        return len(folders) + (is_folder and _is_own_word(parts[-1])) >= 2
+    return True
+
+
+def _is_own_word(word: str) -> bool:
+    """Whether a file's or folder's name has a word that is not everybody's."""
+    return any(len(part) > 3 and not _is_common(part) for part in _words(word))
+
+
+def _is_own_name(name: str) -> bool:
+    """The same for a name in code, which must be made of two words at least."""
+    return len(_words(name)) > 1 and _is_own_word(name)
+
+
+def _words(name: str) -> list[str]:
+    return [part.lower() for part in _WORD.findall(name)]
+
+
+def _is_common(word: str) -> bool:
+    return word in _COMMON or word.removesuffix("s") in _COMMON or word.isdigit()
+
+
+def _key(claim: Claim) -> tuple[str, str]:
+    if claim.kind in ("path", "line", "directory"):
+        return "path", claim.name.removeprefix("./").strip("/")
+    if claim.kind == "commit":
+        return "commit", claim.name[:7]
+    return ("name", claim.name)
+
+
+def _knows(verdict: Verdict | None) -> bool:
+    """Whether a repository has, or had, anything of that name: then it is not another one's alone."""
+    if verdict is None or verdict.reason in ("in-memory", "on-this-host"):
+        return False
+    if verdict.verdict == GONE:
+        return verdict.reason in _WAS
+    return verdict.verdict in (CONFIRMED, MOVED, CHANGED) or verdict.reason in _MAYBE
+
+
+def _proves(verdict: Verdict) -> bool:
+    """Whether it is this repository's own; what it only uses may be any library's."""
+    if verdict.verdict == CONFIRMED:
+        return verdict.reason in _THERE
+    return verdict.verdict in (MOVED, CHANGED, GONE)
+
+
+def _weight(proofs: Sequence[Proof]) -> int:
+    """How many claims speak; a commit, which nobody has by chance, speaks for two."""
+    return sum(2 if proof.claim.kind == "commit" else 1 for proof in proofs)
+
+
+def _sure(candidate: RepositoryCandidate) -> int:
+    return _weight([proof for proof in candidate.proofs if proof.is_sure])
+
+
+def _judge(candidates: Sequence[RepositoryCandidate], others: Sequence[str]) -> tuple[str, str]:
+    """The outcome and the reason, for candidates in their order and full names of repositories that are not here."""
+    named = [item for item in candidates if item.is_named]
+    if len(named) > 1:
+        return AMBIGUOUS, f"its text names {', '.join(item.repository for item in named)}"
+    if not candidates:
+        return THIN, "nothing that it names is known to one repository here alone"
+    first = named[0] if named else candidates[0]
+    rivals = [item.repository or item.root for item in candidates if item is not first and _sure(item)]
+    if rivals:
+        return AMBIGUOUS, f"what it names is in {', '.join([first.repository or first.root, *rivals])}"
+    if not first.repository:
+        return AMBIGUOUS, f"{first.root} has no name that tells it from another checkout here"
+    namesakes = [name for name in others if name.rpartition("/")[2] == first.repository.rpartition("/")[2].lower()]
+    if namesakes and not first.is_named:
+        return AMBIGUOUS, f"its text names {namesakes[0]}, which is not here"
+    known, sure = _weight(first.proofs), _sure(first)
+    if first.is_named:
+        if others and not sure:
+            return AMBIGUOUS, f"its text names {first.repository}, and also {others[0]}"
+        if first.unknown > known:
+            return AMBIGUOUS, f"its text names {first.repository}, which does not know most of what it says"
+        also = f", which knows {_counted(first.proofs)}" if first.proofs else ""
+        return MATCHED, f"its text names {first.repository}{also}"
+    if known < _ENOUGH or sure < _ENOUGH_SURE:
+        return THIN, f"only {_counted(first.proofs)} told it apart; {_ENOUGH} are needed"
+    if first.unknown * 2 > known:
+        return THIN, f"{_counted(first.proofs)} told it apart, but {first.unknown} of what it names are not there"
+    return MATCHED, f"{_counted(first.proofs)}, in no other checkout here"
+
+
+def _counted(proofs: Sequence[Proof]) -> str:
+    shown = [f"{proof.claim.shown}" for proof in proofs[:_SHOWN]]
+    more = f" and {len(proofs) - _SHOWN} more" if len(proofs) > _SHOWN else ""
+    return printable(", ".join(shown) + more)
+
+
+# The repositories here, and how texts call them.
+
+
+def _places(checkouts: Sequence[Checkout]) -> list[_LocalRepository]:
+    """Every repository once, with the checkout that verify would take for it."""
+    found: dict[str, Checkout] = {}
+    for item in sorted((item for item in checkouts if not item.problem), key=lambda item: item.is_linked):
+        found.setdefault(_identity(item), item)
+    names = {key: _name(item, key, checkouts) for key, item in found.items()}
+    shared = Counter(name.lower() for name in names.values())
+    return [
+        _LocalRepository(
+            names[key] if shared[names[key].lower()] == 1 else "",
+            item,
+            tuple(name.lower() for name in item.names[:-1]),
+        )
+        for key, item in found.items()
+    ]
+
+
+def _identity(item: Checkout) -> str:
+    """What clones and worktrees of one repository share: the remote, else git's own folder."""
+    if len(item.names) > 1:
+        return item.name.lower()
+    if not item.is_linked:
+        return os.path.realpath(os.path.join(item.root, ".git"))
+    try:
+        told = os.fsdecode(Git(item.root).run("rev-parse", "--git-common-dir")).strip()
+    except GitFailed:
+        return item.root
+    return os.path.realpath(os.path.join(item.root, told))
+
+
+def _name(item: Checkout, identity: str, checkouts: Sequence[Checkout]) -> str:
+    """The name that truekeep writes, if it leads back here."""
+    for name in (repository_name(Path(item.root)), item.name):
+        chosen = choose_checkout(name, checkouts)
+        if chosen is not None and _identity(chosen) == identity:
+            return name
+    return ""
+
+
+def _named(text: str, places: Sequence[_LocalRepository]) -> tuple[set[str], list[str]]:
+    """The repositories here that a text names in full, and full names on known hosts that are of none of them."""
+    low = text.lower()
+    named: set[str] = set()
+    hosts = set(_HOSTS)
+    for place in places:
+        for remote in place.remotes:
+            host, _, rest = remote.partition("/")
+            hosts.add(host)
+            if place.name and (_has_full(low, host, rest) or _has_short(low, rest)):
+                named.add(place.name)
+    known = {remote for place in places for remote in place.remotes}
+    others = dict.fromkeys(
+        full
+        for host in sorted(hosts)
+        for match in re.finditer(_begins(host) + r"([\w.-]{1,100})/([\w.-]{1,100})", low)
+        if (full := f"{host}/{match[1]}/{match[2].rstrip('.').removesuffix('.git')}") not in known
+        and not any(name.startswith(f"{full}/") for name in known)
+    )
+    return named, list(others)
+
+
+def _begins(host: str) -> str:
+    return r"(?:(?<=//)|(?<=@)|(?<![\w.@/-]))(?:www\.)?" + re.escape(host) + "[:/]"
+
+
+def _has_full(low: str, host: str, rest: str) -> bool:
+    return host in low and re.search(_begins(host) + re.escape(rest) + r"(?:\.git)?(?![\w-]|\.\w)", low) is not None
+
+
+def _has_short(low: str, rest: str) -> bool:
+    """Whether owner/name stands there, and could not as well be a path."""
+    owner, _, name = rest.partition("/")
+    if rest not in low or not name or _is_common(owner) or "/" in name:
+        return False
+    return re.search(r"(?<![\w./@:~-])" + re.escape(rest) + r"(?:\.git)?(?![\w/-]|\.\w)", low) is not None
+
+
+# Writing it down.
+
+
+def _obstacle(asked: _CardClaims, match: Match) -> str:
+    """Why a card cannot take the line; nothing where it can."""
+    card, name = asked.card, match.repository
+    if card.problem:
+        return f"its frontmatter cannot be read ({card.problem}): mend it by hand first"
+    if card.body == asked.memory.text:
+        return f"it has no frontmatter: put ---, topic: …, repository: {name} and --- above its text"
+    if [key for key in card.front.names() if key.casefold() == "repository" and key != "repository"]:
+        return "its frontmatter spells the key repository in another way: mend it by hand"
+    if card.front.has_mapping("repository"):
+        return "its frontmatter has something nested as repository: mend it by hand"
+    data = asked.memory.text.encode("utf-8", "surrogatepass")
+    cut = _splice(match.path, data, name)
+    new = decode_text(data[: cut.offset] + cut.inserted + data[cut.offset + len(cut.removed) :]) or ""
+    is_read = parse_card(card.name, new).repository == describe(match.path, new).repository == name
+    return "" if is_read and withhold(name) == name else f"{name} cannot be written into frontmatter"
+
+
+def _splice(path: str, data: bytes, repository: str) -> Splice:
+    card = parse_card(path.rpartition("/")[2], decode_text(data) or "")
+    offset, removed, inserted = place_field(data, card, "repository", quote(repository))
+    return Splice(path=path, offset=offset, removed=removed, inserted=inserted)
+
+
+def count_outcomes(matches: Sequence[Match]) -> Mapping[str, int]:
+    return {outcome: sum(item.outcome == outcome for item in matches) for outcome in OUTCOMES}

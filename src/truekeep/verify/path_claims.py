@@ -1,0 +1,395 @@
+"""Paths and folders: there, moved by a rename, deleted by a commit, outside, or never seen."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from typing import NamedTuple
+
+from truekeep.core.git import GitFailed
+from truekeep.verify.claims.patterns import WELL_KNOWN, is_file
+from truekeep.verify.git_history import Trail
+from truekeep.verify.repository import World, is_code
+from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
+
+
+class PathPlace(NamedTuple):
+    """Where a path of a memory is now."""
+
+    path: str  # empty: nowhere
+    is_moved: bool = False
+    trail: Trail | None = None
+
+
+_HEADERS = (".h", ".hh", ".hpp", ".hxx")
+
+
+def check_path(world: World, question: Question) -> Verdict | None:
+    """The verdict on a path or folder; None when it is a weak claim that the repository knows nothing of."""
+    claim = question.claim
+    name = claim.name
+    if name.startswith(("/", "~")):
+        inside = _inside(world, name)
+        if inside is None:
+            return outside(question, name)
+        name = inside
+    place = find_place(world, name, question)
+    is_folder = claim.kind == "directory"
+    if (place is None or not place.path) and (there := _in_head(world, question, name.strip("/"))) is not None:
+        return there
+    if place is not None and place.path and not place.is_moved:
+        return _there(world, question, place.path)
+    if place is not None and place.path:
+        return _moved(question, place)
+    if place is not None and place.trail is not None:
+        commit = place.trail.commit
+        if not is_folder and (heir := _contents_heir(world, name.strip("/"))):
+            why = f"its contents went to {heir} in {commit.id[:10]} on {commit.day}"
+            return moved(question, "contents-moved", why, heir, commit=commit.id, day=commit.day, rank=GIT)
+        what = f"deleted in {commit.id[:10]} on {commit.day}"
+        if world.now.state.is_lazy:
+            what = (
+                f"not there since {commit.id[:10]} on {commit.day}; a partial clone cannot tell whether it was renamed"
+            )
+        if world.past.problem:
+            return unverifiable(
+                question, "incomplete", f"not there since {commit.id[:10]} on {commit.day}; {world.past.problem}"
+            )
+        near = tuple(world.now.by_name.get(name.rpartition("/")[2], ())[:5]) if world.now.state.is_lazy else ()
+        return gone(
+            question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last, candidates=near
+        )
+    if name in world.now.deleted or _was_folder(world, name):
+        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, dirty=True)
+    verdict = _missing(world, question, name, is_folder=is_folder)
+    return verdict and verdict._replace(why=verdict.why + _on_letters(name))
+
+
+def find_place(world: World, name: str, question: Question) -> PathPlace | None:
+    """Where a path is; None when neither the checkout nor its history knows it."""
+    return _known_place(world, name, question) or _old_name(world, name, question)
+
+
+def _known_place(world: World, name: str, question: Question) -> PathPlace | None:
+    """Where a path is by the checkout, and by the records since the memory's day."""
+    key = (name, question.written_at, question.claim.is_weak)
+    known = _cache(world)
+    if key not in known:
+        known[key] = _find_place(world, name, question)
+    return known[key]
+
+
+def unknown_path(world: World, question: Question) -> str:
+    """The path of a claim, if nothing is known of it yet and all of history is to be asked; empty otherwise."""
+    claim = question.claim
+    name = claim.name if claim.kind in ("path", "directory") else claim.place
+    if not _is_relative(name) or claim.is_weak or _known_place(world, name, question) is not None:
+        return ""
+    return name.strip("/")
+
+
+def _is_relative(name: str) -> bool:
+    return bool(name) and not name.startswith(("/", "~")) and ".." not in name.split("/")
+
+
+def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
+    """A file that had gone before the memory's day: an edit gives a memory a new day, and its old names stay."""
+    path, now = name.strip("/"), world.now
+    if question.written_at is None or question.claim.is_weak or not _is_relative(name) or now.behind(path):
+        return None
+    if world.elsewhere(path) is None:
+        return None
+    trail = world.past.trace(path, lambda other: now.has(other) or now.has_folder(other))
+    return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
+
+
+def _cache(world: World) -> dict[tuple[str, int | None, bool], PathPlace | None]:
+    return world.places
+
+
+def _find_place(world: World, name: str, question: Question) -> PathPlace | None:
+    now = world.now
+    for candidate in _spellings(world, name):
+        if now.has(candidate) or now.has_folder(candidate):
+            return PathPlace(candidate)
+    bare = name.lstrip("/")
+    is_bare = "/" not in bare
+    if not is_bare and ".." not in bare.split("/") and _on_disk(world, bare):
+        return PathPlace(bare)
+    if now.behind(bare):
+        return None  # not for this repository's history to say
+    if is_bare:
+        return _bare_place(world, bare, question)
+    if question.written_at is None and bare.endswith(_HEADERS) and (short := _by_ending(world, bare)):
+        return PathPlace(short)  # as code includes it: `fmt/format.h`
+    trail = world.past.follow(bare, question.written_at, now.position)
+    if trail is not None:
+        return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
+    if (heir := _moved_folder(world, bare, question)) is not None:
+        return heir
+    if (folded := now.by_lower.get(bare.lower())) is not None:
+        return PathPlace(folded, is_moved=True)
+    short = _by_ending(world, bare)
+    return PathPlace(short) if short else None
+
+
+def _by_ending(world: World, path: str) -> str:
+    """The one file or folder whose path ends so; empty when there is none, or more than one."""
+    ending = "/" + path
+    matches = [known for known in world.now.by_name.get(path.rpartition("/")[2], ()) if known.endswith(ending)]
+    if not matches:
+        matches = [folder for folder in world.now.folders if folder.endswith(ending)]
+    return matches[0] if len(matches) == 1 else ""
+
+
+def _spellings(world: World, name: str) -> list[str]:
+    """A path as a memory may write it: from the root, with the repository's name in front, or rooted with a slash."""
+    bare = name.strip("/")
+    found = [bare]
+    head, _, rest = bare.partition("/")
+    if rest and head == world.name:
+        found.append(rest)
+    return found
+
+
+def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
+    """A file's name without its folder: there if any file has it, moved or gone if exactly one ever had."""
+    matches = world.now.by_name.get(name, [])
+    if len(matches) == 1:
+        return PathPlace(matches[0])
+    if matches:
+        return PathPlace(name)
+    if _on_disk(world, name):
+        return PathPlace(name)
+    own = world.past.follow(name, question.written_at, world.now.position)
+    if own is not None:
+        return PathPlace(own.path, is_moved=bool(own.path), trail=own)
+    if (heir := _moved_folder(world, name, question)) is not None:
+        return heir
+    if name in WELL_KNOWN:
+        return None  # everybody's: one in some folder that went away need not be the one that is meant
+    trails = [
+        trail
+        for path in world.past.with_name(name, question.written_at)
+        if (trail := world.past.follow(path, question.written_at, world.now.position)) is not None
+    ]
+    if not trails:
+        return None
+    alive = {trail.path for trail in trails if trail.path}
+    if len(alive) == 1 and len(trails) == 1:
+        return PathPlace(alive.pop(), is_moved=True, trail=trails[0])
+    if not alive:
+        return PathPlace("", trail=max(trails, key=lambda trail: trail.commit.at))
+    return None
+
+
+def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
+    """A folder whose files went: to where most of those that live went, if that is one place."""
+    files = world.past.under(folder, question.written_at)
+    if not files:
+        return None
+    heirs: dict[str, int] = {}
+    alive = 0
+    last: Trail | None = None
+    for path in files:
+        trail = world.past.follow(path, question.written_at, world.now.position)
+        if trail is None:
+            continue
+        last = trail if last is None or trail.commit.at > last.commit.at else last
+        if trail.path:
+            alive += 1
+            tail = path[len(folder) :]
+            if trail.path.endswith(tail):
+                heir = trail.path[: -len(tail)]
+                heirs[heir] = heirs.get(heir, 0) + 1
+    if last is None:
+        return None
+    best = max(heirs, key=lambda heir: heirs[heir], default="")
+    if best and heirs[best] * 5 >= alive * 3 and world.now.has_folder(best):
+        return PathPlace(best, is_moved=True, trail=last._replace(path=best))
+    return PathPlace("", trail=last._replace(path="", last=best or folder))
+
+
+def _in_head(world: World, question: Question, path: str) -> Verdict | None:
+    """A file that HEAD has and the work tree has not: moved or deleted, and not committed."""
+    head = world.now.state.head
+    oid = world.past.oids([f"{head}:{path}"]).get(f"{head}:{path}") if head and path else None
+    if oid is None:
+        return None
+    heirs = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
+    if len(heirs) == 1:
+        return moved(question, "renamed-here", f"moved to {heirs[0]} in the work tree", heirs[0], dirty=True)
+    why = "deleted in the work tree, not committed"
+    return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(heirs[:5]))
+
+
+def _contents_heir(world: World, path: str) -> str:
+    """The one file that was added when this one was deleted and that defines most of what it did; empty: none."""
+    past = world.past
+    commit, before = past.left(path), past.last_version(path)
+    if commit is None or before is None:
+        return ""
+    names = {item.name for item in before.outlines([path])[path] if not item.scope}
+    added = [other for other in past.added(commit.id) if world.now.has(other) and is_code(other) == is_code(path)]
+    if not names or not added or len(added) > 50:
+        return ""
+    defined = {other: {item.name for item in items} for other, items in world.now.outlines(added).items()}
+    heirs = [other for other in added if len(names & defined[other]) * 5 >= len(names) * 3]
+    return heirs[0] if len(heirs) == 1 and len(names & defined[heirs[0]]) > 1 else ""
+
+
+def _was_folder(world: World, name: str) -> bool:
+    prefix = name.strip("/") + "/"
+    return any(path.startswith(prefix) for path in world.now.deleted)
+
+
+def _on_disk(world: World, path: str) -> bool:
+    """Whether something lies there although git does not list it: ignored, or an empty folder. No link leads out."""
+    full = os.path.join(world.root, path)
+    try:
+        if not os.path.lexists(full):
+            return False
+        real = os.path.realpath(full)
+    except (OSError, ValueError):
+        return False
+    return real == world.root or real.startswith(world.root + os.sep)
+
+
+def _inside(world: World, name: str) -> str | None:
+    """A rooted path as one inside the repository; None when it leads outside."""
+    full = os.path.expanduser(name) if name.startswith("~") else name
+    full = os.path.normpath(full)
+    for root in {world.root, os.path.abspath(world.root)}:
+        if full.startswith(root + "/"):
+            return full[len(root) + 1 :]
+    if name.startswith("~"):
+        return None
+    first = name.lstrip("/").split("/")[0]
+    if os.path.lexists("/" + first) and not world.now.has_folder(first):
+        return None
+    return name.lstrip("/")
+
+
+def outside(question: Question, name: str) -> Verdict:
+    """A path outside the repository: whether it is there, and nothing of what is in it."""
+    try:
+        there = os.path.lexists(os.path.expanduser(name))
+    except (OSError, ValueError):
+        there = False
+    if there:
+        return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
+    return unverifiable(question, "outside", "outside the repository, and not on this machine: it may be on another")
+
+
+def _there(world: World, question: Question, path: str) -> Verdict:
+    name = question.claim.name.strip("/")
+    dirty = path in world.now.position and world.now.is_dirty(path)
+    if path == name or path == question.claim.name:
+        listed = world.now.has(path) or world.now.has_folder(path)
+        if not listed and "/" not in path and len(world.now.by_name.get(path, ())) > 1:
+            several = tuple(world.now.by_name[path][:5])
+            return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
+        why = "there" if listed else "there, but git does not keep it"
+        return confirmed(question, "exists", why, path, dirty=dirty)
+    return confirmed(question, "exists", f"there as {path}", path, dirty=dirty)
+
+
+def _moved(question: Question, place: PathPlace) -> Verdict:
+    trail = place.trail
+    if trail is None:
+        return moved(question, "letter-case", "there with other capitals", place.path)
+    commit = trail.commit
+    what = f"renamed to {place.path} in {commit.id[:10]} on {commit.day}"
+    return moved(question, "renamed", what, place.path, commit=commit.id, day=commit.day, rank=GIT)
+
+
+def _missing(world: World, question: Question, name: str, *, is_folder: bool) -> Verdict | None:
+    """Neither there nor known to this branch's history."""
+    claim = question.claim
+    bare = name.strip("/")
+    parts = bare.split("/")
+    now = world.now
+    if ".." in parts:
+        return None if claim.is_weak else unverifiable(question, "relative", "leads upwards from a place nobody knows")
+    if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
+        return confirmed(question, "in-memory", "a file of this memory")
+    several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
+    if several:
+        return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
+    if claim.is_weak:
+        return None
+    if through := now.behind(bare):
+        return unread(question, through)
+    near = tuple(now.by_name.get(parts[-1], ())[:5])
+    if not now.state.head and now.state.is_whole:
+        return unverifiable(question, "no-commits", "nothing was committed here yet")
+    if now.state.is_shallow and not world.past.problem:
+        return judge_by_tree(world, question, bare)
+    other = world.elsewhere(bare)
+    if not now.state.has_commits or world.past.problem:
+        why = "not here, but this clone does not have everything"
+        return unverifiable(question, "incomplete", why, candidates=near)
+    if other is not None:
+        if world.past.last_touch(bare) is None:
+            why = f"not on this branch; another one has it ({other.id[:10]}, {other.day})"
+            return unverifiable(question, "other-branch", why, candidates=near)
+        return gone(
+            question, "deleted", f"no longer there since {other.id[:10]} on {other.day}", commit=other.id, day=other.day
+        )
+    if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
+        return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
+    if _is_ignored(world, bare, question):
+        return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    if not world.is_newer_than(question.written_at):
+        why = "never seen in this history; the memory may be newer than this checkout"
+        return unverifiable(question, "never-seen", why, candidates=near)
+    return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
+    """The verdict on a path that is not in the tree of a clone without history: gone, if it can only be one of here.
+
+    A memory without a day may speak of another repository, or of what is to come; then only a file counts whose own
+    folder is here.
+    """
+    now = world.now
+    folder, _, name = path.rpartition("/")
+    near = tuple(now.by_name.get(name, ())[:5])
+    if world.knows_absence(question.written_at):
+        is_of_here = now.has_folder(path.partition("/")[0]) and (question.claim.kind == "directory" or is_file(name))
+    else:
+        is_of_here = question.written_at is None and now.has_folder(folder) and is_file(name)
+    if not folder or not is_of_here:
+        why = "not here; whether it ever was cannot be told in a shallow clone"
+        return unverifiable(question, "incomplete", why, candidates=near)
+    if _is_ignored(world, path, question):
+        return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    why = "not in this checkout; since when is not known here, because the clone is shallow"
+    return gone(question, "not-there", why, candidates=near, rank=CODE)
+
+
+def unread(question: Question, through: str) -> Verdict:
+    """The verdict on what is behind a submodule or a link: this repository has the name of that, and no more."""
+    return unverifiable(question, "unread", f"behind {through}, a submodule or a link, which was not looked into")
+
+
+def _on_letters(name: str) -> str:
+    """A remark on a word that mixes alphabets: some of their letters look the same, and nobody sees it."""
+    if name.isascii():
+        return ""
+    for word in re.findall(r"\w+", name):
+        scripts = {unicodedata.name(letter, "").partition(" ")[0].capitalize() for letter in word if letter.isalpha()}
+        if len(found := sorted(scripts & {"Latin", "Cyrillic", "Greek"})) > 1:
+            return f"; {word} mixes {' and '.join(found)} letters, which look alike"
+    return ""
+
+
+def _is_ignored(world: World, path: str, question: Question) -> bool:
+    if question.claim.kind == "directory":
+        path += "/"  # `build/` in .gitignore is for folders only, and this one is not there to be looked at
+    try:
+        world.git.run("check-ignore", "-q", "--no-index", "--", path)
+    except GitFailed:
+        return False
+    return True

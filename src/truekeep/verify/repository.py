@@ -1,0 +1,164 @@
+"""What a claim is held against: one checkout as it is now, its history, and the machine it lies on."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from truekeep.core.git import GitFailed
+from truekeep.verify.cache import FactsCache, StoreLost
+from truekeep.verify.checkout import LARGEST, CheckoutFiles, KeptDefinition, read_checkout
+from truekeep.verify.file_kinds import FileKind, kind_of
+from truekeep.verify.git_history import Commit, Past
+from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
+from truekeep.verify.options import Options
+
+_LARGEST_LOCK = 20_000_000
+_KINDS = {FileKind.CODE: 0, FileKind.TEST: 1, FileKind.VENDORED: 2, FileKind.DOCUMENT: 3, FileKind.OPAQUE: 4}
+_CLOCK_SLACK = 86_400
+_OLD_MANIFESTS = 60
+_MOST_FILES = 20_000
+
+
+class World:
+    """One repository, ready to be asked."""
+
+    def __init__(self, root: str, store: FactsCache, *, workspace: str = "", options: Options | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.store = store
+        self.workspace = workspace
+        self.options = options or Options()
+        try:
+            self.now: CheckoutFiles = read_checkout(self.root, store, deadline=self.options.deadline)
+        except StoreLost:
+            self.now = read_checkout(self.root, store, deadline=self.options.deadline)  # again, in memory
+        self.git = self.now.git
+        self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
+        self.name = os.path.basename(self.root)
+        self.places: dict[Any, Any] = {}  # where paths are, as far as that was found out
+        self._elsewhere: dict[str, Commit | None] = {}
+        self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
+        self._on_disk: dict[str, list[str]] = {}
+
+    def is_newer_than(self, written_at: int | None) -> bool:
+        """Whether this checkout has seen the days after the memory was written."""
+        if self.options.is_current:
+            return True
+        return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK
+
+    def knows_absence(self, written_at: int | None) -> bool:
+        """Whether what is not in the tree can be called gone although history cannot be read.
+
+        Only if the checkout is newer than the memory: without a day, a whole clone could not tell, either.
+        """
+        return not self.now.state.is_whole and self.is_newer_than(written_at)
+
+    def elsewhere(self, path: str) -> Commit | None:
+        """The last commit on any branch that touches a path. Ask `prime_elsewhere` for many before."""
+        if path not in self._elsewhere:
+            self.prime_elsewhere([path])
+        return self._elsewhere[path]
+
+    def prime_elsewhere(self, paths: Iterable[str]) -> None:
+        asked = [path for path in paths if path not in self._elsewhere]
+        state = self.now.state
+        found = self.past.elsewhere(asked) if asked and state.head and state.has_commits else {}
+        self._elsewhere.update({path: found.get(path) for path in asked})
+
+    def is_late(self) -> bool:
+        deadline = self.options.deadline
+        return deadline is not None and time.monotonic() > deadline
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what is not found here is not there: everything could be read."""
+        return not self.now.is_partial
+
+    def outline(self, path: str) -> tuple[KeptDefinition, ...]:
+        return self.now.outlines([path])[path]
+
+    def find_word(self, path: str, word: str) -> int:
+        """The line of a file's code that has this very word; 0 when none has."""
+        code = self.now.code(path)
+        match = whole_word(word).search(code)
+        return code.count(b"\n", 0, match.start()) + 1 if match else 0
+
+    def find_mention(self, path: str, word: str) -> int:
+        """The same for the whole file, comments and all."""
+        data = self.now.text(path) or b""
+        match = whole_word(word).search(data)
+        return data.count(b"\n", 0, match.start()) + 1 if match else 0
+
+    @cached_property
+    def products(self) -> frozenset[str]:
+        """The names of what is made here: the repository's own, and its packages'."""
+        names = (manifest.name.rpartition("/")[2] for manifest in self.manifests.values() if manifest.name)
+        return frozenset(name.lower() for name in (self.name, *names))
+
+    @cached_property
+    def manifests(self) -> dict[str, Manifest]:
+        return dict(read_manifests(self.now))
+
+    def manifests_at(self, commit: str) -> list[tuple[str, Manifest]]:
+        """The manifests of an old commit, the ones nearest to the root first; none where git cannot tell."""
+        if commit not in self._manifests_at:
+            found: list[tuple[str, Manifest]] = []
+            with suppress(GitFailed):
+                raw = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", timeout=60)
+                paths = [path for item in raw.split(b"\0") if is_manifest(path := os.fsdecode(item))]
+                paths = sorted(paths, key=lambda path: (path.count("/"), path))[:_OLD_MANIFESTS]
+                names = [f"{commit}:{path}" for path in paths]
+                for path, (_, data) in zip(paths, self.git.blobs(names, limit=LARGEST), strict=True):
+                    if data is not None:
+                        found.append((path, read_manifest(path, data)))
+            self._manifests_at[commit] = found
+        return self._manifests_at[commit]
+
+    def files_on_disk(self, top: str) -> list[str]:
+        """The files below a folder of the root, ignored ones as well: so many at most, through no symlink."""
+        if top not in self._on_disk:
+            found: list[str] = []
+            start = os.path.join(self.root, top)
+            for here, folders, files in () if os.path.islink(start) else os.walk(start):
+                folders[:] = [name for name in folders if name not in ("node_modules", ".git")]
+                relative = os.path.relpath(here, self.root)
+                found += [f"{relative}/{name}" for name in files]
+                if len(found) > _MOST_FILES:
+                    break
+            self._on_disk[top] = found
+        return self._on_disk[top]
+
+
+def read_manifests(now: CheckoutFiles) -> Iterable[tuple[str, Manifest]]:
+    """Every manifest and lock file of a checkout, the ones nearest to the root first."""
+    paths = [
+        path for path in now.paths if is_manifest(path) and kind_of(path) not in (FileKind.VENDORED, FileKind.TEST)
+    ]
+    for path in sorted(paths, key=lambda path: (path.count("/"), path))[:400]:
+        data = now.data(path, _LARGEST_LOCK)
+        if data is not None:
+            yield path, read_manifest(path, data)
+
+
+def whole_word(word: str) -> re.Pattern[bytes]:
+    """A pattern for a word that is no part of a longer one. For a flag a dash belongs to the word."""
+    raw = re.escape(word.encode("utf-8", "surrogateescape"))
+    edge = rb"[\w$-]" if word.startswith("-") or "-" in word else rb"[\w$]"
+    return re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
+
+
+def prefer(paths: Iterable[str]) -> list[str]:
+    """Paths in the order in which they are likely meant: code before tests, near before deep."""
+    return sorted(set(paths), key=lambda path: (_KINDS[kind_of(path)], path.count("/"), len(path), path))
+
+
+def is_code(path: str) -> bool:
+    return kind_of(path) is FileKind.CODE
+
+
+__all__ = ["LARGEST", "Options", "World", "is_code", "prefer", "read_manifests", "whole_word"]

@@ -1,0 +1,97 @@
+"""Everything memory says about one thing, in the order of trust, and which of it wins.
+
+Nothing here decides what is true: code does, then git, then the younger memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.search.file_scan import STORES
+from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, Verdict
+
+if TYPE_CHECKING:
+    from truekeep.search.searcher import Hit
+
+REFUTED = 6  # behind every rank of verdicts
+_ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
+_RECENT = 7  # days: what "the last days" are
+
+
+class RankedPassage(NamedTuple):
+    """One passage of memory about a topic, and how far to believe it."""
+
+    citation: str
+    text: str
+    store: str
+    day: str
+    age_days: int | None
+    repository: str
+    rank: int
+    trust: str  # the rank in words
+    verdicts: tuple[Verdict, ...]
+
+
+class Resolution(NamedTuple):
+    """Everything memory says about one thing, in trust order, and which of it wins."""
+
+    topic: str
+    code: tuple[Verdict, ...]  # what code itself says about the things that the topic names
+    statements: tuple[RankedPassage, ...]
+    winner: str  # the citation; empty: none
+    why: str
+
+
+def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
+    """Put what memory says in the order of trust. Decided by rule: code, git, younger memory, older memory."""
+    best_score = max((hit.score for hit in hits), default=0.0)
+    best: dict[str, Hit] = {}  # one source counts once, by its best passage
+    for hit in sorted(hits, key=lambda hit: -hit.score):
+        if hit.score >= best_score * _ON_TOPIC:
+            best.setdefault(hit.path, hit)
+    about = list(best.values())
+    statements = sorted((_statement(hit) for hit in about), key=lambda item: (item.rank, _age_key(item)))
+    standing = [item for item in statements if item.rank < REFUTED]
+    if not statements:
+        return Resolution(topic, tuple(code), (), "", "memory does not speak of it")
+    if not standing:
+        return Resolution(
+            topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code"
+        )
+    first = standing[0]
+    others = [item for item in standing[1:] if item.rank == first.rank]
+    if first.rank == CODE:
+        why = "what it names is there in current code"
+        why += ", and it is the youngest such memory" if others else ""
+    elif first.rank == GIT:
+        why = "git has the commit it speaks of"
+    elif len(statements) == 1:
+        why = "it is the only memory of it, and nothing could confirm it: check before you act"
+    else:
+        why = "it is the youngest memory that nothing refutes; nothing could confirm it: check before you act"
+    return Resolution(topic, tuple(code), tuple(statements), first.citation, why)
+
+
+def _statement(hit: Hit) -> RankedPassage:
+    words = {verdict.verdict for verdict in hit.verdicts}
+    code = [verdict for verdict in hit.verdicts if verdict.verdict in (CONFIRMED, CHANGED) and verdict.rank == CODE]
+    if words & {GONE, MOVED}:
+        rank, trust = REFUTED, "refuted by code"
+    elif code:
+        rank, trust = CODE, "code agrees"
+    elif CONFIRMED in words:
+        rank, trust = GIT, "git agrees"
+    elif hit.age_days is not None and 0 <= hit.age_days <= _RECENT:
+        rank, trust = RECENT, "memory of the last days"
+    else:
+        rank, trust = OLDER, "older memory"
+    return RankedPassage(
+        hit.citation, hit.text, hit.store, hit.day, hit.age_days, hit.repository, rank, trust, tuple(hit.verdicts)
+    )
+
+
+def _age_key(item: RankedPassage) -> tuple[int, int]:
+    """Cards before documents before logs on the same day; what is dated in the future counts as old."""
+    age = item.age_days if item.age_days is not None and item.age_days >= 0 else 100_000
+    return age, STORES.index(item.store)

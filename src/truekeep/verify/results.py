@@ -1,0 +1,315 @@
+"""Verdicts as they are kept between a check and a recall, with the identity of everything that they rest on.
+
+Recall shows what the last check found as long as nothing of it changed: the memory, the checkout's HEAD and index, and
+every file that a verdict names, outside of it, too. Looking costs a few stats; nothing of the inspection itself is
+loaded for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.core.file_io import read_head
+from truekeep.verify.cache import FactsCache, begun_anew, read_rows
+from truekeep.verify.claim import VERSION, Claim
+from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:  # as Python's own `random` does: hashlib loads OpenSSL, and that takes longer than all a hook has to hash
+        from _sha2 import sha256
+    except ImportError:
+        try:
+            from _sha256 import sha256  # before Python 3.12
+        except ImportError:
+            from hashlib import sha256
+
+LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+NO_REPOSITORY = "the memory names no repository"
+_RUN = "verified"  # among the answers that the facts keep
+_LIVE = ("port", "unit", "container")
+_REFS = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
+_BY_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
+
+
+class LineOrigin(NamedTuple):
+    """Where a line of memory comes from: the repository that it is about, and since when it says so."""
+
+    repository: str = ""
+    written_at: int | None = None
+
+
+class MemoryText(NamedTuple):
+    """A text to be checked, and what is known of it."""
+
+    path: str  # as it is shown; empty for a text from nowhere
+    text: str
+    origin: LineOrigin = LineOrigin()
+    lines: tuple[LineOrigin, ...] = ()  # for a document that many handoffs wrote: the origin of each line
+    is_changelog: bool = False
+
+    def origin_of(self, line: int) -> LineOrigin:
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else self.origin
+
+
+class CheckedMemory(NamedTuple):
+    """One memory with its verdicts."""
+
+    path: str
+    repository: str
+    roots: tuple[str, ...]  # the checkouts that it was held against
+    verdicts: tuple[Verdict, ...]
+    checked_at: float
+    head: str = ""  # of the first of them
+    branch: str = ""
+    doing: str = ""
+    left_out: int = 0  # claims beyond the limit
+    problems: tuple[str, ...] = ()
+    digest: str = ""
+    missing: str = ""  # what kind of clone was asked that does not have all of history: "shallow" or "partial"
+    trees: tuple[str, ...] = ()  # what all files of each checkout were, to see whether something turned up
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every verdict rests on evidence that can be looked at: nothing was missed that could turn up."""
+        return not self.roots or all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
+
+    def count(self, verdict: str) -> int:
+        return sum(item.verdict == verdict for item in self.verdicts)
+
+
+def keep(
+    store: FactsCache,
+    memories: Sequence[MemoryText],
+    results: Sequence[CheckedMemory],
+    git_dirs: Mapping[str, str],
+    *,
+    workspace: str = "",
+) -> None:
+    """Keep the verdicts for recall, with the identity of everything that they rest on."""
+    quick = {root: quick_stamp(root, git_dir) for root, git_dir in git_dirs.items()}
+    rows = []
+    for memory, checked in zip(memories, results, strict=True):
+        if not memory.path or (not checked.roots and set(checked.problems) - {NO_REPOSITORY}):
+            continue  # a checkout that is not known here may turn up
+        places = {item.place.partition(":")[0] for item in checked.verdicts}
+        places |= {item.claim.place for item in checked.verdicts}
+        places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
+        if any(item.reason in _BY_REFS for item in checked.verdicts):
+            places.update(_REFS)
+        inside = sorted(place for place in places if place and place[0] not in "/~")
+        beside = sorted(set(_beside(checked.verdicts, workspace)))
+        stamp = {
+            "version": VERSION,
+            "origins": _origins(memory),
+            "head": checked.head,
+            "branch": checked.branch,
+            "doing": checked.doing,
+            "left_out": checked.left_out,
+            "missing": checked.missing,
+            "trees": checked.trees,
+            "beside": {path: os.path.lexists(path) for path in beside},
+            "roots": {
+                root: [quick[root], {place: stamp_of(root, place) for place in inside}] for root in checked.roots
+            },
+        }
+        texts = json.dumps(stamp), json.dumps([pack_verdict(item) for item in checked.verdicts])
+        rows.append((memory.path, _seal(checked.digest, *texts), checked.checked_at, *texts))
+    with store.transaction():
+        store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def recall(
+    store: FactsCache, memory: MemoryText, root: str = "", *, look: Callable[[str], str] | None = None
+) -> CheckedMemory | None:
+    """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise.
+
+    `look` gives a checkout's stamp: whoever asks about many memories looks once.
+    """
+    row = begun_anew(lambda: store.row("SELECT seal, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,)))
+    digest = digest_text(memory.text)
+    if row is None or row[0] != _seal(digest, row[2], row[3]):
+        return None
+    stamp = json.loads(row[2])
+    if stamp["version"] != VERSION or stamp["origins"] != _origins(memory) or "beside" not in stamp:
+        return None
+    if any(os.path.lexists(path) != was for path, was in stamp["beside"].items()):
+        return None
+    roots = tuple(stamp["roots"])
+    if root and roots != (root,):
+        return None
+    for place, (known, files) in stamp["roots"].items():
+        if known != (look or quick_stamp)(place) or any(stamp_of(place, path) != was for path, was in files.items()):
+            return None
+    verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
+    if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
+        return None
+    return CheckedMemory(
+        path=memory.path,
+        repository=memory.origin.repository,
+        roots=roots,
+        verdicts=verdicts,
+        checked_at=row[1],
+        head=stamp["head"],
+        branch=stamp["branch"],
+        doing=stamp["doing"],
+        left_out=stamp["left_out"],
+        missing=stamp.get("missing", ""),
+        digest=digest,
+        trees=tuple(stamp["trees"]),
+    )
+
+
+def renew(store: FactsCache, paths: Iterable[str], at: float, touched: Iterable[str] = ()) -> None:
+    """Note that what was kept of these memories still holds, once a day: what it rests on was looked at again.
+
+    Of those that were `touched` since, at once: until then they count as edited.
+    """
+    if not (paths := list(paths)):
+        return
+    with store.transaction():
+        store.run(
+            "UPDATE verdict SET at = ?1 WHERE at < ?1 AND path IN (SELECT value FROM json_each(?2))"
+            " AND (at < ?1 - 86400 OR path IN (SELECT value FROM json_each(?3)))",
+            (at, json.dumps(paths), json.dumps(list(touched))),
+        )
+
+
+def forget_others(store: FactsCache, memories: Iterable[str]) -> None:
+    """Forget what was kept of files that are no memories, or no longer."""
+    with store.transaction():
+        store.run(
+            "DELETE FROM verdict WHERE path NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(memories)),)
+        )
+
+
+def modified_at(path: str) -> float:
+    """When a file was last written; long ago for one that is not there."""
+    try:
+        return os.lstat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _beside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]:
+    """The places outside of any checkout that were looked at, of which only whether they are there counts."""
+    for item in verdicts:
+        name = item.claim.name
+        if "\0" in name:
+            continue
+        if name.startswith(("/", "~")):
+            yield os.path.abspath(os.path.expanduser(name))
+            continue
+        is_missing = item.verdict not in (CONFIRMED, CHANGED, MOVED)
+        if workspace and item.claim.kind in ("path", "directory") and (item.reason == "in-memory" or is_missing):
+            yield os.path.join(workspace, name)
+
+
+def _seal(digest: str, stamp: str, verdicts: str) -> bytes:
+    """Holds a memory's text and what was kept of it together: a database does not notice every bad page."""
+    return sha256("\0".join((digest, stamp, verdicts)).encode()).digest()
+
+
+def _origins(memory: MemoryText) -> str:
+    return sha256(json.dumps([memory.origin, memory.lines]).encode()).hexdigest()[:16]
+
+
+def quick_stamp(root: str, git_dir: str = "") -> str:
+    """A checkout's identity without asking git: its HEAD, its index, its log, and how far back it goes."""
+    if not git_dir:
+        git_dir = os.path.join(root, ".git")
+        if not os.path.isdir(git_dir):
+            said = os.fsdecode(read_head(git_dir, 4096, follow=True).strip())
+            if not said:
+                return "-"
+            git_dir = os.path.join(root, said.removeprefix("gitdir:").strip())
+    return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD", "shallow"))
+
+
+def digest_text(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stamp_of(root: str, path: str) -> str:
+    """A file's identity; a dash for one that is not there."""
+    try:
+        info = os.lstat(os.path.join(root, path))
+    except (OSError, ValueError):
+        return "-"
+    return f"{info.st_mtime_ns}.{info.st_size}.{info.st_ino}.{info.st_ctime_ns}"
+
+
+def pack_verdict(verdict: Verdict) -> list[Any]:
+    return [list(verdict.claim), *verdict[1:]]
+
+
+def unpack_verdict(packed: list[Any]) -> Verdict:
+    claim, word, reason, why, place, candidates, *rest = packed
+    return Verdict(Claim(*claim), word, reason, why, place, tuple(candidates), *rest)
+
+
+def count_verdicts(checked: Iterable[CheckedMemory]) -> dict[str, int]:
+    items = list(checked)
+    return {word: sum(item.count(word) for item in items) for word in VERDICTS}
+
+
+def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
+    """The kept verdicts in a file of facts: each memory, when it was checked, how many there are of each word.
+
+    Not of memories that name no repository: what no code answers for is no sign that they hold.
+    """
+    rows = read_rows(
+        path,
+        "SELECT verdict.path, at, json_extract(item.value, '$[1]'), count(*) FROM verdict"
+        " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item"
+        """ WHERE verdicts = '[]' OR instr(stamp, '"roots": {}') = 0 GROUP BY 1, 3 ORDER BY 1""",
+    )
+    found: dict[str, tuple[str, float, dict[str, int]]] = {}
+    for memory, checked_at, word, count in rows:
+        if memory.startswith(("/", "..", "~")):
+            continue  # of earlier versions: a file that is none of the workspace's
+        words = found.setdefault(memory, (memory, checked_at, {}))[2]
+        if word is not None:
+            words[str(word)] = count
+    return list(found.values())
+
+
+def note_run(store: FactsCache) -> None:
+    """Note, once, that all of memory was held against code: what has no checkout here leaves no verdict of its own."""
+    if store.answer(_RUN) is None:
+        store.remember(_RUN, "all")
+
+
+def has_run(path: str) -> bool:
+    """Whether all of memory was ever held against code, by a file of facts."""
+    return bool(read_rows(path, "SELECT 1 FROM answer WHERE key = ?", (_RUN,)))
+
+
+def read_seals(path: str) -> list[tuple[str, bytes, float]]:
+    """For each memory in a file of facts: what tells its kept verdicts from others, and when they were found."""
+    return [(memory, seal, at) for memory, seal, at in read_rows(path, "SELECT path, seal, at FROM verdict")]
+
+
+def count_kept(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Of some memories in a file of facts, how many kept verdicts there are of each word, in the order of VERDICTS."""
+    found: dict[str, tuple[int, ...]] = {}
+    wanted = sorted(memories)
+    for start in range(0, len(wanted), 500):
+        part = wanted[start : start + 500]
+        for memory, verdicts in read_rows(
+            path,
+            "SELECT path, verdicts FROM verdict WHERE path IN (SELECT value FROM json_each(?))"
+            """ AND json_valid(verdicts) AND (verdicts = '[]' OR instr(stamp, '"roots": {}') = 0)""",
+            (json.dumps(part),),
+        ):
+            try:
+                words = [item[1] for item in json.loads(verdicts)]
+            except (TypeError, LookupError):
+                continue  # not as it was written
+            found[memory] = tuple(words.count(word) for word in VERDICTS)
+    return found

@@ -1,0 +1,656 @@
+"""Symbols: defined in code now, moved to another file, gone since a commit; flags and constants by their word.
+
+A word that still occurs is no proof: what is only named in comments, documents or tests is not there. What was never
+here (another project's function) is no claim about this repository, so `gone` needs an old commit that had it.
+"""
+
+# ruff: noqa: SIM905  (a list of words reads best as words)
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from truekeep.verify.checkout import FileTree, KeptDefinition
+from truekeep.verify.claim import Claim
+from truekeep.verify.file_kinds import FileKind, kind_of, language_for
+from truekeep.verify.git_history import Commit
+from truekeep.verify.languages import is_config
+from truekeep.verify.path_claims import PathPlace, find_place
+from truekeep.verify.repository import World, is_code, prefer
+from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
+
+_LOOKED_AT = 8  # files that are opened to find one definition
+_HOLDERS = frozenset(
+    ("class", "struct", "interface", "trait", "enum", "type", "object", "module", "namespace", "protocol", "extension",
+     "union", "record", "impl", "mixin", "service", "message", "actor")
+)  # fmt: skip
+FOREIGN = frozenset(
+    "std core alloc Math JSON Object Array Promise Number String Date Reflect Symbol Map Set window document console "
+    "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
+    "itertools functools np pd torch java javax kotlin System Console".split()
+)
+_TREES = 12  # old commits that one run looks into
+_CONFIG = frozenset(("key",))
+_HEADER_WORDS = frozenset(
+    "class struct interface trait enum object record public private protected internal abstract final sealed static "
+    "export default extends implements with pub type data open case metaclass".split()
+)
+_TYPES = frozenset(("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record"))
+
+
+class Spot(NamedTuple):
+    """A definition and the file that has it."""
+
+    path: str
+    outline: KeptDefinition
+    tree: FileTree
+
+    @property
+    def digest(self) -> str:
+        return self.tree.digest(self.path, self.outline)
+
+    @property
+    def cite(self) -> str:
+        return f"{self.path}:{self.outline.line}"
+
+
+class OldDefinitions(NamedTuple):
+    """What an old commit had."""
+
+    commit: Commit
+    spots: tuple[Spot, ...]  # definitions
+    users: tuple[str, ...]  # files whose code has the word
+
+
+Wanted = tuple[str, int | None]  # a name, and since when a memory has it
+
+
+class Symbols:
+    """All symbol claims of one run against one repository: looked up together, then judged one by one."""
+
+    def __init__(self, world: World, questions: Sequence[Question]) -> None:
+        self.world = world
+        self.questions = questions
+        self._names = self.find_names(question.claim for question in questions)
+        self._files = world.now.find("names", self._names)
+        self._users: dict[str, list[str]] = {}
+        self._then: dict[Wanted, OldDefinitions] = {}
+        self._outline_all()
+
+    @staticmethod
+    def find_names(claims: Iterable[Claim]) -> set[str]:
+        names = set()
+        for claim in claims:
+            names.update(spellings(claim))
+            if claim.owner and claim.kind == "method":
+                names.add(claim.owner.rpartition(".")[2])
+        return names
+
+    def _outline_all(self) -> None:
+        wanted: set[str] = set()
+        for question in self.questions:
+            wanted.update(self._likely(question))
+        self._outlines = dict(self.world.now.outlines(wanted))
+
+    def _likely(self, question: Question) -> list[str]:
+        """The few files that are opened for one claim."""
+        claim = question.claim
+        files = self._files.get(claim.name, [])
+        chosen = prefer(files)[:_LOOKED_AT]
+        if (place := self._place(question)) is not None and place.path:
+            chosen.append(place.path)
+        if claim.kind == "method":
+            owners = set(self._files.get(claim.owner.rpartition(".")[2], ()))
+            chosen += prefer(owners & set(files))[:_LOOKED_AT]
+            chosen += self._module_files(claim.owner)
+        return chosen
+
+    def _place(self, question: Question) -> PathPlace | None:
+        """The file that a memory names for a symbol, if that is one file."""
+        claim = question.claim
+        place = find_place(self.world, claim.place, question) if claim.place else None
+        if place is not None and place.path and not self.world.now.has(place.path):
+            return None  # a name that several files have, or a folder
+        return place
+
+    def _in_file_then(self, question: Question, then: OldDefinitions | None) -> list[Spot]:
+        """The definition that the named file had: at the commit of the memory, else at the checkpoints."""
+        claim = question.claim
+        if question.written_at is not None and then is not None and then.commit.id == self._commit_of(question):
+            return [spot for spot in then.spots if spot.path == claim.place]
+        past = self.world.past
+        last = past.last_version(claim.place) if not self.world.now.has(claim.place) else None
+        trees = [last] if last is not None else (past.file(commit, claim.place) for commit in past.checkpoints())
+        for tree in trees:
+            items = tree.outlines([claim.place])[claim.place]
+            found = [Spot(claim.place, item, tree) for item in items if item.name == claim.name]
+            if found:
+                return found
+        return []
+
+    def _commit_of(self, question: Question) -> str:
+        commit = self.world.past.commit_at(question.written_at or 0)
+        return commit.id if commit is not None else ""
+
+    def outline(self, path: str) -> tuple[KeptDefinition, ...]:
+        if path not in self._outlines:
+            self._outlines[path] = self.world.outline(path)
+        return self._outlines[path]
+
+    def spots(self, name: str, paths: Iterable[str]) -> list[Spot]:
+        now = self.world.now
+        return [Spot(path, item, now) for path in paths for item in self.outline(path) if item.name == name]
+
+    # Now.
+
+    def check_now(self, question: Question) -> Verdict | None:
+        """The verdict that today's files alone can give; None when history must be asked."""
+        claim = question.claim
+        if claim.place:
+            return self._in_named_file(question)
+        if claim.kind == "symbol" and self.world.now.has(claim.name):
+            return confirmed(question, "exists", "a file of that name is there", claim.name)
+        if claim.kind == "method" and claim.owner:
+            return self._method(question)
+        spots = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        spots.sort(key=lambda spot: spot.outline.kind in _CONFIG)
+        if spots:
+            return self._defined(question, spots[0], len(spots))
+        return None
+
+    def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
+        return confirmed(
+            question, reason, f"defined in {spot.cite}" + (f" and {count - 1} more" if count > 1 else ""), spot.cite,
+            dirty=self.world.now.is_dirty(spot.path),
+        )  # fmt: skip
+
+    def _in_named_file(self, question: Question) -> Verdict | None:
+        """`name` in `file`: defined there, used there, or not there any more."""
+        claim = question.claim
+        place = self._place(question)
+        if place is None or not place.path:
+            return None
+        spots = self.spots(claim.name, [place.path])
+        if claim.owner:
+            spots = [spot for spot in spots if _owned(spot.outline, claim.owner)] or spots
+        if spots:
+            if place.is_moved:
+                return self._moved_with_file(question, spots[0], place)
+            return self._defined(question, spots[0])
+        return None
+
+    def _moved_to(self, question: Question, spot: Spot, why: str = "") -> Verdict:
+        dirty = self.world.now.is_dirty(spot.path)
+        return moved(question, "defined-elsewhere", why or f"now defined in {spot.cite}", spot.cite, dirty=dirty)
+
+    def _moved_with_file(self, question: Question, spot: Spot, place: PathPlace) -> Verdict:
+        commit = place.trail.commit if place.trail else None
+        why = f"its file is now {place.path}; defined at line {spot.outline.line}"
+        return moved(
+            question, "file-renamed", why, spot.cite, commit=commit.id if commit else "",
+            day=commit.day if commit else "",
+        )  # fmt: skip
+
+    def _method(self, question: Question) -> Verdict | None:
+        """`Owner.name`: in the body of that class, or in that module."""
+        claim = question.claim
+        owner = claim.owner.rpartition(".")[2]
+        files = set(self._files.get(claim.name, ()))
+        both = prefer(files & set(self._files.get(owner, ())))[: _LOOKED_AT * 2]
+        spots = [spot for spot in self.spots(claim.name, both) if _owned(spot.outline, claim.owner)]
+        spots = [spot for spot in spots if is_code(spot.path)] or spots
+        if not spots:
+            # Methods may stand apart from their type: Go, Rust and C++ name the owner in the scope.
+            apart = self.spots(claim.name, prefer(files)[: _LOOKED_AT * 2])
+            spots = [spot for spot in apart if _owned(spot.outline, claim.owner) and is_code(spot.path)]
+        if spots:
+            return self._defined(question, spots[0], len(spots))
+        modules = self._module_files(claim.owner)
+        spots = [spot for spot in self.spots(claim.name, modules) if not spot.outline.scope]
+        if spots:
+            return self._defined(question, spots[0])
+        return None
+
+    def _module_files(self, owner: str) -> list[str]:
+        """The files that a dotted module name may mean."""
+        stem = owner.replace(".", "/").replace("::", "/")
+        found = []
+        now = self.world.now
+        for base in (stem, f"src/{stem}", f"lib/{stem}"):
+            found += [path for ending in _MODULE_ENDINGS if now.has(path := base + ending)]
+        if not found and "/" in stem:
+            last = stem.rpartition("/")[2]
+            for ending in _MODULE_ENDINGS:
+                name = (last + ending).rpartition("/")[2]
+                tail = "/" + stem + ending
+                found += [path for path in now.by_name.get(name, ()) if path.endswith(tail)][:2]
+        return found[:4]
+
+    # Then.
+
+    def find_words(self, questions: Sequence[Question]) -> None:
+        """See which of today's files have these names as words at all."""
+        self._users = self.world.now.find("words", {name for item in questions for name in spellings(item.claim)})
+
+    def prepare_past(self, questions: Sequence[Question]) -> None:
+        """Look for what is missing in the commits that its memories were written at, one old tree after the other."""
+        past = self.world.past
+        self.world.now.find("mentions", {question.claim.name for question in questions})
+        undated: set[Wanted] = set()
+        dated: dict[str, set[Wanted]] = defaultdict(set)
+        commits: dict[str, Commit] = {}
+        for question in questions:
+            commit = past.commit_at(question.written_at) if question.written_at is not None else None
+            owner = question.claim.owner.rpartition(".")[2] if question.claim.kind == "method" else ""
+            owners = [owner] if owner and not any(map(is_code, self._files.get(owner, ()))) else []
+            for name in (*_then_spellings(question.claim), *owners):
+                if commit is None or commit.id == past.state.head:
+                    undated.add((name, question.written_at))
+                elif past.was(name, commit.id) is None:
+                    commits[commit.id] = commit
+                    dated[commit.id].add((name, question.written_at))
+                elif not self._recall(name, question.written_at, commit.id):
+                    undated.add((name, question.written_at))
+        left = {name for name, _ in undated if past.was(name, "") is None}
+        past.seek(left.union(*({name for name, _ in wanted} for wanted in dated.values())))
+        most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
+        for number, oid in enumerate(most_wanted):
+            undated |= self._look_into(commits[oid], dated[oid], oid) if number < _TREES else dated[oid]
+        self._look_back({wanted for wanted in undated if not self._recall(*wanted, "")})
+        for oid in most_wanted[_TREES:]:  # the next run is to find the same, without looking
+            for name, at in dated[oid]:
+                past.remember_was(name, oid, _as_seen(self._then.get((name, at))))
+        if self.world.options.deleting:
+            lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._then.items()]
+            past.prime_deleting(lost)
+
+    def _look_back(self, wanted: set[Wanted]) -> None:
+        """Look into ever older trees for what has no date. A name that is nowhere is not looked for again."""
+        past = self.world.past
+        until = {name: past.never_until(name) for name, _ in wanted}
+        for commit in past.checkpoints() if wanted else ():
+            due = {item for item in wanted if commit.at > until[item[0]]}
+            wanted -= due - self._look_into(commit, due, "")
+        past.remember_never({name for name, _ in wanted})
+
+    def _look_into(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
+        """Search one old tree; what it does not have is left over."""
+        names = {name for name, _ in wanted}
+        tree = self.world.past.tree(commit.id, names, self.world.now) if wanted else None
+        if tree is None:
+            return wanted
+        defining = tree.find("names", names)
+        outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_LOOKED_AT]})
+        users = tree.find("words", {name for name in names if not defining[name]})
+        left = set()
+        for name, at in wanted:
+            spots = tuple(
+                Spot(path, item, tree)
+                for path in prefer(defining[name])[:_LOOKED_AT]
+                for item in outlines.get(path, ())
+                if item.name == name
+            )
+            used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
+            if spots or used:
+                self._then[name, at] = then = OldDefinitions(commit, spots, used)
+                self.world.past.remember_was(name, base, _as_seen(then))
+            else:
+                left.add((name, at))
+                if base:
+                    self.world.past.remember_was(name, base, "")
+        return left
+
+    def _recall(self, name: str, at: int | None, base: str) -> bool:
+        """Take what an earlier run found out; whether it had found something."""
+        known = self.world.past.was(name, base)
+        if not known:
+            return False
+        (oid, seconds), spots, used = json.loads(known)
+        commit = Commit(oid, seconds)
+        file = self.world.past.file
+        found = tuple(Spot(path, KeptDefinition(*item), file(commit, path)) for path, item in spots)
+        self._then[name, at] = OldDefinitions(commit, found, tuple(used))
+        return True
+
+    def is_word(self, claim: Claim) -> bool:
+        """Whether the word itself is what counts, wherever it stands."""
+        return claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name)))
+
+    def check_past(self, question: Question) -> Verdict | None:
+        """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
+        claim = question.claim
+        then = self._then.get((claim.name, question.written_at))
+        if self.is_word(claim):
+            return self._lost_word(question)
+        if claim.place:
+            return self._left_its_file(question, then)
+        if claim.kind == "method" and claim.owner:
+            return self._lost_method(question, then)
+        return self._lost(question, then)
+
+    def _left_its_file(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+        """`name` in `file`, and the file does not define it now, or is gone itself."""
+        claim = question.claim
+        place = self._place(question)
+        elsewhere = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        if claim.owner:
+            elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)]
+        before = self._in_file_then(question, then)
+        line = self.world.find_word(place.path, claim.name) if not before and place is not None and place.path else 0
+        if line and place is not None:
+            cite = f"{place.path}:{line}"
+            if claim.is_definite and len(elsewhere) == 1 and question.written_at is None:
+                only = elsewhere[0]
+                return self._moved_to(question, only)
+            if place.is_moved:
+                return moved(question, "file-renamed", f"its file is now {place.path}", cite)
+            return confirmed(question, "used", f"named in {cite}, not defined there", cite)
+        if not elsewhere:
+            return self._lost(question, then)
+        if not before:
+            # Nothing says that the file ever defined it: the name alone is the claim.
+            return self._defined(question, elsewhere[0], len(elsewhere))
+        heir = _heir(before, elsewhere)
+        if heir is not None:
+            return self._moved_to(question, heir)
+        cites = tuple(spot.cite for spot in elsewhere[:5])
+        what = f"no longer in {claim.place}; {len(elsewhere)} other places define the name"
+        return gone(question, "several", what, candidates=cites, rank=CODE)
+
+    def _lost_method(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+        """`Owner.name` without such a name in the body of such an owner."""
+        claim = question.claim
+        owner = claim.owner.rpartition(".")[2]
+        now = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        now = [spot for spot in now if spot.outline.kind not in _CONFIG]
+        owned_then = [spot for spot in then.spots if _owned(spot.outline, claim.owner)] if then else []
+        owners = prefer(self._files.get(owner, ()))
+        in_code = [path for path in owners if is_code(path)]
+        modules = self._module_files(claim.owner)
+        top = claim.owner.partition(".")[0]
+        if top in FOREIGN and not modules and not any(map(is_code, self._files.get(top, ()))):
+            # Of the language, or of a library that everybody has.
+            return None if claim.is_weak else unverifiable(question, "of-others", f"{top} is not made here")
+        if now and in_code and not modules and not self._is_type(owner, in_code):
+            return self._defined(question, now[0], len(now))  # a variable or a key: what it is, is not written there
+        if owned_then:
+            heir = _heir(owned_then, now)
+            if heir is not None and (not in_code or heir.outline.kind == owned_then[0].outline.kind):
+                why = f"now {heir.outline.qualified} in {heir.cite}"
+                if heir.outline.scope.rpartition(".")[2] != owner:
+                    return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", (heir.cite,))
+                return self._moved_to(question, heir, why)
+            cites = tuple(spot.cite for spot in now[:5])
+            return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
+        for path in modules:
+            if line := self.world.find_word(path, claim.name):
+                return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
+        if now and in_code and (before := self._in_body_before(question, in_code, owner)) is not None:
+            return self._gone_then(question, before, f"{owner} has no {claim.name} any more", ())
+        if now and in_code and not modules and (why := self._cannot_inherit(in_code, owner, now)):
+            return unverifiable(question, "not-in-body", why, candidates=(now[0].cite,))
+        if now and (in_code or modules):
+            why = f"both names are defined; {claim.name} at {now[0].cite}, not in the body of {owner}"
+            return confirmed(question, "inherited", why, now[0].cite)
+        if now:
+            return self._without_owner(question, owner, now)
+        if claim.is_weak and not in_code and not modules:
+            return None
+        return self._lost(question, then)
+
+    def _is_type(self, name: str, files: Sequence[str]) -> bool:
+        """Whether one of these files defines a class, a type or a module of this name."""
+        return any(item.name == name and item.kind in _HOLDERS for path in files[:4] for item in self.outline(path))
+
+    def _in_body_before(self, question: Question, owners: Sequence[str], owner: str) -> OldDefinitions | None:
+        """The old body of a class that had this name, if the class inherits from nothing and has it no more."""
+        past = self.world.past
+        commit = past.commit_at(question.written_at) if question.written_at is not None else None
+        dated = commit is not None and commit.id != past.state.head
+        for path in owners[:2]:
+            if not any(item.name == owner and not self._has_bases(path, item) for item in self.outline(path)):
+                continue
+            for then in [commit] if dated and commit is not None else past.checkpoints():
+                tree = past.file(then, path)
+                found = [item for item in tree.outlines([path])[path] if item.name == question.claim.name]
+                owned = tuple(Spot(path, item, tree) for item in found if _owned(item, owner))
+                if owned:
+                    return OldDefinitions(then, owned, ())
+        return None
+
+    def _cannot_inherit(self, owners: Sequence[str], owner: str, now: Sequence[Spot]) -> str:
+        """Why a class does not have a name that other code defines; empty when one of its bases here does."""
+        scopes = {spot.outline.scope.rpartition(".")[2] for spot in now}
+        asked, seen, unknown = [owner], set[str](), set[str]()
+        files = {owner: list(owners)}
+        while asked and len(seen) < 20:
+            name = asked.pop()
+            seen.add(name)
+            if name not in files:
+                files[name] = [path for path in prefer(self.world.now.find("names", [name])[name]) if is_code(path)]
+            found = [(path, item) for path in files[name][:3] for item in self.outline(path) if item.name == name]
+            if any(item.kind not in _TYPES for _, item in found) and name == owner:
+                return ""
+            bases = {base for path, item in found for base in self._bases(path, item)}
+            if bases & scopes:
+                return ""
+            unknown |= {name} if not found else set()
+            asked += [base for base in bases if base not in seen]
+        if unknown:
+            return f"not in the body of {owner}; it may come from {sorted(unknown)[0]}, which is not here"
+        return f"neither {owner} nor what it inherits from has it; {now[0].cite} defines the name elsewhere"
+
+    def _bases(self, path: str, item: KeptDefinition) -> set[str]:
+        """The names that a class's first line has besides its own."""
+        head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
+        names = {name.decode() for name in re.findall(rb"[A-Za-z_]\w*", head)}
+        return names - _HEADER_WORDS - {item.name}
+
+    def _has_bases(self, path: str, item: KeptDefinition) -> bool:
+        """Whether a class may inherit what is not in its body."""
+        head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
+        bare = re.sub(rb"\(\s*(?:object\s*)?\)", b"", head)
+        return re.search(rb"\(|\bextends\b|\bimplements\b|:|<\s*[A-Z]\w*\s*$|\bwith\b", bare) is not None
+
+    def _without_owner(self, question: Question, owner: str, now: Sequence[Spot]) -> Verdict | None:
+        """`owner.name` where the name is defined and nothing is called owner: a variable, another project, or gone."""
+        then = self._then.get((owner, question.written_at))
+        if then is not None and any(is_code(spot.path) and spot.outline.kind in _TYPES for spot in then.spots):
+            return self._gone_then(question, then, f"{owner} is no more", tuple(spot.cite for spot in now[:3]))
+        if question.claim.is_weak:
+            return None
+        why = f"nothing here is called {owner}; {question.claim.name} alone is defined in {now[0].cite}"
+        return unverifiable(question, "owner-unknown", why, candidates=(now[0].cite,))
+
+    def _lost(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+        """A name that no code defines now."""
+        claim = question.claim
+        likely = [path for path in prefer(self._users.get(claim.name, ()))[:_LOOKED_AT] if is_code(path)]
+        in_code = next((f"{path}:{line}" for path in likely if (line := self.world.find_word(path, claim.name))), "")
+        defined_then = [spot for spot in then.spots if is_code(spot.path)] if then else []
+        tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_LOOKED_AT])
+        if defined_then and not (in_code and not _is_telling(defined_then)):
+            return self._gone_then(question, then, "", ())
+        if in_code:
+            return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
+        if tests and not (then and then.users):
+            return self._defined(question, tests[0], len(tests), "defined-in-tests")
+        if then is not None and ((then.users and not claim.is_weak) or then.spots) and not tests:
+            return self._gone_then(question, then, "", ())
+        if claim.is_weak:
+            return None
+        return self._never(question)
+
+    def _gone_then(
+        self, question: Question, then: OldDefinitions | None, what: str, candidates: tuple[str, ...]
+    ) -> Verdict:
+        """Gone, with the last place, the commit that took it, and where it is still named."""
+        assert then is not None
+        if not self.world.is_complete:
+            return unverifiable(question, "incomplete", "not found, but this clone does not have everything")
+        claim = question.claim
+        spot = next((spot for spot in then.spots if is_code(spot.path)), then.spots[0] if then.spots else None)
+        where = spot.path if spot else then.users[0]
+        if unread := next((path for path in _places(then) if self._is_unread(path)), ""):
+            return unverifiable(question, "unreadable", f"{unread} had it, and cannot be read as text now")
+        commit = None
+        if self.world.options.deleting:
+            commit = self.world.past.deleting(claim.name, where, then.commit.at)
+        said = f"{what}; " if what else ""
+        had = f"was in {where} at {then.commit.id[:10]}"
+        out = f", taken out in {commit.id[:10]} on {commit.day}" if commit else ""
+        mention = "" if what else self._mention(claim.name)
+        return gone(
+            question, "only-mentioned" if mention else "removed", f"{said}{had}{out}{mention}", place=where,
+            commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
+        )  # fmt: skip
+
+    def _is_unread(self, path: str) -> bool:
+        """Whether a file is there and nothing is known of what is in it."""
+        now = self.world.now
+        return bool(now.behind(path)) or (
+            now.has(path) and not now.blob_of(path) and kind_of(path) is not FileKind.OPAQUE
+        )
+
+    def _mention(self, name: str) -> str:
+        """Where a word is still named although no code has it."""
+        named = [*self.world.now.find("mentions", [name])[name]]
+        named += [path for path in self._users.get(name, ()) if not is_code(path)]
+        for path in prefer(named)[:3]:
+            if line := self.world.find_mention(path, name):
+                what = {FileKind.CODE: "comments", FileKind.TEST: "tests", FileKind.DOCUMENT: "documents"}.get(
+                    kind_of(path), "other files"
+                )
+                return f"; now only named in {what} ({path}:{line})"
+        return ""
+
+    def _never(self, question: Question) -> Verdict:
+        if where := self._should_have(question):
+            why = f"{where} does not have it, and no code here does; since when is not known in this clone"
+            return gone(question, "not-there", why, place=where, rank=CODE)
+        mention = self._mention(question.claim.name)
+        if mention:
+            return unverifiable(question, "only-mentioned", "no code here defines or uses it" + mention)
+        return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
+
+    def _should_have(self, question: Question) -> str:
+        """In a clone without history, the file that a name would be in if it were here at all; empty: nobody knows."""
+        claim, world = question.claim, self.world
+        if claim.is_weak or not world.is_complete or not world.knows_absence(question.written_at):
+            return ""
+        if self._users.get(claim.name) and any(map(is_code, self._users[claim.name])):
+            return ""
+        place = self._place(question)
+        if place is not None and place.path and is_code(place.path) and not self._is_unread(place.path):
+            return place.path
+        if claim.kind != "method":
+            return ""
+        owner = claim.owner.rpartition(".")[2]
+        for path in prefer(self._files.get(owner, ()))[:_LOOKED_AT] if owner not in FOREIGN else ():
+            for item in self.outline(path) if is_code(path) else ():
+                if item.name == owner and item.kind in _TYPES and not self._has_bases(path, item):
+                    return path
+        return next((path for path in self._module_files(claim.owner) if is_code(path)), "")
+
+    def check_word(self, question: Question) -> Verdict | None:
+        """A flag, an environment variable or a constant that code has now: its very word, in code that is no test."""
+        claim = question.claim
+        place = self._place(question)
+        if place is not None and place.is_moved and (line := self.world.find_word(place.path, claim.name)):
+            return moved(question, "file-renamed", f"its file is now {place.path}", f"{place.path}:{line}")
+        found = self._find_word(claim)
+        if found:
+            return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
+        for name in spellings(claim)[1:]:
+            # A field or parameter of that name makes the flag, in languages where nobody writes its dashes.
+            for spot in self.spots(name, prefer(self._files.get(name, ()))[:_LOOKED_AT]):
+                if is_code(spot.path) and not is_config(language_for(spot.path)):
+                    return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
+        return None
+
+    def _lost_word(self, question: Question) -> Verdict | None:
+        claim = question.claim
+        for old in (self._then.get((name, question.written_at)) for name in _then_spellings(claim)):
+            code = [path for path in _places(old) if is_code(path)] if old is not None else []
+            if old is not None and any(claim.kind == "env" or not is_config(language_for(path)) for path in code):
+                return self._gone_then(question, old, "", ())
+        if claim.is_weak:
+            return None
+        return self._never(question)
+
+    def _find_word(self, claim: Claim) -> str:
+        """Where code has the word itself: a flag with its dashes, or quoted without them if it has a dash inside."""
+        exact = [name for name in spellings(claim) if name.startswith("--") or "-" in name or name == claim.name]
+        for name in exact:
+            for path in prefer(self._users.get(name, ()))[:_LOOKED_AT]:
+                if is_code(path) and (line := self.world.find_word(path, name)):
+                    return f"{path}:{line}"
+        return ""
+
+
+def _as_seen(then: OldDefinitions | None) -> str:
+    """What was found of a name, as it is kept for the next run."""
+    return json.dumps([then.commit, [(spot.path, spot.outline) for spot in then.spots], then.users]) if then else ""
+
+
+def _places(then: OldDefinitions) -> list[str]:
+    return [*(spot.path for spot in then.spots), *then.users]
+
+
+_MODULE_ENDINGS = (
+    ".py", "/__init__.py", ".rs", "/mod.rs", ".ts", ".js", ".tsx", "/index.ts", "/index.js", ".go", ".rb", ".java",
+    ".kt",
+    ".php", ".ex", ".lua",
+)  # fmt: skip
+
+
+def spellings(claim: Claim) -> list[str]:
+    """How code may write a flag: with its dashes, quoted without them, or as a field's name."""
+    if claim.kind != "flag":
+        return [claim.name]
+    bare = claim.name.lstrip("-").removeprefix("no-") if claim.name.startswith("--no-") else claim.name.lstrip("-")
+    head, *rest = bare.split("-")
+    found = [claim.name, f"--{bare}", bare]
+    if rest:
+        found += ["_".join((head, *rest)), head + "".join(part.capitalize() for part in rest)]
+    return list(dict.fromkeys(found))
+
+
+def _then_spellings(claim: Claim) -> list[str]:
+    """How old code may have written it; without its dashes a flag of one word is any word."""
+    found = spellings(claim)
+    is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
+    return found[:1] if is_bare else found
+
+
+def _owned(item: KeptDefinition, owner: str) -> bool:
+    """Whether a definition stands in the body of this owner; `a.B` also owns what B does."""
+    scope = item.scope.split(".")
+    parts = owner.replace("::", ".").split(".")
+    return bool(item.scope) and parts[-1] in scope
+
+
+def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
+    """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
+    if not now:
+        return None
+    digests = {spot.digest for spot in old}
+    same = [spot for spot in now if spot.digest in digests]
+    if len(same) == 1:
+        return same[0]
+    scopes = {spot.outline.scope.rpartition(".")[2] for spot in old}
+    alike = [spot for spot in now if spot.outline.scope.rpartition(".")[2] in scopes] if scopes else list(now)
+    kinds = {spot.outline.kind for spot in old}
+    exact = [spot for spot in alike if spot.outline.kind in kinds] or alike
+    return exact[0] if exact and len({spot.path for spot in exact}) == 1 else None
+
+
+def _is_telling(spots: Sequence[Spot]) -> bool:
+    """Whether a lost definition weighs more than a use: a function or a type is defined, or it is not here."""
+    return any(
+        spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")
+        for spot in spots
+    )

@@ -1,0 +1,312 @@
+"""Repairs: what a verdict lets us write into a memory without asking. Pure: text and verdicts in, edits out.
+
+Only the span of the claim changes, and only where the new place is known for sure: a renamed file, a line's new number.
+A symbol that left its file takes the file's name in the same sentence with it, if everything said of that file went
+along. What is gone is proposed for removal, as a draft for a person. No "formerly at" notes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from truekeep.text.unicode import strip_hidden
+from truekeep.verify.verdict import GONE, MOVED, Verdict
+
+_MOST_SHOWN, _LONGEST_SHOWN = 4, 200  # edits, characters
+
+
+class TextEdit(NamedTuple):
+    """One span of a text and what it becomes."""
+
+    start: int
+    end: int
+    new: str
+    verdict: Verdict
+    old: str
+
+    @property
+    def shown(self) -> str:
+        """The edit for people: a line's bare number with its file."""
+        claim = self.verdict.claim
+        return f"{claim.shown if claim.text == self.old else self.old} → {self.new}"
+
+
+def shown_edits(edits: Sequence[TextEdit]) -> str:
+    """The first edits of a list, and how many more there are."""
+    told = list(dict.fromkeys(edit.shown for edit in edits))
+    text = ""
+    for count in range(min(_MOST_SHOWN, len(told)), 0, -1):
+        more = f"; … and {len(told) - count} more" if count < len(told) else ""
+        text = "; ".join(told[:count]) + more
+        if len(text) <= _LONGEST_SHOWN:
+            break
+    return text
+
+
+def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
+    """The edits that the moved claims of a text lead to, in their order; they do not overlap."""
+    edits: dict[tuple[int, int], TextEdit] = {}
+    said = {is_gone: set[tuple[int, str]]() for is_gone in (True, False)}
+    for item in verdicts:
+        said[item.verdict == GONE].add((item.claim.line, item.claim.place))
+    lost = said[True] - said[False]
+    for verdict in verdicts:
+        claim = verdict.claim
+        if verdict.verdict != MOVED or not verdict.place or text[claim.start : claim.end] != claim.text:
+            continue
+        if verdict.is_dirty or (claim.line, claim.name) in lost:
+            continue  # not committed, or all that the sentence says of the file is gone with it
+        if claim.kind in ("path", "directory", "bundle"):
+            new = respelled(claim.text, claim.name, verdict.place)
+        elif claim.kind == "line":
+            new = _relined(claim.text, verdict)
+        elif claim.kind == "port" and verdict.place.isdigit():
+            new = verdict.place
+        else:
+            continue
+        edit = TextEdit(claim.start, claim.end, new, verdict, claim.text)
+        if edit.new != claim.text and _is_plain(edit.new, claim.text):
+            edits[edit.start, edit.end] = edit
+    for edit in _following(text, verdicts):
+        if _is_plain(edit.new, text[edit.start : edit.end]):
+            edits.setdefault((edit.start, edit.end), edit)
+    kept: list[TextEdit] = []
+    for edit in sorted(edits.values()):
+        if not kept or edit.start >= kept[-1].end:
+            kept.append(edit)
+    return kept
+
+
+_PLAIN = re.compile(r"[\w.–/@+,=~()\[\]:#\\-]{1,300}\Z")
+
+
+def _is_plain(new: str, old: str) -> bool:
+    """Whether a name from a repository may be written into memory: a file's name is anybody's to choose."""
+    if not _PLAIN.match(new.replace(" ", "_") if " " in old else new) or strip_hidden(new) != new:
+        return False
+    return new.isascii() or not old.isascii() or new.isprintable()
+
+
+def apply_repairs(text: str, edits: Sequence[TextEdit]) -> str:
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.new + text[edit.end :]
+    return text
+
+
+def respelled(old: str, name: str, place: str) -> str:
+    """A new path in the way the old one was written: its ./ in front, its slash at the end, its slashes."""
+    new = place
+    if "/" not in name and "/" in place and not old.startswith((".", "/")):
+        new = place.rpartition("/")[2]  # a bare name stays one
+    if old.startswith("./"):
+        new = "./" + new
+    elif old.startswith("/") and not new.startswith("/"):
+        new = "/" + new
+    if old.endswith("/") and not new.endswith("/"):
+        new += "/"
+    if "\\" in old and "/" not in old:
+        new = new.replace("/", "\\")
+    return new
+
+
+def _relined(old: str, verdict: Verdict) -> str:
+    path, _, numbers = verdict.place.rpartition(":")
+    first, _, last = numbers.partition("-")
+    claim = verdict.claim
+    had_range = claim.last > claim.first
+    match = re.match(r"(.*?)(:|#L)(\d+)(?:([-–]|-L|\.\.)(\d+))?((?::\d+)?)\Z", old)
+    if match is None:  # only the numbers: "120", "3 to 9"
+        parts = re.match(r"(\d+)(\D+)?(\d+)?\Z", old)
+        if parts is None:
+            return old
+        return first + (f"{parts[2]}{last or first}" if parts[2] and parts[3] and had_range else "")
+    head = respelled(match[1], claim.name, path) if path != claim.name else match[1]
+    if had_range and match[4]:
+        return f"{head}{match[2]}{first}{match[4]}{last or first}"
+    return f"{head}{match[2]}{first}{match[6]}"
+
+
+def _following(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
+    """Paths that follow the symbols which were said to be in them."""
+    edits = []
+    for holder in verdicts:
+        place = holder.claim
+        if place.kind != "path" or holder.verdict == MOVED or text[place.start : place.end] != place.text:
+            continue
+        said = [
+            item
+            for item in verdicts
+            if item.claim.kind in ("symbol", "method")
+            and (item.claim.line, item.claim.place) == (place.line, place.name)
+        ]
+        left = [item for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"]
+        heirs = {item.place.partition(":")[0] for item in left}
+        if said and len(heirs) == 1 and all(item.verdict == MOVED for item in said):
+            new = respelled(place.text, place.name, heirs.pop())
+            edits.append(TextEdit(place.start, place.end, new, said[0], place.text))
+    return edits
+
+
+def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
+    """The text without the list items, rows and sentences that name what is gone, and without fences left empty."""
+    lines = text.split("\n")
+    offsets = [0]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line) + 1)
+    doomed = [(item.claim.start, item.claim.end) for item in verdicts if item.verdict == GONE]
+    left: dict[int, str | None] = {}  # what becomes of a line; None: it goes
+    for first, last, is_whole in _stretches(lines):
+        inside = [(start, end) for start, end in doomed if offsets[first] <= start < offsets[last]]
+        if inside and is_whole:
+            left[first] = None
+        elif inside:
+            spans = [(start - offsets[first], end - offsets[first]) for start, end in inside]
+            left |= {first + at: line for at, line in _without_sentences(lines[first:last], spans).items()}
+    for first, last in _fences(lines):
+        within = range(first + 1, last)
+        if any(at in left for at in within) and not any((left.get(at, lines[at]) or "").strip() for at in within):
+            left |= dict.fromkeys(range(first, last + 1))
+    kept: list[str] = []
+    has_gap = False
+    for at, line in enumerate(lines):
+        rest = left.get(at, line)
+        if rest is None or (has_gap and not rest.strip() and kept and not kept[-1].strip()):
+            has_gap = True  # of the blank lines around what went, one side stays
+            continue
+        kept.append(rest)
+        has_gap = False
+    return "\n".join(kept)
+
+
+def beside_edits(text: str, verdicts: Sequence[Verdict], edits: Sequence[tuple[int, int]]) -> list[Verdict]:
+    """The verdicts on claims whose sentence, row or line of code holds one of these spans as well."""
+    lines = text.split("\n")
+    ends: list[int] = []
+    offset = 0
+    for first, last, is_whole in _stretches(lines):
+        stretch = "\n".join(lines[first:last])
+        ends += [] if is_whole else [offset + match.end() for match in _END.finditer(stretch)]
+        offset += len(stretch) + 1
+        ends += [offset] if is_whole else []
+
+    def sentences(start: int, end: int) -> range:
+        return range(bisect_right(ends, start), bisect_right(ends, end - 1) + 1)
+
+    touched = {number for start, end in edits for number in sentences(start, end)}
+    return [item for item in verdicts if not touched.isdisjoint(sentences(item.claim.start, item.claim.end))]
+
+
+def edited_spans(edits: Sequence[TextEdit]) -> list[tuple[int, int]]:
+    """Where the new words of edits stand in the text that they were applied to."""
+    spans, shift = [], 0
+    for edit in sorted(edits):
+        spans.append((edit.start + shift, edit.start + shift + len(edit.new)))
+        shift += len(edit.new) - (edit.end - edit.start)
+    return spans
+
+
+def changed_words(old: str, new: str) -> list[tuple[int, int]]:
+    """The spans of the words of a line that an earlier version of it had otherwise."""
+    before, words = re.findall(r"\S+", old), list(re.finditer(r"\S+", new))
+    if len(before) != len(words):
+        return [(0, len(new))]
+    return [word.span() for then, word in zip(before, words, strict=True) if then != word[0]]
+
+
+def shift_spans(spans: Sequence[tuple[int, int]], edits: Sequence[TextEdit]) -> list[tuple[int, int]]:
+    """Spans of a text as they are after the edits."""
+    return [
+        (start + shift, end + shift)
+        for start, end in spans
+        for shift in [sum(len(edit.new) - (edit.end - edit.start) for edit in edits if edit.end <= start)]
+    ]
+
+
+def says_nothing(body: str) -> bool:
+    """Whether nothing is left of a card but headings, marks and the heads of tables."""
+    lines = body.split("\n")
+    return all(
+        not line.strip(" \t>|:*+-#") or line.lstrip(" \t>").startswith("#") or _is_table_head(lines, at)
+        for at, line in enumerate(lines)
+    )
+
+
+def _is_table_head(lines: Sequence[str], at: int) -> bool:
+    below = lines[at + 1].strip() if at + 1 < len(lines) else ""
+    return lines[at].lstrip().startswith("|") and below.startswith("|") and not below.strip("|:- \t")
+
+
+_ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])\s+")
+_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})")
+_PREFIX = re.compile(r"[ \t>]*")
+_END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s+\S)|\Z")
+_OPEN_END = re.compile(r"(?:,|\b(?:a|an|and|are|at|by|for|from|in|is|of|on|or|see|that|the|to|uses|via|with))\s*\Z")
+_WRAPPED = 60  # characters from which on a line that ends in mid-sentence goes on in the next one
+
+
+def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The first and the last line of each fence that is closed."""
+    opened, fence = 0, ""
+    for at, line in enumerate(lines):
+        if fence:
+            bare = line.strip(" \t>")
+            if len(bare) >= len(fence) and not bare.strip(fence[0]):
+                yield opened, at
+                fence = ""
+        elif (match := _FENCE.match(line)) is not None:
+            opened, fence = at, match[1]
+
+
+def _stretches(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
+    """Lines that are read together, first and end: and whether such a line stays or goes as a whole."""
+    code = {at for first, last in _fences(lines) for at in range(first, last + 1)}
+    at = 0
+    while at < len(lines):
+        first, at = at, at + 1
+        if first in code or lines[first].lstrip(" \t>").startswith(("|", "#")):
+            yield first, at, True
+            continue
+        while at < len(lines) and at not in code and _runs_on(lines[at - 1], lines[at]):
+            at += 1
+        yield first, at, False
+
+
+def _runs_on(line: str, following: str) -> bool:
+    """Whether a sentence goes on in the next line: people wrap, and people also write one thing on each line."""
+    start = following.lstrip(" \t>")
+    if not line.strip() or not start or start.startswith(("|", "#")) or _ITEM.match(following):
+        return False
+    if line.endswith(("  ", "\\")) or line.rstrip().endswith((".", "!", "?", ":", ";")):
+        return False
+    return start[0].islower() or len(line) >= _WRAPPED or _OPEN_END.search(line) is not None
+
+
+def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> dict[int, str | None]:
+    """What becomes of the lines that change when the sentences go that hold these spans; None: the line goes."""
+    text = "\n".join(lines)
+    item = _ITEM.match(lines[0])
+    heads = [_PREFIX.match(line)[0] for line in lines]  # type: ignore[index]  # it matches anything
+    heads[0] = item[0] if item else heads[0]
+    stay: list[tuple[int, int]] = []
+    lost: list[tuple[int, int]] = []
+    at = len(heads[0])
+    for match in _END.finditer(text, at):
+        is_lost = any(start < match.end() and at < end for start, end in spans)
+        (lost if is_lost else stay).append((at, match.end()))
+        at = match.end()
+    left: dict[int, str | None] = {}
+    offset = 0
+    for number, line in enumerate(lines):
+        first, last = offset + len(heads[number]), offset + len(line)
+        offset = last + 1
+        if any(text[max(first, start) : min(last, end)].strip() for start, end in lost):
+            rest = " ".join(part for start, end in stay if (part := text[max(first, start) : min(last, end)].strip()))
+            left[number] = heads[number] + rest if rest else None
+    if item and left.get(0, "") is None:  # what is left of the item begins where its mark was
+        heir = next((number for number in range(1, len(lines)) if left.get(number, lines[number]) is not None), 0)
+        if heir:
+            left[heir] = item[0] + (left.get(heir) or lines[heir])[len(heads[heir]) :]
+    return left

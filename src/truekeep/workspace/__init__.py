@@ -1,0 +1,1 @@
+"""The application services: one module for each use case of a workspace."""

@@ -1,0 +1,309 @@
+"""What an agent is told: the brief that it wakes with, and cards and rules that a prompt surely needs.
+
+Reads the index's roll and the chosen files, and checks nothing that is not known: a hook waits for this. Which pieces
+fit and in which order is for `wake`; what is quoted, for `brief`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from truekeep.core.errors import BadSetup
+from truekeep.core.file_io import ChangedSince, UnsafePath, open_regular
+from truekeep.core.git import repository_name
+from truekeep.core.model import BEGIN_MARK, CARDS, END_MARK, as_stamp
+from truekeep.core.state_dir import STATE
+from truekeep.memory.card import parse_card
+from truekeep.sessions.packing import Brief, cap_for, unmarked, visible
+from truekeep.sessions.wake import CORRECTIONS, POLICIES, CardSeen, card_line, cards_for, compose, place_of
+from truekeep.text.encoding import decode_text
+from truekeep.verify.mask_credentials import mask_shown
+
+if TYPE_CHECKING:
+    from truekeep.verify.results import CheckedMemory
+    from truekeep.verify.verdict import Verdict
+    from truekeep.workspace.context import WorkspaceContext
+
+Say = Callable[[str, str], tuple[str, bool]]
+"""What code says to a card's path and text, in a few words, and whether it refutes it."""
+
+Says = Callable[[Sequence[str], float], Say]
+"""The same for several cards, found out in so many seconds."""
+
+_NEWEST = 400  # cards written since the index that are looked at one by one
+_MOST_RULES = 2  # that a prompt is told of
+_LOOKED_AT = 1_000  # files that are asked for their time
+_READ = 3  # times as many cards as are wanted are opened to find those of a repository
+_LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
+    "pyproject.toml": ("python",), "setup.py": ("python",), "requirements.txt": ("python",), ".py": ("python",),
+    "package.json": ("javascript", "node"), "tsconfig.json": ("typescript",), ".js": ("javascript",),
+    ".ts": ("typescript",), "cargo.toml": ("rust",), "go.mod": ("go", "golang"), "pom.xml": ("java",),
+    "build.gradle": ("java", "gradle"), "build.gradle.kts": ("kotlin", "gradle"), "gemfile": ("ruby",),
+    "composer.json": ("php",), "mix.exs": ("elixir",), "package.swift": ("swift",), "cmakelists.txt": ("c++", "cmake"),
+    ".csproj": ("c#", "dotnet"), ".sln": ("c#", "dotnet"), ".tf": ("terraform",), "dockerfile": ("docker",),
+    "flake.nix": ("nix",), ".sh": ("bash", "shell"), ".sql": ("sql",),
+}  # fmt: skip
+
+
+class CardSummary(NamedTuple):
+    """A card as a list of cards has it: enough to choose by."""
+
+    path: str
+    repository: str
+    day: str
+
+
+def wake(
+    rooms: WorkspaceContext, says: Says, root: Path | None, *, tokens: int | None, harness: str, budget: float
+) -> Brief:
+    """What an agent in this repository must know. `budget`: seconds that may go into checking cards."""
+    cap = cap_for(harness, tokens)
+    names, has = look_around(root)
+    place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
+    listed, total = _roll(rooms, place.repository, cards_for(cap))
+    chosen = choose_cards(listed, place.repository, cards_for(cap))
+    say = says([card.path for card in chosen], budget)
+    unread: list[str] = []
+    cards = list(see_cards(rooms, chosen, place.repository, say, unread))
+    others = total - len(chosen)
+    return compose(
+        lambda path: read_shown(rooms, path, unread),
+        cards, place, today=rooms.today(), cap=cap, others=others, unread=unread,
+    )  # fmt: skip
+
+
+def hint(
+    rooms: WorkspaceContext, says: Says, prompt: str, *, repository: str, told: Sequence[str], root: Path | None
+) -> tuple[str, tuple[str, ...]]:
+    """Cards and rules that a prompt surely needs, as text for the agent, and what they are known by.
+
+    Words alone decide; often none.
+    """
+    from truekeep.search.prompt_hints import find_hints
+
+    found = find_hints(str(rooms.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
+    listed = [known for item in found if (known := _list_file(rooms, item.path)) is not None]
+    rules = _rules_for(rooms, prompt, repository, told, root)
+    if not listed and not rules:
+        return "", ()
+    say: Say = says([card.path for card in listed], 0.0) if listed else lambda *_: ("", False)
+    cards = list(see_cards(rooms, listed, repository, say))
+    text = hint_text(cards, rooms.today(), tuple(rules.values()))
+    return text, (*(card.path for card in cards), *rules)
+
+
+def _rules_for(
+    rooms: WorkspaceContext, prompt: str, repository: str, told: Sequence[str], root: Path | None
+) -> dict[str, str]:
+    """Corrections and policies whose rare words a prompt has, by what they are known by."""
+    texts = [(path, text) for path in (POLICIES, CORRECTIONS) if (text := read_shown(rooms, path))]
+    if not any("|" in text for _, text in texts):
+        return {}
+    from truekeep.memory.lessons import KINDS, WorkingRepository, called_for, is_called_for, read_lessons
+    from truekeep.search.prompt_hints import rare_words
+
+    names, has = look_around(root)
+    here = WorkingRepository(repository, place_of(repository).slug, names, has)
+    kinds = {kind.path: kind for kind in KINDS}
+    found = {
+        f"{path}#{crc32(asked.lesson.key.encode()):08x}": asked
+        for path, text in texts
+        for asked in called_for(prompt, read_lessons(kinds[path], text).lessons, here)
+    }
+    words = {word for asked in found.values() for word in asked.words}
+    rare = rare_words(str(rooms.path / STATE / "index.sqlite"), words) if words else set()
+    sure = [key for key, asked in found.items() if key not in told and is_called_for(asked, rare)]
+    return {key: found[key].lesson.shown for key in sure[:_MOST_RULES]}
+
+
+# --- Which cards there are -------------------------------------------------------------------------------------------
+
+
+def _roll(rooms: WorkspaceContext, repository: str, most: int) -> tuple[list[CardSummary], int]:
+    """The latest cards of a repository and of none, as the index knows them and as they were written since.
+
+    Without an index, the newest files. Also how many cards there are.
+    """
+    from truekeep.search.card_list import read_roll
+
+    path = str(rooms.path / STATE / "index.sqlite")
+    written = _cards_since(rooms, path)
+    roll = read_roll(path, repositories={repository, ""}, most=most + len(written))
+    if roll is None:
+        return list_cards(str(rooms.path), repository, most=most)
+    listed = {card: CardSummary(card, name, day) for card, name, day in roll.cards if card not in written}
+    fresh = [known for card in written if (known := _list_file(rooms, card)) is not None]
+    return [*listed.values(), *fresh], max(roll.total, len(listed) + len(fresh))
+
+
+def _cards_since(rooms: WorkspaceContext, index: str) -> list[str]:
+    """The cards that truekeep wrote since the index was brought up to date, the latest of them."""
+    ledger = rooms.path / STATE / "ledger.sqlite"
+    try:
+        since = os.stat(index).st_mtime - 2
+        files = [path for path in (ledger, f"{ledger}-wal") if os.path.exists(path)]
+        if all(os.stat(path).st_mtime < since for path in files):
+            return []
+    except OSError:
+        return []
+    try:
+        return rooms.ledger.paths_since(as_stamp(datetime.fromtimestamp(since, UTC)), below=f"{CARDS}/", most=_NEWEST)
+    except BadSetup:
+        return []  # a damaged ledger is for the next ingest; who wakes is told what the index knows
+
+
+def _list_file(rooms: WorkspaceContext, path: str) -> CardSummary | None:
+    """A card as a list has it, read from its file."""
+    text = read_shown(rooms, path)
+    if text is None:
+        return None
+    card = parse_card(path.rpartition("/")[2], text)
+    day = card.updated or card.created
+    return CardSummary(path, card.front.text("repository"), day.isoformat() if day else "")
+
+
+def read_shown(rooms: WorkspaceContext, path: str, unread: list[str] | None = None) -> str | None:
+    """A memory file's text as an agent may be told it; None for what is not there, or is no plain text file.
+
+    `unread` is told of what stands in a file's place and is none: a FIFO, a symlink.
+    """
+    try:
+        stored = rooms.vault.read(path)
+    except UnsafePath as error:
+        if unread is not None:
+            unread.append(f"{error.path} {error.what}")
+        return None
+    except (ChangedSince, OSError):
+        return None
+    text = decode_text(stored.data) if stored else None
+    return mask_shown(text, rooms.facts) if text is not None else None
+
+
+def choose_cards(listed: Sequence[CardSummary], repository: str, most: int) -> list[CardSummary]:
+    """The cards to tell of: of this repository, the latest first, then those that belong to none."""
+    here = [card for card in listed if repository and card.repository == repository]
+    free = [card for card in listed if not card.repository]
+    return [*_latest(here)[:most], *_latest(free)[:most]]
+
+
+def _latest(cards: Sequence[CardSummary]) -> list[CardSummary]:
+    return sorted(sorted(cards), key=lambda card: card.day, reverse=True)
+
+
+def see_cards(
+    rooms: WorkspaceContext, chosen: Sequence[CardSummary], repository: str, say: Say, unread: list[str] | None = None
+) -> Iterator[CardSeen]:
+    """The chosen cards, read, with what code says to each."""
+    for item in chosen:
+        text = read_shown(rooms, item.path, unread)
+        if text is None:
+            continue
+        card = parse_card(item.path.rpartition("/")[2], text)
+        said, is_refuted = say(item.path, text)
+        updated = card.updated or card.created
+        yield CardSeen(
+            path=item.path,
+            topic=" ".join(card.topic.split()),
+            day=updated.isoformat() if updated else item.day,
+            body=card.body,
+            is_here=bool(repository) and item.repository == repository,
+            said=said,
+            is_refuted=is_refuted,
+        )
+
+
+def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool]]:
+    """What a look at the top of a repository tells: its languages and files by name; and whether it has a path."""
+    if root is None:
+        return frozenset(), lambda _: False
+    try:
+        with os.scandir(root) as entries:
+            found = {entry.name.lower() for entry, _ in zip(entries, range(_LOOKED_AT), strict=False)}
+    except OSError:
+        found = set()
+    names = {name for name in found if "." in name.strip(".")}
+    for name in found:
+        names.update(_LANGUAGES.get(name, ()) or _LANGUAGES.get(name[name.rfind(".") :], ()))
+
+    def has(path: str) -> bool:
+        return ".." not in path.split("/") and os.path.lexists(os.path.join(root, path))
+
+    return frozenset(names), has
+
+
+def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ()) -> str:
+    """A few cards and rules as text for an agent, marked as ours."""
+    body = ""
+    for what, lines in (
+        ("cards that this prompt touches", [line for card in cards for line in card_line(card, today).split("\n")]),
+        ("what was learned about this from mistakes", [f"- {visible(rule)}" for rule in rules]),
+    ):
+        if lines:
+            body += f"Shared memory has {what}:\n" + unmarked("".join(f"> {line}\n" for line in lines))
+    return f"{BEGIN_MARK} hint -->\n{body}{END_MARK} hint -->\n"
+
+
+def list_cards(root: str, repository: str, *, most: int) -> tuple[list[CardSummary], int]:
+    """The newest cards of a repository and of none by their files, for a workspace that was never indexed.
+
+    Also how many cards there are. With thousands of them there is no time to look at each: the inodes tell which may be
+    new, as file systems mostly count them up.
+    """
+    folder = os.path.join(root, CARDS)
+    try:
+        with os.scandir(folder) as entries:
+            cards = [entry for entry in entries if entry.name.endswith(".md") and entry.name[0] != "."]
+    except OSError:
+        return [], 0
+    newest = sorted(cards, key=os.DirEntry.inode, reverse=True)[:_LOOKED_AT] if len(cards) > _LOOKED_AT else cards
+    dated = sorted(((_written_at(entry), entry.name) for entry in newest), reverse=True)
+    listed: list[CardSummary] = []
+    for at, name in dated[: _READ * most]:
+        if at and (card := _list_card(folder, name, at)) is not None:
+            listed.append(card)
+        if all(sum(card.repository == wanted for card in listed) >= most for wanted in (repository, "")):
+            break
+    return listed, len(cards)
+
+
+def _written_at(entry: os.DirEntry[str]) -> int:
+    """When a plain file was written; 0 for anything else."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns if entry.is_file(follow_symlinks=False) else 0
+    except OSError:
+        return 0
+
+
+def _list_card(folder: str, name: str, at: int) -> CardSummary | None:
+    try:
+        with open(open_regular(os.path.join(folder, name), follow=False), encoding="utf-8", errors="replace") as file:
+            head = file.read(2_000)
+    except OSError:
+        return None
+    card = parse_card(name, head)
+    day = card.updated or card.created or datetime.fromtimestamp(at / 1e9, UTC).date()
+    return CardSummary(f"{CARDS}/{name}", card.front.text("repository"), day.isoformat())
+
+
+def in_words(checked: CheckedMemory | str) -> tuple[str, bool]:
+    """What code says to a memory, in a few words, and whether it refutes it."""
+    if isinstance(checked, str):
+        return checked, False
+    rot = [item for item in checked.verdicts if item.is_rot]
+    if rot:
+        named = ", ".join(f"`{item.claim.text}` {_fate(item)}" for item in rot[:3])
+        return named + (f" and {len(rot) - 3} more" if len(rot) > 3 else ""), True
+    held = sum(item.verdict == "confirmed" for item in checked.verdicts)
+    changed = [item.claim.text for item in checked.verdicts if item.verdict == "changed"]
+    if changed:
+        return f"the code of `{changed[0]}`{' and others' if len(changed) > 1 else ''} changed since", False
+    return (f"{held} of {len(checked.verdicts)} claims hold" if held else "", False)
+
+
+def _fate(verdict: Verdict) -> str:
+    return f"is now {verdict.place}" if verdict.verdict == "moved" and verdict.place else f"is {verdict.verdict}"

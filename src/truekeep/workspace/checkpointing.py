@@ -1,0 +1,172 @@
+"""What a session leaves: memory on the canonical host, handoffs elsewhere. One entry in the ledger a checkpoint.
+
+What is appended stays as it is; the handover before this one is in the ledger's history. Texts come from agents, so
+no credential and no unseen character of theirs reaches memory, and what gives orders to the next reader is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.core.config import Config
+from truekeep.core.errors import BadInput, EditedSince, NotCanonical
+from truekeep.core.file_io import UnsafePath
+from truekeep.core.git import repository_name
+from truekeep.core.machine import person
+from truekeep.core.model import as_stamp
+from truekeep.handoffs.format import compose_handoff, handoff_name
+from truekeep.handoffs.inbox import Inbox, deliver
+from truekeep.handoffs.policy_store import place_journal
+from truekeep.memory.journal import appended, check_writer, speaker
+from truekeep.memory.ledger import LedgerEntry
+from truekeep.memory.sections import with_sections
+from truekeep.memory.staging import Staging
+from truekeep.sessions.checkpoint import as_handoffs, checked, kinds_of, plan_writes
+from truekeep.sessions.session_record import note_checkpoint
+from truekeep.sessions.wake import place_of
+from truekeep.text.encoding import decode_text
+from truekeep.text.injection import find_instructions
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import strip_hidden
+from truekeep.transcripts.injected_text import cut_injected
+
+if TYPE_CHECKING:
+    from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.sessions.checkpoint import Checkpoint, Write
+    from truekeep.workspace.context import WorkspaceContext
+
+Plan = Callable[[Callable[[str], "str | None"]], "Sequence[Write]"]
+"""What is to be written, from the texts of files as they are."""
+
+_RETRIES = 3
+
+
+class CheckpointResult(NamedTuple):
+    """What a checkpoint did: the files it wrote, or the handoffs it left for the canonical host."""
+
+    paths: tuple[str, ...]
+    handoffs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def leave_checkpoint(rooms: WorkspaceContext, given: Checkpoint, *, root: Path | None, writer: str) -> CheckpointResult:
+    """Leave what a session learned: in memory here, as handoffs where this machine may not write it."""
+    safe, notes = clean(given)
+    repository = repository_name(root) if root is not None else ""
+    by = speaker(check_writer(writer), repository)
+    now = rooms.now()
+
+    def plan(read: Callable[[str], str | None]) -> list[Write]:
+        vault, slug = rooms.vault, place_of(repository).slug
+        return plan_writes(safe, read, lambda path: place_journal(path, vault), now=now, by=by, project=slug)
+
+    try:
+        with rooms.writing("checkpoint", patient=True):
+            note = f"{kinds_of(safe)} ({by})" if by else kinds_of(safe)
+            paths = _write(rooms.books, plan, note=note, now=now)
+        note_checkpoint(str(root or ""), writer)
+        return CheckpointResult(tuple(paths), (), tuple(notes))
+    except NotCanonical as error:
+        if root is None:
+            error.hint = f"in a repository, this leaves a handoff instead; {error.hint}"
+            raise
+    machine, writers = rooms.machine.name, rooms.config.writers
+    left = leave_handoffs(safe, root, writer=writer or person(), writers=writers, now=now, machine=machine)
+    note_checkpoint(str(root), writer)
+    return CheckpointResult((), tuple(left), tuple(notes))
+
+
+def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
+    """A checkpoint that may be written, and what was changed for that. Orders to the reader are refused."""
+    notes: list[str] = []
+    for name, text in checkpoint.parts():
+        orders = find_instructions(text)
+        if orders:
+            raise BadInput(
+                f"{name.replace('_', ' ')} gives orders to the agent that will read it: {orders[0].excerpt!r}",
+                hint="say what is so, not what to do with other instructions; nothing was written",
+            )
+
+    def safe(name: str, text: str) -> str:
+        own = cut_injected(text)
+        if own != text:
+            notes.append(f"what truekeep itself had told was left out of {name.replace('_', ' ')}")
+        plain = strip_hidden(own).strip()
+        masked = withhold(plain)
+        if masked != plain:
+            notes.append(f"a credential in {name.replace('_', ' ')} was masked")
+        return masked
+
+    values: dict[str, Any] = {}
+    for name, value in checkpoint._asdict().items():
+        if isinstance(value, str):
+            values[name] = safe(name, value)
+        elif name == "subagents":
+            values[name] = tuple((label, safe(name, text)) for label, text in value)
+        else:
+            values[name] = tuple(safe(name, text) for text in value)
+    return checked(type(checkpoint)(**values)), list(dict.fromkeys(notes))
+
+
+def leave_handoffs(
+    checkpoint: Checkpoint, root: Path, *, writer: str, writers: Mapping[str, str], now: datetime, machine: str
+) -> list[str]:
+    """What a machine that may not write memory leaves for the one that may: a handoff for each entry."""
+    repository = repository_name(root)
+    by = speaker(writer, repository, machine)
+    letters = []
+    for document, content in as_handoffs(checkpoint, now=now, by=by, project=place_of(repository).slug):
+        title = f"Checkpoint for {document}"
+        # The moment makes each handoff another one: the same words may be said again, and mean it.
+        evidence = ", ".join(part for part in ("truekeep checkpoint", by, now.isoformat()) if part)
+        summary = "What a session on another machine did."
+        text = compose_handoff(title=title, summary=summary, evidence=[evidence], document=document, content=content)
+        letters.append((handoff_name(f"{now:%S} {title}", now), text.encode()))  # its second, for the order
+    if any(len(raw) > Config().limits.handoff_bytes for _, raw in letters):
+        raise BadInput("the checkpoint is too long for a handoff; nothing was left", hint="say less, or in parts")
+    chosen = writer if writer in writers else next(iter(writers))
+    inbox = Inbox(root=root, folder=writers[chosen], writer=chosen)
+    return [str(deliver(inbox, name, raw)) for name, raw in letters]
+
+
+def _write(books: MemoryTransaction, plan: Plan, *, note: str, now: datetime) -> list[str]:
+    """Plan with the files as they are, and write all of it or nothing. Gives the paths, in order."""
+    for attempt in range(_RETRIES):
+        try:
+            return _write_once(books, plan, note=note, now=now)
+        except EditedSince:
+            if attempt == _RETRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _write_once(books: MemoryTransaction, plan: Plan, *, note: str, now: datetime) -> list[str]:
+    staging = Staging(books.vault)
+
+    def read(path: str) -> str | None:
+        data = staging.read(path)
+        return None if data is None else decode_text(data)
+
+    writes = plan(read)
+    for write in writes:
+        try:
+            data = staging.read(write.path)
+        except UnsafePath as error:
+            raise BadInput(str(error), hint="put a plain file there and run it again") from error
+        try:
+            text = data.decode() if data is not None else ""  # with its own line ends
+        except UnicodeDecodeError as error:
+            hint = "open it in an editor and save it as UTF-8"
+            raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
+        if write.mode == "overwrite":
+            staging.put(write.path, write.text.encode(), 0)
+        elif write.mode == "sections":
+            new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
+            staging.put(write.path, new.encode(), 0)
+        else:
+            staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)
+    books.act(staging, LedgerEntry(at=as_stamp(now), verb="checkpoint", actor=person(), note=note[:200]))
+    return list(dict.fromkeys(write.path for write in writes))

@@ -1,0 +1,289 @@
+"""The rooms of one workspace, each opened when somebody first needs it, and the lock that keeps writers apart.
+
+The workspace and its desks share these. Reading needs nothing; writing needs this machine to be the canonical host,
+and first finishes what a killed run left. A damaged ledger is kept as evidence, and the next writer begins a new one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.core.config import Config
+from truekeep.core.errors import Busy, LedgerDamaged, StorageFailed, hint_for, is_database_error
+from truekeep.core.file_io import UnsafePath
+from truekeep.core.machine import person, this_machine
+from truekeep.core.model import as_stamp
+from truekeep.core.state_dir import STATE, StateFolder
+from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable
+
+if TYPE_CHECKING:
+    from truekeep.core.host_lease import Tenure
+    from truekeep.core.machine import Machine
+    from truekeep.maintenance.survey.service import Survey
+    from truekeep.memory.history import History
+    from truekeep.memory.ledger import HandoffRow
+    from truekeep.memory.similarity import Catalog
+    from truekeep.memory.staging import MemoryFiles
+    from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.search.service import SearchService
+    from truekeep.verify.cache import FactsCache
+
+_PATIENCE = 10.0  # seconds that a session, or a person, waits for another one to finish writing
+
+
+class WorkspaceContext:
+    """What is open of one workspace."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime]) -> None:
+        self.path = path
+        self.state = StateFolder(path)
+        self.now = now
+        self.notices: list[str] = []  # what whoever ran a command should hear of
+        self._config: Config | None = None
+        self._vault: MemoryFiles | None = None
+        self._ledger: Ledger | None = None
+        self._catalog: Catalog | None = None
+        self._recall: SearchService | None = None
+        self._facts: FactsCache | None = None
+        self._survey: Survey | None = None
+        self._is_writing = False
+        self._is_empty = False  # a memory that was just made: no handoff can be in it yet
+        self._tenure: Tenure | None = None
+
+    def close(self) -> None:
+        for room in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
+            if room is not None:
+                room.close()
+        self._survey = self._facts = self._recall = self._catalog = self._ledger = self._vault = None
+
+    @cached_property
+    def machine(self) -> Machine:
+        return this_machine()
+
+    @property
+    def config(self) -> Config:
+        if self._config is None:
+            self._config = self.state.config()
+        return self._config
+
+    @property
+    def has_checkouts(self) -> bool:
+        """Whether there is any code to hold memory against."""
+        return bool(self.config.verify.checkouts or self.config.repositories)
+
+    @property
+    def tells_verdicts(self) -> bool:
+        """Whether whoever recalls a memory is told what code says to it."""
+        return self.config.verify.recall and self.has_checkouts
+
+    def today(self) -> date:
+        return self.now().date()
+
+    def stamp(self) -> str:
+        """Now, as the ledger writes it."""
+        return as_stamp(self.now())
+
+    # Writing.
+
+    @contextmanager
+    def lock(self, *, patient: bool = False) -> Iterator[None]:
+        """Be the only truekeep that writes here; who is patient waits for another one."""
+        try:
+            with self.state.lock(_PATIENCE if patient else 0):
+                yield
+        except OSError as error:
+            raise StorageFailed(
+                f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
+            ) from error
+        except Exception as error:
+            if not is_database_error(error):
+                raise
+            if is_database_error(error, "CorruptError", "NotADBError"):
+                raise self._damaged_in_use() from error
+            if is_database_error(error, "BusyError", "LockedError"):
+                raise Busy(
+                    f"{self.path / STATE}: another program keeps a database of it locked",
+                    hint="nothing is lost; run it again in a moment",
+                ) from error
+            raise StorageFailed(
+                f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
+            ) from error
+
+    @contextmanager
+    def writing(self, what: str, *, patient: bool = False) -> Iterator[None]:
+        """The canonical host, the lock, and whatever a killed run left, finished."""
+        self.state.check_host(self.machine, what)
+        with self.lock(patient=patient):
+            self._tenure = self.state.check_host(self.machine, what)  # again: a sync may have come while it waited
+            self.open_for_writing()
+            if self.ledger.has_pending():
+                try:
+                    recovered = self.books.recover()
+                except UnsafePath as error:
+                    raise StorageFailed(str(error), hint="put the folder back and run it again") from error
+                self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
+            if (self.path / STATE / "importing").exists():
+                from truekeep.memory.import_files import clear_arriving
+
+                clear_arriving(self.path, self.vault)
+                self.notices.append("cleared what a stopped import had left")
+            if not self._tenure.wrote_at:
+                self.note_take(self._tenure)
+            yield
+
+    def open_for_writing(self) -> None:
+        self._is_writing = True
+        if self._ledger is not None:
+            self.close()  # it was opened for reading
+
+    def begin_ledger(self, *, is_first: bool) -> None:
+        """Make the ledger of a workspace. The first one of an empty memory knows no handoff: what lies in processed/
+        went into another memory, and must be able to come into this one."""
+        self._is_writing = True
+        self._is_empty = is_first
+        self._ledger = self._ledger or self._open_ledger()
+
+    def note_write(self) -> None:
+        """Note in this machine's tenure that it writes, once a day and first: a host that went on is found by it."""
+        now = self.stamp()
+        if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
+            noted = self._tenure._replace(wrote_at=now)
+            self.state.write_tenure(noted)
+            self._tenure = noted
+
+    def note_take(self, tenure: Tenure) -> None:
+        """Note in the ledger that this machine took over, unless that is there: a kill may have come in between."""
+        if tenure.generation == 1:
+            return
+        by = f" from {tenure.taken_from}" if tenure.taken_from else ""
+        note = f"generation {tenure.generation}: {tenure.name} took over{by}"
+        if not self.ledger.has_entry("took-host", note):
+            self.note_act("took-host", note, at=tenure.taken_at or self.stamp())
+
+    def note_act(self, verb: str, note: str, *, at: str) -> None:
+        """Put an act that changes no memory into the ledger."""
+        from truekeep.memory.staging import Staging
+        from truekeep.memory.transaction import MemoryTransaction
+
+        staging = Staging(self.vault)
+        MemoryTransaction(self.vault, self.ledger).act(
+            staging, LedgerEntry(at=at, verb=verb, actor=person(), note=note)
+        )
+
+    # The rooms.
+
+    @property
+    def books(self) -> MemoryTransaction:
+        from truekeep.memory.transaction import MemoryTransaction
+
+        return MemoryTransaction(self.vault, self.ledger, before=self.note_write)
+
+    @property
+    def history(self) -> History:
+        from truekeep.memory.history import History
+
+        return History(self.books, actor=person(), now=self.now())
+
+    @property
+    def vault(self) -> MemoryFiles:
+        from truekeep.memory.staging import MemoryFiles
+
+        if self._vault is None:
+            self._vault = MemoryFiles(str(self.path))
+        return self._vault
+
+    @property
+    def catalog(self) -> Catalog:
+        from truekeep.memory.similarity import Catalog
+
+        if self._catalog is None:
+            self._catalog = Catalog(str(self.path / STATE / "catalog.sqlite"), self.vault)
+        return self._catalog
+
+    @property
+    def recall(self) -> SearchService:
+        from truekeep.search.service import SearchService
+
+        if self._recall is None:
+            self._recall = SearchService(str(self.path), str(self.path / STATE), self.config.recall, now=self.now)
+        return self._recall
+
+    @property
+    def facts(self) -> FactsCache:
+        from truekeep.verify.cache import FactsCache
+
+        if self._facts is None:
+            self._facts = FactsCache(str(self.path / STATE / "facts.sqlite"))
+        return self._facts
+
+    @property
+    def survey(self) -> Survey:
+        from truekeep.maintenance.survey.service import Survey
+
+        if self._survey is None:
+            self._survey = Survey(str(self.path / STATE), str(self.path))
+        return self._survey
+
+    # The ledger, and what becomes of a damaged one.
+
+    @property
+    def ledger(self) -> Ledger:
+        if self._ledger is None:
+            self._ledger = self._open_ledger()
+        return self._ledger
+
+    def _open_ledger(self) -> Ledger:
+        path = str(self.path / STATE / "ledger.sqlite")
+        try:
+            if self._is_writing:
+                return self._open_for_writing(path)
+            return Ledger(path) if os.path.exists(path) and os.path.getsize(path) else Ledger(":memory:")
+        except Unwritable as error:
+            if self._is_writing:
+                raise StorageFailed(f"{path} cannot be written", hint=hint_for(error.__cause__ or error)) from error
+            return Ledger(path, read_only=True)
+        except LedgerFileDamaged as error:
+            hint = "`truekeep doctor --fix` saves what can be read, and keeps the damaged one"
+            raise LedgerDamaged(f"{path} is damaged", hint=hint) from error
+
+    def _open_for_writing(self, path: str) -> Ledger:
+        """The ledger; a new one where the old one is damaged, which is kept."""
+        try:
+            return Ledger(path, known=self._dealt_with)
+        except LedgerFileDamaged:
+            self.notice_damage(self._set_ledger_aside())
+            return Ledger(path, known=self._dealt_with)
+
+    def _dealt_with(self) -> Iterator[HandoffRow]:
+        """What a new ledger should know of handoffs that came before it."""
+        if self._is_empty:
+            return
+        from truekeep.handoffs.inbox_discovery import all_inboxes, iter_dealt_with
+
+        inboxes = all_inboxes(self.path, self.config)
+        yield from iter_dealt_with(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())
+
+    def _set_ledger_aside(self) -> str:
+        from truekeep.memory.ledger import set_aside
+
+        stamp = self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        return Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
+
+    def notice_damage(self, kept: str) -> None:
+        self.notices.append(
+            f"the ledger was damaged; it is kept as {STATE}/{kept}, a new one begins, and history before that is only"
+            " in the one that is kept"
+        )
+
+    def _damaged_in_use(self) -> LedgerDamaged:
+        """The ledger opened, but its pages are broken: keep it as evidence, and let the next run begin a new one."""
+        self.close()
+        kept = self._set_ledger_aside()
+        hint = "run it again: a new one begins; `truekeep doctor` says where earlier history is"
+        return LedgerDamaged(f"the ledger was damaged; it is kept as {STATE}/{kept}", hint=hint, kept=kept)

@@ -1,0 +1,88 @@
+"""What failed and has not gone well since: steps of the schedule, and bugs that truekeep noted of itself.
+
+Both are told before anything else by `truekeep status`, `truekeep doctor` and the home page.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core.bugs import LASTING, Bug, bugs_path, find_bugs
+from truekeep.core.dates import many
+from truekeep.core.errors import TruekeepError
+from truekeep.core.machine import below_home, own_state
+from truekeep.workspace.schedule_log import LOG, read_runs, still_failed
+
+if TYPE_CHECKING:
+    from truekeep.workspace.workspace import Workspace
+
+
+class Failure(NamedTuple):
+    """One thing that failed, and what to do next."""
+
+    name: str  # schedule, bugs
+    what: str
+    where: str  # the log that has it
+    hint: str
+
+
+def runs_folder(workspace: Workspace | None) -> Path:
+    """The folder that has the log of runs of this machine, whatever is wrong with the workspace."""
+    try:
+        if workspace is not None and workspace.is_canonical:
+            return workspace.state.path
+    except (TruekeepError, OSError):
+        pass  # told elsewhere
+    return Path(own_state())
+
+
+def find_failures(state: Path, *, now: datetime) -> list[Failure]:
+    """What failed and has not gone well since. `state`: the folder that has the log of runs of this machine."""
+    return [*failed_runs(state, now=now), *noted_bugs(now=now)]
+
+
+def failed_runs(state: Path, *, now: datetime) -> list[Failure]:
+    """Steps of the schedule whose last outcome was a failure."""
+    own = Path(own_state())
+    logs = dict.fromkeys((state, own))  # a run that could not open the workspace is in the machine's own log
+    noted = sorted(((run, folder) for folder in logs for run in read_runs(folder)), key=lambda item: item[0].at)
+    runs, places = [run for run, _ in noted], {run.at: folder for run, folder in noted}
+    found = []
+    for step, (at, why) in still_failed(runs, now=now).items():
+        what = f"{step} failed in the run of {_minute(at)}: {why}"
+        hint = "`truekeep schedule run` tries again"
+        if "a bug in truekeep" in why:
+            hint = f"update truekeep, or report it with {_shown(bugs_path())}; {hint}"
+        found.append(Failure("schedule", what, str(places[at] / "logs" / LOG), hint))
+    return found
+
+
+def noted_bugs(*, now: datetime) -> list[Failure]:
+    """The bugs that truekeep noted of itself, as one thing to report."""
+    bugs = find_bugs(now)
+    if not bugs:
+        return []
+    last = bugs[-1]
+    count = f"{many(len(bugs), 'bug')} noted; the last" if len(bugs) > 1 else "a bug"
+    what = f"{count} in {_command(last)} on {_minute(last.at)}: {last.kind}"
+    hint = (
+        f"update truekeep, or report it with {_shown(bugs_path())} (it has no text of memory), then delete that file;"
+        f" this is shown for {LASTING.days} days"
+    )
+    return [Failure("bugs", what, bugs_path(), hint)]
+
+
+def _command(bug: Bug) -> str:
+    if bug.command.startswith("handoff "):
+        return bug.command  # and its name: it waits in review
+    return f"`truekeep {bug.command}`" if bug.command else "truekeep"
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _shown(path: str) -> str:
+    return below_home(path, Path.home())

@@ -1,0 +1,53 @@
+"""A folder becomes a workspace: a new one, or Markdown memory that was there and stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from truekeep.core.config import render_config
+from truekeep.core.errors import BadSetup, StorageFailed
+from truekeep.core.state_dir import STATE, Host
+
+if TYPE_CHECKING:
+    from truekeep.workspace.context import WorkspaceContext
+
+
+class InitReport(NamedTuple):
+    """What init did."""
+
+    path: Path
+    created: tuple[str, ...]
+    is_adopted: bool
+    is_repeated: bool
+    host: Host
+
+
+def found(rooms: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
+    """Write what a workspace needs and is missing; no file that is there is touched."""
+    if rooms.path.exists() and not rooms.path.is_dir():
+        raise BadSetup(f"{rooms.path} is not a folder", hint="name a folder")
+    try:
+        return _found(rooms, repositories, is_bare=is_bare)
+    except OSError as error:
+        where = error.filename or rooms.path
+        raise StorageFailed(f"{where}: {error.strerror}", hint="check the permissions") from error
+
+
+def _found(rooms: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
+    path, state = rooms.path, rooms.state
+    render_config(repositories)  # what it cannot hold is refused before anything is made
+    had = {item.name for item in path.iterdir()} if path.exists() else set()
+    is_adopted = bool(had - {STATE})
+    if state.path.is_symlink():
+        raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
+    is_repeated = state.is_begun
+    state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger has bytes that were taken out of memory
+    with rooms.lock():
+        if is_repeated:
+            state.check_format()
+            state.check_host(rooms.machine, "adopt it")
+        is_new = not is_adopted and not is_repeated and not is_bare
+        created = state.make(rooms.machine, repositories, at=rooms.stamp(), is_new=is_new)
+        rooms.begin_ledger(is_first=is_new)
+    return InitReport(path=path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())

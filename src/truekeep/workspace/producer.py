@@ -1,0 +1,85 @@
+"""A machine that only produces: it judges and leaves handoffs and keeps its own transcripts. It writes no memory.
+
+What it has to remember for that is in the machine's own state folder; there is no workspace to put it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.core.config import Config
+from truekeep.core.file_io import make_private
+from truekeep.core.git import find_top
+from truekeep.core.machine import machine_name, own_state, person
+from truekeep.core.model import WRITERS
+from truekeep.handoffs.adopt.to_handoffs import Desk, bring
+from truekeep.handoffs.inbox import find_inboxes, is_letter_name
+from truekeep.handoffs.policy import EmptyShelf, IncomingHandoff, plan_filing
+from truekeep.memory.journal import check_writer
+from truekeep.sessions.session_record import note_checkpoint
+from truekeep.transcripts.service import Archive
+from truekeep.workspace.checkpointing import CheckpointResult, clean, leave_handoffs
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.adopt.note import SkippedNote
+    from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
+    from truekeep.handoffs.policy import Decision, Unposted
+    from truekeep.sessions.checkpoint import Checkpoint
+    from truekeep.transcripts.importer import TranscriptImportReport
+
+
+def _now() -> datetime:
+    return datetime.now().astimezone()
+
+
+def judge(letters: Sequence[Unposted]) -> list[Decision]:
+    """What ingest would make of handoffs, as far as this machine can tell: it knows no cards."""
+    config = Config()
+    filings = []
+    for raw, name, _ in letters:
+        known = raw if len(raw) <= config.limits.handoff_bytes else None
+        candidate = IncomingHandoff(raw=known, name=name, size=len(raw), repository="", writer="lint")
+        filings.append(plan_filing(candidate, EmptyShelf(), config, today=_now().date()))
+    return filings
+
+
+def leave(checkpoint: Checkpoint, root: Path, writer: str) -> CheckpointResult:
+    """What a session learned, or a person says, as handoffs in an inbox of the repository."""
+    safe, notes = clean(checkpoint)
+    check_writer(writer)
+    who = writer or person()  # people have no inbox of their own, so the entry names them
+    left = leave_handoffs(safe, root, writer=who, writers=WRITERS, now=_now(), machine=machine_name())
+    note_checkpoint(str(root), writer)
+    return CheckpointResult((), tuple(left), tuple(notes))
+
+
+def count_waiting(folder: Path) -> int | None:
+    """How many handoffs wait in the inboxes of the repository that a folder is in; None outside of any."""
+    root = find_top(folder)
+    if root is None:
+        return None
+    inboxes = [inbox.path for inbox in find_inboxes([root], WRITERS) if inbox.path.is_dir()]
+    return sum(is_letter_name(path.name) and path.is_file() for inbox in inboxes for path in inbox.iterdir())
+
+
+def adopt(
+    harness: str, *, given: Path | None, repository: Path | None, dry_run: bool
+) -> tuple[list[AdoptionOutcome], list[SkippedNote]]:
+    """Leave handoffs for what a harness remembers on its own; what is about the user, in the current repository."""
+    here = find_top(repository.absolute() if repository is not None else Path.cwd())
+    make_private(own_state())
+    desk = Desk(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json", knows_filed=False)
+    folders = [here] if here is not None else []
+    return bring(harness, desk, folders=folders, now=_now(), given=given, repository=repository, dry_run=dry_run)
+
+
+def archive() -> Archive:
+    return Archive(own_state())
+
+
+def sync_transcripts(*, force: bool, tell: Callable[[int, int], None] = lambda *_: None) -> TranscriptImportReport:
+    days = Config().transcripts.keep_days
+    return archive().sync_here(machine=machine_name(), now=_now(), keep_days=days, force=force, tell=tell)

@@ -1,0 +1,142 @@
+"""The log of runs, schedule.log: one line a run, with when, how long, what came of it, and last how it ended.
+
+    2026-11-16T10:30:00Z 1.9s reached=2 brought=3 receipts=1 processed=3 promoted=2 … FILED
+    2026-11-16T11:00:00Z 0.7s reached=2 brought=0 receipts=0 processed=0 … NO_UPDATES
+
+No line: it did not run. NO_UPDATES: it ran, and no handoff came or was filed. FILED: some were. CHANGED: none was, but
+upkeep rewrote memory or proposed something. QUIET_HOURS: nothing was filed, because of them. BUSY: the run before is
+still going on. FAILED: which steps, and why; the others were done.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from truekeep.core.model import as_stamp
+from truekeep.core.state_dir import append_line
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import clip, printable
+
+LOG = "schedule.log"
+FILED, CHANGED, NO_UPDATES = "FILED", "CHANGED", "NO_UPDATES"
+QUIET_HOURS, BUSY, FAILED = "QUIET_HOURS", "BUSY", "FAILED"
+_LINE = re.compile(
+    r"(\S+) (\d+(?:\.\d+)?)s((?: [a-z_]+=\S+)*) (FILED|CHANGED|NO_UPDATES|QUIET_HOURS|BUSY|FAILED)(?: (.*))?\Z"
+)
+_TAIL = 65_536
+_STEPS = {
+    "sync": "",
+    "ingest": "processed",
+    "transcripts": "turns",
+    "index": "indexed",
+    "verify": "checked",
+    "decay": "expired",
+    "tidy": "proposed",
+    "reconcile": "reconciled",
+}
+"""The steps, and a count that a line has of each that was done."""
+_START = "start"  # a run that could not begin
+_FAILED_STEP = re.compile(rf"(?:\A|; )({'|'.join((_START, *_STEPS))}): ")
+_AHEAD = timedelta(days=1)  # a run from later than that is of a clock that was wrong
+
+
+class Run(NamedTuple):
+    """One run, as its line tells it."""
+
+    at: datetime
+    seconds: float
+    counts: dict[str, str]
+    ending: str
+    why: str = ""
+
+
+def render_run(run: Run) -> str:
+    at = as_stamp(run.at)
+    counts = "".join(f" {key}={value}" for key, value in run.counts.items())
+    why = f" {clip(withhold(printable(run.why)), 1000)}" if run.why else ""
+    return f"{at} {run.seconds:.1f}s{counts} {run.ending}{why}"
+
+
+def parse_run(line: str) -> Run | None:
+    match = _LINE.match(line.strip())
+    if match is None:
+        return None
+    try:
+        at = datetime.fromisoformat(match[1])
+    except ValueError:
+        return None
+    counts = dict(pair.split("=", 1) for pair in match[3].split())
+    return Run(at, float(match[2]), counts, match[4], match[5] or "") if at.tzinfo else None
+
+
+def append_run(state: Path, run: Run) -> None:
+    append_line(str(state / "logs"), LOG, render_run(run))
+
+
+def read_runs(state: Path) -> list[Run]:
+    """The latest runs, oldest first."""
+    lines: list[str] = []
+    for name in (f"{LOG}.1", LOG):
+        try:
+            with open(state / "logs" / name, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+                lines += file.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+    return [run for line in lines if (run := parse_run(line)) is not None]
+
+
+class ScheduleHealth(NamedTuple):
+    """Whether the schedule is kept."""
+
+    last: Run | None  # that did something; a start that found another run at work is none
+    busy: int  # starts since then that did
+    is_overdue: bool
+    since: datetime | None  # of which there is nothing
+
+
+def judge_runs(runs: list[Run], *, every: int, installed_at: str, now: datetime) -> ScheduleHealth:
+    """A schedule is overdue when nothing ran for two of its intervals."""
+    done = [run for run in runs if run.ending != BUSY and run.at <= now + _AHEAD]
+    last = done[-1] if done else None
+    busy = sum(run.ending == BUSY and (last is None or run.at >= last.at) for run in runs)
+    since = last.at if last is not None else None
+    if installed_at:
+        installed = datetime.fromisoformat(installed_at)
+        since = max(since, installed) if since is not None else installed
+    is_overdue = since is not None and now - since > timedelta(minutes=2 * every)
+    return ScheduleHealth(last, busy, is_overdue, since)
+
+
+def failed_steps(run: Run) -> dict[str, str]:
+    """The steps that failed in a run, and why."""
+    if run.ending != FAILED:
+        return {}
+    first, *rest = _FAILED_STEP.split(run.why)
+    found = dict(zip(rest[::2], rest[1::2], strict=True))
+    return found or {_START: first}
+
+
+def still_failed(runs: list[Run], *, now: datetime) -> dict[str, tuple[datetime, str]]:
+    """The steps whose last outcome was a failure, with when and why.
+
+    A step that was passed over, as in quiet hours, is as it was; one that this machine no longer does is forgotten.
+    """
+    found: dict[str, tuple[datetime, str]] = {}
+    for run in runs:
+        if run.ending == BUSY or run.at > now + _AHEAD:
+            continue
+        failed = failed_steps(run)
+        if _START not in failed:
+            is_filing = "index" in failed or _STEPS["index"] in run.counts
+            found = {
+                step: known
+                for step, known in found.items()
+                if step in failed or (is_filing and (count := _STEPS.get(step)) and count not in run.counts)
+            }
+        found |= {step: (run.at, why) for step, why in failed.items()}
+    return found
