@@ -547,7 +547,7 @@ def test_the_host_is_killed_in_the_middle(setting: Setting) -> None:
     code = (
         "from pathlib import Path\n"
         "from truekeep.handoffs.sync import via_rsync as rsync\n"
-        "from truekeep.handoffs.sync.runner import LocalMachine as Here\n"
+        "from truekeep.handoffs.sync.runner import LocalMachine\n"
         "from truekeep.handoffs.sync.routes import Route\n"
         f"state = Path({str(here.state)!r})\n"
         f"here = LocalMachine(state, True, 'host', {dict(here.writers)!r}, 0.0)\n"

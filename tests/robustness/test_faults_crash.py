@@ -627,7 +627,7 @@ DIE_AFTER_FILING = """
 import os, signal, sys
 from pathlib import Path
 from tests.support.helpers import NOW
-from truekeep.workspace.workspace.workspace import Workspace
+from truekeep.workspace.workspace import Workspace
 with Workspace.open(Path(sys.argv[1]), now=lambda: NOW) as workspace:
     workspace.ingest(tell=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """

@@ -556,7 +556,7 @@ KILL = """
 import os, signal, sys
 from pathlib import Path
 from truekeep.search import refresh
-from truekeep.workspace.workspace.workspace import Workspace
+from truekeep.workspace.workspace import Workspace
 from truekeep.search import embedder_choice as embedders, workspace_files as files, build as indexing
 where, at, root = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 seen = 0

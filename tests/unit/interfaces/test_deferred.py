@@ -61,7 +61,7 @@ def test_an_ordinary_command_does_without_and_help_has_it(place: Place) -> None:
         assert (done.returncode, done.stderr) == (0, "False\n"), arguments
     done = run_python(program, "ingest", "--help")
     assert (done.returncode, done.stderr) == (0, "True\n")
-    assert "File every waiting handoff" in done.stdout
+    assert "File all pending handoffs" in done.stdout
 
 
 def test_the_ending_of_a_command_is_its_status(place: Place) -> None:

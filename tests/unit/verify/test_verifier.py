@@ -297,10 +297,10 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 class TestSymbols:
     def test_confirmed(self, story: Story) -> None:
-        told = story.repo.told(f"`{story.keep}()` and `FactsCache.{story.fetch}` do it.", written=BEFORE)
+        told = story.repo.told(f"`{story.keep}()` and `Store.{story.fetch}` do it.", written=BEFORE)
         assert {text: word(verdict) for text, verdict in told.items()} == {
             story.keep: ("confirmed", "defined"),
-            f"FactsCache.{story.fetch}": ("confirmed", "defined"),
+            f"Store.{story.fetch}": ("confirmed", "defined"),
         }
         assert told[story.keep].place == f"{story.file}:{story.line(story.keep)}"
         assert told[story.keep].rank == CODE
@@ -344,7 +344,7 @@ class TestSymbols:
 
     @pytest.mark.parametrize("written", [BEFORE, ""])
     def test_gone_method(self, story: Story, written: str) -> None:
-        verdict = story.repo.ask(f"`FactsCache.{story.drop}` deletes.", written=written)
+        verdict = story.repo.ask(f"`Store.{story.drop}` deletes.", written=written)
         assert verdict.verdict == "gone"
         assert verdict.commit == story.repo.commits[story.deleting]
 
@@ -1757,12 +1757,12 @@ FULL = """
 import json, os, resource, shutil, sys
 from pathlib import Path
 from tests.support.histories import check, verifier_for
-from truekeep.verify.cache import Store
+from truekeep.verify.cache import FactsCache
 
 root, folder, text = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
 def ask(name, text):
-    store = Store(str(folder / name))
+    store = FactsCache(str(folder / name))
     verdicts = check(verifier_for([root], store=store), root, text, written="2026-01-10").verdicts
     store.close()
     return sorted({verdict.verdict for verdict in verdicts})
