@@ -58,7 +58,8 @@ def run_limited(limit: str, value: int, *arguments: str) -> subprocess.Completed
 
 def run_mounted(options: str, point: Path, function: str) -> dict[str, Any]:
     """Call a function of this module on a small file system of its own, in a mount namespace that goes away with it."""
-    code = f"from tests.robustness import test_faults_limits as t; from pathlib import Path; t.{function}(Path({str(point)!r}))"
+    call = f"test_faults_limits.{function}(Path({str(point)!r}))"
+    code = f"from tests.robustness import test_faults_limits; from pathlib import Path; {call}"
     script = 'mount -t tmpfs -o "$1" tmpfs "$2" && exec "$3" -c "$4"'
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     need("unshare")
