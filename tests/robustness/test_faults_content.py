@@ -1,4 +1,4 @@
-"""Faults F and G of the fault list: credentials, and text that is aimed at the agent instead of informing it."""
+"""Faults F and G of docs/faults.md: credentials, and text that is aimed at the agent instead of informing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults A and L of the fault list: what lies in an inbox or a workspace, under which name, and what sync leaves."""
+"""Faults A and L of docs/faults.md: what lies in an inbox or a workspace, under which name, and what sync leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults B, C, D and E of the fault list: bytes, characters, frontmatter and Markdown that no writer should send."""
+"""Faults B, C, D and E of docs/faults.md: bytes, characters, frontmatter and Markdown that no writer should send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults E, G and M of the fault list, as far as verify meets them: hostile text, hostile configuration, a bad cache.
+"""Faults E, G and M of docs/faults.md, as far as verify meets them: hostile text, hostile configuration, a bad cache.
 
 Memory and repositories are written by others. Nothing that they say is run, fetched, or read from outside; what they
 make verify say is shown as text and never holds a secret.

@@ -1,4 +1,4 @@
-"""Faults M of the fault list, first half: bad and odd repositories. What git cannot say is unverifiable, never gone."""
+"""Faults M of docs/faults.md, first half: bad and odd repositories. What git cannot say is unverifiable, never gone."""
 
 from __future__ import annotations
 
