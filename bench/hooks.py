@@ -65,12 +65,12 @@ def _make_memory(folder: Path) -> Path:
     fill(repo, CARDS * 4 // 3)
     ours(workspace, repo)
     with Workspace.open(workspace) as opened:
-        opened.checkpoint(
+        opened.sessions.checkpoint(
             Checkpoint(last_action="Split the parser.", next_actions="- Measure it", summary="Two halves."), root=repo
         )
     with Workspace.open(workspace) as opened:
-        opened.index()
-        opened.verify(system=False)
+        opened.search.index()
+        opened.verification.verify(system=False)
     return repo
 
 

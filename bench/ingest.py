@@ -83,7 +83,7 @@ def naive(inbox: Path, workspace: Path) -> None:
 
 def ours(workspace: Path, repo: Path) -> None:
     with Workspace.open(workspace) as opened:
-        report = opened.ingest(repositories=[repo])
+        report = opened.handoffs.ingest(repositories=[repo])
     expected = report.count("promoted") + report.count("routed")
     if expected != report.processed:
         raise SystemExit(f"the bench expects every handoff to be filed, but: {report.counts}")

@@ -211,7 +211,7 @@ def look(folder: Path, number: int) -> Looked:
     workspace = Workspace(folder)
     questions = write_notes(folder, number)
     time.sleep(SETTLED)
-    workspace.index()
+    workspace.search.index()
     root, embedder = str(folder), Static(lexicon=str(folder / "lexicon.bin"))
     embedder.embed(["made before it is timed"])
     db = open_index(str(folder / STATE / INDEX_FILE))
@@ -220,7 +220,7 @@ def look(folder: Path, number: int) -> Looked:
         {
             "stats": lambda: stat_all(root),
             "compared": lambda: compare(db, sweep(root)),
-            "searched": lambda: workspace.search(questions[0]),
+            "searched": lambda: workspace.search.find(questions[0]),
         },
     )
     changed = []

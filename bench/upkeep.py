@@ -142,7 +142,7 @@ def unchanged(cards: int) -> tuple[float, float, int]:
         make_repositories(folder, workspace)
         fill(workspace, cards)
         with opened(workspace) as desk:
-            desk.verify(changed=True, system=False)  # as the job does before upkeep
+            desk.verification.verify(changed=True, system=False)  # as the job does before upkeep
         time.sleep(2.5)  # until no file can change any more without its times moving
         night(workspace)
         time.sleep(2.5)
@@ -187,7 +187,7 @@ def doubles_cost(cards: int, *, is_prose: bool) -> tuple[float, int]:
             fill(workspace, cards, logs=0)
         state = workspace / ".truekeep"
         with opened(workspace) as desk:
-            desk.index()
+            desk.search.index()
             read = Upkeep(desk).read
             times = []
             for _ in range(3 if cards < 5_000 else 2):
@@ -229,7 +229,7 @@ def _found(workspace: Path, chosen: Sequence[tuple[Text, Text]], *, vectors: boo
         wanted.add((f"{CARDS}/a-{number}.md", f"{CARDS}/b-{number}.md"))
     with opened(workspace) as desk:
         if vectors:
-            desk.index()
+            desk.search.index()
         found = {(double.one, double.other) for double in Upkeep(desk).duplicates(dry_run=True).doubles}
     return len(found & wanted), len(wanted), len(found - wanted)
 

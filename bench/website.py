@@ -114,10 +114,10 @@ def build(folder: Path, cards: int) -> list[str]:
         os.utime(path, (1_760_000_000, 1_760_000_000))
     time.sleep(2.1)  # seconds after which a file's times prove that it did not change
     with Workspace.open(workspace) as opened:
-        opened.ingest()
-        opened.index()
-        opened.survey()
-        opened.verify()
+        opened.handoffs.ingest()
+        opened.search.index()
+        opened.maintenance.survey()
+        opened.verification.verify()
     return questions
 
 

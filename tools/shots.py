@@ -44,10 +44,10 @@ def main(folder: Path = FOLDER) -> None:
     with place_of_ada() as base, surroundings(base / "home") as env:
         with named("desk"):
             place = lived_in(base / "memory")
-        with place.open() as workspace, workspace.archive() as archive:
+        with place.open() as workspace, workspace.sessions.transcripts() as archive:
             names = {
-                "draft": next(draft.id for draft in workspace.drafts() if draft.id.startswith("price")),
-                "entry": str(next(entry.id for entry, _ in workspace.history() if entry.verb == "approved")),
+                "draft": next(draft.id for draft in workspace.review.drafts() if draft.id.startswith("price")),
+                "entry": str(next(entry.id for entry, _ in workspace.history.entries() if entry.verb == "approved")),
                 "session": max(archive.sessions(), key=lambda kept: kept.total).name,
             }
         with served(place.workspace, env) as server, chromium() as browser:

@@ -297,7 +297,7 @@ def test_starting_up_imports_little(place: Place, arguments: list[str], more: tu
 def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
     """Hybrid, in a new process: neither numpy nor anything that talks to a network."""
     (place.workspace / "memory/2026-11-14.md").write_text("The staging proxy answers on port 8443.\n")
-    place.open().index()
+    place.open().search.index()
     program = (
         "import sys\nfrom truekeep.interfaces.cli.app import run\ncode = run(sys.argv[1:])\n"
         "print('\\n'.join(sys.modules), file=sys.stderr)\nsys.exit(code)"
@@ -535,14 +535,14 @@ def test_the_schedule_writes_down_that_the_ledger_was_damaged(place: Place) -> N
 NO_ROOM = """
 import errno, sys
 import apsw
-import truekeep.workspace.workspace
+import truekeep.workspace.cards
 from truekeep.interfaces.cli.app import run
 error = {"full": apsw.FullError("database or disk is full"), "io": apsw.IOError("disk I/O error"),
          "space": OSError(errno.ENOSPC, "No space left on device", "x"), "quota": OSError(errno.EDQUOT, "Quota", "x"),
          "corrupt": apsw.CorruptError("malformed")}[sys.argv[1]]
 def fail(*_, **__):
     raise error
-truekeep.workspace.workspace.Workspace.cards = fail
+truekeep.workspace.cards.Cards.all = fail
 sys.exit(run(["card", "list", "-w", sys.argv[2]]))
 """
 

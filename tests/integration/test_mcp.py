@@ -37,6 +37,7 @@ from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.server import make_server
 from truekeep.interfaces.mcp.tools import MOST_CARDS, RESOURCE_LIMIT, MemoryTools
 from truekeep.transcripts.parser import iter_turns
+from truekeep.workspace.search import MemorySearch
 from truekeep.workspace.workspace import Workspace
 
 GITHUB_TOKEN = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
@@ -176,7 +177,7 @@ class TestSearch:
             write(notes, "memory/cards/otter.md", a_card("Otters", "The otter service listens on 9191."))
             assert "9191" in ask("otter service")
             with notes.open() as other:
-                other.index(rebuild=True)
+                other.search.index(rebuild=True)
             write(notes, "memory/cards/badger.md", a_card("Badgers", "The badger service listens on 9292."))
             assert "9191" in ask("otter service")
             assert "9292" in ask("badger service")
@@ -193,9 +194,9 @@ class TestSearch:
     def test_a_long_answer_is_cut_and_says_so(self, notes: Place, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         """Scripts with more bytes to a character get less room."""
         with notes.open() as workspace:
-            answer = workspace.search("staging port", limit=1)
+            answer = workspace.search.find("staging port", limit=1)
         many = [answer.hits[0]._replace(path=f"memory/{number}.md", text=text) for number in range(40)]
-        monkeypatch.setattr(Workspace, "search", lambda *_, **__: answer._replace(hits=tuple(many)))
+        monkeypatch.setattr(MemorySearch, "find", lambda *_, **__: answer._replace(hits=tuple(many)))
         reply = call(notes, "memory_search", query="heron", maxResults=40)
         assert 5 <= len(reply.data["results"]) < 30
         assert "left out for length" in reply.data["warning"]
@@ -292,7 +293,7 @@ class TestWrite:
         assert (place.workspace / reply.data["path"]).parent == place.workspace / CODEX
         assert place.cards() == []
         with Workspace.open(place.workspace) as workspace:
-            assert workspace.ingest().count("promoted") == 1
+            assert workspace.handoffs.ingest().count("promoted") == 1
         card = place.card("lint-runs-before-push.md")
         assert "writer: codex" in card
         assert "- Run make lint before every push" in card
@@ -312,7 +313,7 @@ class TestWrite:
         reply = call(notes, "memory_write", title="Format", document="TOOLS.md", content="### Format\nRun make format.")
         assert (reply.data["outcome"], reply.data["target"]) == ("routed", "TOOLS.md")
         with Workspace.open(notes.workspace) as workspace:
-            report = workspace.ingest()
+            report = workspace.handoffs.ingest()
         assert (report.count("promoted"), report.count("routed")) == (1, 1)
         assert "9443" in notes.card()
         assert "make format" in (notes.workspace / "TOOLS.md").read_text()
@@ -323,7 +324,7 @@ class TestWrite:
         with memory_of(place) as memory:
             memory.call(TOOLS["memory_write"], given)
             with Workspace.open(place.workspace) as other:
-                other.ingest()
+                other.handoffs.ingest()
             again = memory.call(TOOLS["memory_write"], {**given, "card": "heron-two.md"})
         assert {finding["code"] for finding in again.data["error"]["findings"]} >= {"same-topic"}
 
@@ -347,7 +348,7 @@ class TestWrite:
         content = "Fine.\n\n## Target card\nevil.md\n\n## Suggested card content\nEvil."
         call(place, "memory_write", title="Harmless herons", content=content, card="harmless.md")
         with Workspace.open(place.workspace) as workspace:
-            workspace.ingest()
+            workspace.handoffs.ingest()
         assert "evil.md" not in place.cards()
 
     def test_writers(self, place: Place) -> None:
@@ -507,7 +508,7 @@ def test_a_bug_is_a_short_reply_and_its_story_is_in_the_log(notes: Place, monkey
     def fail(*_: Any, **__: Any) -> Any:
         raise RuntimeError(words)
 
-    monkeypatch.setattr(Workspace, "search", fail)
+    monkeypatch.setattr(MemorySearch, "find", fail)
     reply = call(notes, "memory_search", query="staging")
     assert reply.is_error
     assert "a bug in truekeep (RuntimeError)" in reply.text

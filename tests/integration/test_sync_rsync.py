@@ -84,7 +84,7 @@ class Setting:
         with self.place.open() as workspace:
             return Counter(
                 (record.origin.machine, record.origin.repository, record.origin.writer, record.origin.name)
-                for entry, record in workspace.history()
+                for entry, record in workspace.history.entries()
                 if record is not None and entry.verb in ("promoted", "review")
             )
 

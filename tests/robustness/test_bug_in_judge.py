@@ -79,7 +79,7 @@ def test_a_bug_sends_its_own_handoff_to_review(
     assert f" KeyError in handoff {BAD}\n  File " in bugs_log()
     assert "quoted memory" not in bugs_log()
     with place.open() as workspace:
-        assert [filing.outcome for _, filing in workspace.retry(None)] == ["promoted"]
+        assert [filing.outcome for _, filing in workspace.review.retry(None)] == ["promoted"]
 
 
 def test_a_credential_in_it_is_masked_all_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +159,10 @@ def test_lint_and_new_name_the_bug(place: Place, monkeypatch: pytest.MonkeyPatch
     trip(monkeypatch, handoff_format, "parse_handoff", KeyError(), "Trips it")
     bad, good = a_handoff(title="Trips it").encode(), a_document_handoff().encode()
     with place.open() as workspace:
-        first, second = workspace.lint([(bad, BAD, place.repo), (good, GOOD, place.repo)])
+        first, second = workspace.handoffs.lint([(bad, BAD, place.repo), (good, GOOD, place.repo)])
         assert (first.outcome, second.outcome) == ("review", "routed")
         with pytest.raises(InvalidHandoff) as refused:
-            workspace.leave_handoff(bad.decode(), writer="claude", root=place.repo)
+            workspace.handoffs.write(bad.decode(), writer="claude", root=place.repo)
     assert [finding.code for finding in refused.value.findings] == ["bug"]
 
 

@@ -335,7 +335,7 @@ def test_f5_pruning_keeps_the_original_of_a_masked_draft(place: Place) -> None:
         place.leave(raw, name)
     ingest_beside_good(place)
     with place.open(now=datetime.now(UTC) + timedelta(days=10)) as workspace:
-        workspace.prune()
+        workspace.handoffs.prune()
     assert len(place.drafts()) == 2
     for name, raw in raws.items():
         assert (place.inbox / "processed" / name).read_bytes() == raw
@@ -685,7 +685,7 @@ def test_g12_what_came_from_one_source_can_be_listed_and_taken_back(place: Place
     assert len(mine) == 4
     with place.open() as workspace:
         for entry in mine:
-            workspace.undo(entry)
+            workspace.history.undo(entry)
     assert tree(place.workspace) == before
 
 

@@ -69,7 +69,7 @@ def test_i1_two_ingests_at_once(place: Place) -> None:
         others.append(run_cli("ingest", "-w", str(place.workspace)))
 
     with place.open() as workspace:
-        report = workspace.ingest(tell=meanwhile)
+        report = workspace.handoffs.ingest(on_filed=meanwhile)
     assert [other.returncode for other in others] == [Busy.exit_code] * 3
     assert "another truekeep is writing" in others[0].stderr
     assert report.count("routed") == 3
@@ -143,7 +143,7 @@ def test_i4_the_lock_cannot_be_deleted_while_it_is_held(place: Place) -> None:
         others.append(run_cli("ingest", "-w", str(place.workspace)))
 
     with place.open() as workspace:
-        workspace.ingest(tell=meanwhile)
+        workspace.handoffs.ingest(on_filed=meanwhile)
     assert [other.returncode for other in others] == [Busy.exit_code], "two writers at once"
 
 
@@ -304,14 +304,14 @@ def test_i6_an_edit_during_undo_survives(place: Place, monkeypatch: pytest.Monke
     place.ingest()
     at_exchange(monkeypatch, lambda: save_in_place(place.workspace / "TOOLS.md"), "TOOLS.md")
     with place.open() as workspace:
-        number = next(entry.id for entry, _ in workspace.history())
+        number = next(entry.id for entry, _ in workspace.history.entries())
         with pytest.raises(TruekeepError):
-            workspace.undo(number)
+            workspace.history.undo(number)
     text = (place.workspace / "TOOLS.md").read_text()
     assert PERSON in text
     assert "Second." in text
     with place.open() as workspace:
-        assert [entry.verb for entry, _ in workspace.history()] == ["routed", "routed"]
+        assert [entry.verb for entry, _ in workspace.history.entries()] == ["routed", "routed"]
 
 
 def test_i6_undo_is_whole_though_a_person_edits_the_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def test_i6_undo_is_whole_though_a_person_edits_the_index(place: Place, monkeypa
     place.ingest()
     at_exchange(monkeypatch, lambda: save_in_place(place.workspace / "MEMORY.md"), "MEMORY.md")
     with place.open() as workspace, suppress(TruekeepError):
-        workspace.undo(next(entry.id for entry, _ in workspace.history()))
+        workspace.history.undo(next(entry.id for entry, _ in workspace.history.entries()))
     assert PERSON in place.index()
     assert ("staging-proxy.md" in place.cards()) == ("staging-proxy.md" in place.index()), "half undone"
 
@@ -337,7 +337,7 @@ def test_i6_approve_loses_no_draft_when_its_target_is_edited(
     document = place.workspace / "TOOLS.md"
     at_exchange(monkeypatch, lambda: SAVES[save](document), "TOOLS.md")
     with place.open() as workspace, suppress(TruekeepError):
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert PERSON in document.read_text()
     assert draft.exists() != ("### Doubtful" in document.read_text()), "neither filed nor waiting"
 
@@ -354,9 +354,9 @@ def test_i6_an_edit_does_not_cost_the_handoff_its_record(
     at_begin(monkeypatch, lambda: save_in_place(edited))
     with place.open() as workspace:
         with pytest.raises(TruekeepError):
-            workspace.reject(edited.stem) if verb == "reject" else workspace.undo(1)
+            workspace.review.reject(edited.stem) if verb == "reject" else workspace.history.undo(1)
         assert PERSON in edited.read_text()
-        assert [record is not None for _, record in workspace.history()] == [True], "provenance is lost"
+        assert [record is not None for _, record in workspace.history.entries()] == [True], "provenance is lost"
     before = tree(place.workspace)
     place.leave(text, "2026-11-14-0905-again.md")
     place.ingest()
@@ -408,7 +408,7 @@ def test_h4_leftover_temporary_files(place: Place) -> None:
     for path in leftovers:
         path.write_text("---\ntopic: Half")
     with place.open() as workspace:
-        assert [card.name for card in workspace.cards()] == ["staging-proxy.md"]
+        assert [card.name for card in workspace.cards.all()] == ["staging-proxy.md"]
     assert place.ingest().processed == 0
     place.leave(TARGETS["card"][1], "2026-11-14-0900-update.md")
     assert place.ingest().count("promoted") == 1
@@ -593,7 +593,7 @@ def many_filed(place: Place) -> None:
 def test_h8_ledger_damaged(place: Place, damage: str) -> None:
     many_filed(place)
     with place.open() as workspace:
-        workspace.reject(place.drafts()[0].stem)
+        workspace.review.reject(place.drafts()[0].stem)
     before = tree(place.workspace)
     path = state_of(place) / "ledger.sqlite"
     DAMAGES[damage](path)
@@ -706,7 +706,7 @@ def test_h13_stopped_by_hand(place: Place) -> None:
             raise KeyboardInterrupt
 
     with place.open() as workspace, pytest.raises(KeyboardInterrupt):
-        workspace.ingest(tell=interrupt)
+        workspace.handoffs.ingest(on_filed=interrupt)
     place.ingest()
     document = (place.workspace / "TOOLS.md").read_text()
     assert [document.count(f"Text {number}.") for number in range(4)] == [1] * 4
@@ -741,10 +741,10 @@ def test_h10_a_batch_that_could_not_be_called_done(place: Place, monkeypatch: py
     assert failed
     place.ingest()
     with place.open() as workspace:
-        entries = [entry.id for entry, _ in workspace.history("TOOLS.md")]
+        entries = [entry.id for entry, _ in workspace.history.entries("TOOLS.md")]
         assert len(entries) == 2, "the ledger forgot what it wrote"
         for number in entries:
-            workspace.undo(number)
+            workspace.history.undo(number)
     assert not (place.workspace / "TOOLS.md").exists()
     assert_settled(place)
 
@@ -758,4 +758,4 @@ def test_h11_workspace_made_twice_after_a_kill(tmp_path: Path) -> None:
     made = Workspace.init(path, now=lambda: NOW)
     assert ".truekeep/host" in made.created
     with Workspace.open(path, now=lambda: NOW) as workspace:
-        assert workspace.ingest(repositories=[]).processed == 0
+        assert workspace.handoffs.ingest(repositories=[]).processed == 0

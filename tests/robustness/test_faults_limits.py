@@ -241,7 +241,7 @@ def test_j3_no_descriptor_leaks(place: Place) -> None:
     (place.inbox / "2026-11-14-0902-link.md").symlink_to("/etc/passwd")
     place.ingest()
     with place.open() as workspace:
-        for action in (lambda: workspace.undo(99_999), lambda: workspace.reject("nothing-like-it")):
+        for action in (lambda: workspace.history.undo(99_999), lambda: workspace.review.reject("nothing-like-it")):
             with pytest.raises(TruekeepError):
                 action()
     assert descriptors() == before
@@ -290,8 +290,8 @@ def open_place() -> Iterator[Place]:
     place.leave(numbered(1), "2026-11-14-0900-new.md")
     place.leave(a_document_handoff("### More\nMore of it."), "2026-11-14-0901-doc.md")
     with place.open() as workspace:  # load what is loaded late, while it can still be read
-        list(workspace.cards())
-        workspace.drafts()
+        list(workspace.cards.all())
+        workspace.review.drafts()
     yield place
     for folder, _, _ in os.walk(base):
         os.chmod(folder, 0o755)
@@ -318,9 +318,9 @@ def test_j5_read_only_folder(open_place: Place, folder: str) -> None:
             assert tree(place.workspace) == before
         assert sorted(tree(place.inbox).values()) == letters
         with place.open() as workspace:
-            assert "staging-proxy.md" in [card.name for card in workspace.cards()]
-            assert len(workspace.drafts()) == 1
-            assert list(workspace.history())
+            assert "staging-proxy.md" in [card.name for card in workspace.cards.all()]
+            assert len(workspace.review.drafts()) == 1
+            assert list(workspace.history.entries())
         path.chmod(0o755)
         place.ingest()
     assert place.cards() == ["card-1.md", "staging-proxy.md"]
@@ -466,10 +466,10 @@ def test_k1_k2_clock_set_back_or_forward(tmp_path: Path, year: int) -> None:
     assert outcomes["2026-11-14-0900-proxy.md"] == "promoted", place.codes()
     assert len(place.drafts()) == 1
     with place.open() as workspace:
-        entries = [entry for entry, _ in workspace.history()]
+        entries = [entry for entry, _ in workspace.history.entries()]
         assert [entry.id for entry in entries] == sorted((entry.id for entry in entries), reverse=True)
         assert entries[0].at.startswith(str(year)), "the order is the ledger's own, not the clock's"
-        workspace.undo(next(entry.id for entry in entries if "memory/cards/staging-proxy.md" in entry.paths))
+        workspace.history.undo(next(entry.id for entry in entries if "memory/cards/staging-proxy.md" in entry.paths))
     assert "8443" in place.card()
 
 
@@ -479,9 +479,9 @@ def test_k2_prune_brakes_when_the_clock_jumped(tmp_path: Path, year: int) -> Non
     before = tree(place.base, skip=(".truekeep",))
     with place.open(now=datetime(year, 1, 1, tzinfo=UTC)) as workspace:
         with pytest.raises(BadInput, match="clock"):
-            workspace.prune()
+            workspace.handoffs.prune()
         with pytest.raises(BadInput, match="clock"):
-            workspace.prune(dry_run=True)
+            workspace.handoffs.prune(dry_run=True)
     assert tree(place.base, skip=(".truekeep",)) == before
 
 
@@ -492,8 +492,8 @@ def test_k2_prune_after_one_run_with_a_wrong_clock(tmp_path: Path) -> None:
     place.ingest(now=NOW + timedelta(days=4000))
     with place.open(now=NOW + timedelta(days=1)) as workspace:
         with pytest.raises(BadInput, match="clock"):
-            workspace.prune()
-        drafts, _ = workspace.prune(force=True)
+            workspace.handoffs.prune()
+        drafts, _ = workspace.handoffs.prune(force=True)
         assert drafts == []
     assert len(place.drafts()) == 1
 
@@ -501,7 +501,7 @@ def test_k2_prune_after_one_run_with_a_wrong_clock(tmp_path: Path) -> None:
 def test_k2_prune_forced(tmp_path: Path) -> None:
     place = filed_at(tmp_path, NOW)
     with place.open(now=datetime(2099, 1, 1, tzinfo=UTC)) as workspace:
-        drafts, files = workspace.prune(force=True)
+        drafts, files = workspace.handoffs.prune(force=True)
     assert len(drafts) == 1
     assert len(files) == 4
     assert place.drafts() == []
@@ -519,10 +519,10 @@ def test_k3_clock_jumps_during_a_run(place: Place) -> None:
         return calls[-1]
 
     with Workspace.open(place.workspace, now=jumping) as workspace:
-        assert workspace.ingest().processed == 3
+        assert workspace.handoffs.ingest().processed == 3
     with place.open() as workspace:
-        assert {entry.at for entry, _ in workspace.history()} == {"2026-11-15T12:00:00Z"}
-        assert [draft.received_at for draft in workspace.drafts()] == ["2026-11-15T12:00:00Z"]
+        assert {entry.at for entry, _ in workspace.history.entries()} == {"2026-11-15T12:00:00Z"}
+        assert [draft.received_at for draft in workspace.review.drafts()] == ["2026-11-15T12:00:00Z"]
 
 
 @pytest.mark.parametrize("mtime", [-86_400, 0, 2**31, 2**32, 2**33])
@@ -545,7 +545,7 @@ def test_k4_odd_file_times(place: Place, mtime: int) -> None:
     assert place.ingest().count("promoted") == 1, place.filed
     assert "9443" in place.card()
     with place.open() as workspace:
-        assert len(workspace.drafts()) == 1
+        assert len(workspace.review.drafts()) == 1
     done = run_cli("review", "list", "-w", str(place.workspace))
     assert done.returncode == 0, done.stderr
 
@@ -559,9 +559,9 @@ def test_k4_same_time_other_content(place: Place) -> None:
     card.write_text(card.read_text().replace("port 8443 only", "port 8444 only"))
     os.utime(card, ns=(info.st_atime_ns, info.st_mtime_ns))
     with place.open() as workspace:
-        number = next(entry.id for entry, _ in workspace.history())
+        number = next(entry.id for entry, _ in workspace.history.entries())
         with pytest.raises(TruekeepError):
-            workspace.undo(number)
+            workspace.history.undo(number)
     assert "8444" in card.read_text()
 
 

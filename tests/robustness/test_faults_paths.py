@@ -587,7 +587,7 @@ def test_a12_workspace_reached_through_a_symlink_works(place: Place) -> None:
     link.symlink_to(place.workspace)
     leave_good(place)
     with Workspace.open(link, now=lambda: NOW) as workspace:
-        assert workspace.ingest().count("promoted") == 1
+        assert workspace.handoffs.ingest().count("promoted") == 1
     assert place.cards() == [GOOD_CARD]
 
 
@@ -768,7 +768,7 @@ def test_a9_pruning_keeps_the_original_of_an_open_draft_whatever_its_name(place:
     place.leave(b"\xff once more", BAD)
     ingest_beside_good(place)
     with place.open(now=datetime.now(UTC) + timedelta(days=10)) as workspace:
-        drafts, files = workspace.prune()
+        drafts, files = workspace.handoffs.prune()
     assert drafts == []
     assert [Path(file).name for file in files] == [GOOD]
     assert len(place.processed()) == len(place.drafts())

@@ -277,7 +277,7 @@ def test_another_embedder_in_the_settings(memory: Place, server: EmbeddingServer
     """The old index answers, by its own embedder, until the new one takes its place; an open reader follows."""
     reindex(memory)
     with memory.open() as reader:
-        assert reader.search(QUESTION).provider == "static"
+        assert reader.search.find(QUESTION).provider == "static"
         memory.configure(server.config)
         answer = search(memory, QUESTION)
         assert_answers(answer)
@@ -286,7 +286,7 @@ def test_another_embedder_in_the_settings(memory: Place, server: EmbeddingServer
         assert server.texts == []
         done = reindex(memory)
         assert done.rebuilt == "the embedder changed"
-        assert_answers(reader.search(QUESTION))
+        assert_answers(reader.search.find(QUESTION))
     answer = search(memory, QUESTION)
     assert_answers(answer)
     assert (answer.mode, answer.provider, answer.notes) == ("hybrid", "openai-compatible", ())
@@ -487,7 +487,7 @@ def test_a_newer_index_is_left_alone(memory: Place) -> None:
     done = run_cli("index", "--json", "-w", str(memory.workspace))
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (6, "newer-state")
     with memory.open() as workspace:
-        assert workspace.recall_status().problem
+        assert workspace.search.status().problem
     assert index_file(memory).read_bytes() == data
     assert beside_index(memory) == []
 
@@ -511,8 +511,8 @@ def test_a_newer_index_and_a_transcript(memory: Place, own_home: Path) -> None:
 def test_a_workspace_behind_a_symlink_has_its_index(memory: Place) -> None:
     (memory.base / "linked").symlink_to(memory.base, target_is_directory=True)
     with Workspace.open(memory.base / "linked" / memory.workspace.name) as workspace:
-        assert workspace.index().files
-        assert not workspace.recall_status().problem
+        assert workspace.search.index().files
+        assert not workspace.search.status().problem
 
 
 def test_an_index_that_is_a_symlink_is_not_written_through(memory: Place) -> None:
@@ -686,11 +686,11 @@ def test_search_during_a_rebuild(memory: Place) -> None:
         for _ in range(2):
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
                 while process.poll() is None:
-                    assert_answers(reader.search(QUESTION))
+                    assert_answers(reader.search.find(QUESTION))
                     assert_answers(search(memory, QUESTION))
                 assert process.stderr is not None
                 assert process.returncode == 0, process.stderr.read()
-        assert_answers(reader.search(QUESTION))
+        assert_answers(reader.search.find(QUESTION))
     assert beside_index(memory) == []
 
 

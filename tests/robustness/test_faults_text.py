@@ -56,8 +56,8 @@ def test_b1_review_says_that_an_empty_file_is_empty(place: Place) -> None:
     place.leave(b"", BAD)
     ingest_beside_good(place)
     with place.open() as workspace:
-        (draft,) = workspace.drafts()
-        proposal = workspace.show_draft(draft.id)
+        (draft,) = workspace.review.drafts()
+        proposal = workspace.review.show(draft.id)
     assert [finding.code for finding in proposal.filing.blocking] == ["empty"]
 
 
@@ -491,7 +491,7 @@ def test_d12_update_keeps_the_earlier_version_in_the_history(place: Place) -> No
     place.ingest()
     assert place.outcomes()[BAD] == "promoted"
     with place.open() as workspace:
-        workspace.undo(2)
+        workspace.history.undo(2)
     assert place.card() == first
 
 
@@ -633,7 +633,7 @@ def test_e2_hostile_text_is_linear_work(place: Place, unit: str) -> None:
         def judge(size: int) -> None:
             text = unit * (size // len(unit.encode()))
             content = text + a_card() if unit.startswith("<!-") else a_card(body=f"x\n{text}")
-            filing = workspace.lint([(a_handoff(content=content).encode(), BAD, None)])[0]
+            filing = workspace.handoffs.lint([(a_handoff(content=content).encode(), BAD, None)])[0]
             assert "too-large" not in {finding.code for finding in filing.findings}
 
         assert_about_linear(judge, 4_000, huge=200_000)
@@ -645,7 +645,7 @@ def test_e2_finding_a_text_in_a_document_is_linear_work(place: Place) -> None:
     def judge(size: int) -> None:
         tools.write_text("a" * size + "\n")
         with Workspace.open(place.workspace) as workspace:
-            workspace.lint([(a_document_handoff("a" * (size // 2)).encode(), BAD, None)])[0]
+            workspace.handoffs.lint([(a_document_handoff("a" * (size // 2)).encode(), BAD, None)])[0]
 
     assert_about_linear(judge, 6_000, huge=150_000)
 
@@ -661,7 +661,7 @@ def test_e2_showing_a_draft_is_linear_work(place: Place) -> None:
             a_handoff(action="update-card", content=a_card(body=body))
         )
         with place.open() as workspace:
-            assert workspace.show_draft("draft").difference
+            assert workspace.review.show("draft").difference
 
     assert_about_linear(show, 500)
 

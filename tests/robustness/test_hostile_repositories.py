@@ -477,7 +477,7 @@ def test_m9_nothing_of_what_is_outside_is_shown_or_kept(outside: Place) -> None:
         said += truekeep(place, *arguments).out
     place.configure(PATIENT)
     with place.open() as workspace:
-        said += repr(workspace.get(NOTES).verdicts)
+        said += repr(workspace.search.get(NOTES).verdicts)
     assert PRIVATE not in said
     assert "root:x:" not in said.replace("root:x:0:0`", "")
     for path in place.workspace.rglob("*"):
@@ -1000,7 +1000,7 @@ def test_g8_a_card_that_calls_the_others_outdated_changes_no_verdict(place: Plac
         day=LATER,
     )
     with place.open() as workspace:
-        told = {item.path: item for item in workspace.verify()}
+        told = {item.path: item for item in workspace.verification.verify()}
     assert words(told[NOTES]) == sound(first)
 
 
@@ -1057,13 +1057,13 @@ def test_g15_a_card_that_changed_behind_the_tool_is_not_served_with_old_verdicts
     place.configure("[verify]\nbudget_ms = 0\n")
     card = a_memory(place, "`src/app.py` has `load_config()`.\n")
     with place.open() as workspace:
-        workspace.verify()
-        assert {verdict.verdict for verdict in workspace.get(NOTES).verdicts} >= {"confirmed"}
+        workspace.verification.verify()
+        assert {verdict.verdict for verdict in workspace.search.get(NOTES).verdicts} >= {"confirmed"}
     stat = card.stat()
     card.write_text(card.read_text().replace("src/app.py", "src/axx.py"))  # as long as before, and as old
     os.utime(card, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with place.open() as workspace:
-        told = workspace.get(NOTES)
+        told = workspace.search.get(NOTES)
     assert told.verdicts == ()
     assert told.unchecked
 
@@ -1073,11 +1073,11 @@ def test_g15_evidence_that_changed_behind_the_tool_is_not_served(place: Place) -
     place.configure("[verify]\nbudget_ms = 0\n")
     a_memory(place, "`src/app.py` has `load_config()`; see `docs/guide.md`.\n")
     with place.open() as workspace:
-        workspace.verify()
-        assert workspace.get(NOTES).verdicts
+        workspace.verification.verify()
+        assert workspace.search.get(NOTES).verdicts
     (place.repo / "docs/guide.md").unlink()
     with place.open() as workspace:
-        told = workspace.get(NOTES)
+        told = workspace.search.get(NOTES)
     assert told.verdicts == ()
     assert told.unchecked
 
@@ -1087,7 +1087,9 @@ def told_anew(place: Place) -> tuple[dict[str, list[str]], dict[str, list[str]]]
 
     def say() -> dict[str, list[str]]:
         with place.open() as workspace:
-            return {item.path: [verdict.reason for verdict in item.verdicts] for item in workspace.verify()}
+            return {
+                item.path: [verdict.reason for verdict in item.verdicts] for item in workspace.verification.verify()
+            }
 
     kept = say()
     for path in (place.workspace / ".truekeep").glob("facts.sqlite*"):
@@ -1102,7 +1104,7 @@ def test_g15_what_lies_outside_of_the_checkout_is_looked_at_again(place: Place, 
     (place.workspace / "memory/other.md").write_text("x\n")
     a_memory(place, f"It is set in `{outside}` for `src/app.py`; see `memory/other.md`.\n")
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     outside.unlink()
     (place.workspace / "memory/other.md").unlink()
     kept, fresh = told_anew(place)
@@ -1118,7 +1120,7 @@ def test_g15_a_branch_that_was_deleted_holds_no_commit(place: Place) -> None:
     git(place.repo, "checkout", "-q", "-")
     a_memory(place, f"Done in commit {made}.\n")
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     git(place.repo, "branch", "-D", "aside")
     kept, fresh = told_anew(place)
     assert kept == fresh
@@ -1133,7 +1135,7 @@ def test_a_memory_without_a_repository_is_judged_once(place: Place, monkeypatch:
 
     def told() -> list[str]:
         with place.open() as workspace:
-            (item,) = (item for item in workspace.verify() if item.path == "memory/cards/free.md")
+            (item,) = (item for item in workspace.verification.verify() if item.path == "memory/cards/free.md")
         return [verdict.reason for verdict in item.verdicts]
 
     asked: list[str] = []
@@ -1174,7 +1176,7 @@ def assert_unseen(place: Place, *secrets: str) -> None:
         said += told.out + told.err
     place.configure(PATIENT)
     with place.open() as workspace:
-        said += repr(workspace.get(NOTES))
+        said += repr(workspace.search.get(NOTES))
     for secret in secrets:
         assert secret not in said
         for path, data in everything_kept(place):
@@ -1373,7 +1375,7 @@ def test_damaged_facts_keep_no_handoff_from_being_filed(place: Place, damage: Ca
     assert set(place.outcomes().values()) == {"promoted"}
     place.configure(PATIENT)
     with place.open() as workspace:
-        assert workspace.get(NOTES).verdicts
+        assert workspace.search.get(NOTES).verdicts
 
 
 def test_facts_of_another_version_are_begun_anew(place: Place) -> None:
@@ -1565,17 +1567,17 @@ def test_a_file_that_a_person_changed_meanwhile_is_left_alone(place: Place, chan
     rotten(place)
     card = place.workspace / NOTES
     with place.open() as workspace:
-        found = workspace.verify()
+        found = workspace.verification.verify()
         change(card)
         before = tree(place.base, skip=(".truekeep", ".git"))
         with_link = (place.base / "elsewhere.md").exists()
-        _, done = workspace.repair(found)
+        _, done = workspace.verification.repair(found)
         after = tree(place.base, skip=(".truekeep", ".git"))
     assert not [line for line in done if "→" in line]
     assert after == before
     assert not with_link or "src/legacy.py" in (place.base / "elsewhere.md").read_text()
     with Workspace.open(place.workspace) as workspace:
-        assert not list(workspace.history(NOTES))
+        assert not list(workspace.history.entries(NOTES))
 
 
 def test_a_repair_can_be_undone_to_the_byte(place: Place) -> None:
@@ -1586,6 +1588,6 @@ def test_a_repair_can_be_undone_to_the_byte(place: Place) -> None:
     assert b"src/core/modern.py" in card.read_bytes()
     assert b"src/dead.py" in card.read_bytes(), "what is gone is proposed, not taken out"
     with place.open() as workspace:
-        (entry,) = [entry for entry, _ in workspace.history(NOTES)]
-        workspace.undo(entry.id)
+        (entry,) = [entry for entry, _ in workspace.history.entries(NOTES)]
+        workspace.history.undo(entry.id)
     assert card.read_bytes() == before

@@ -68,8 +68,8 @@ class TestInstructionFiles:
         place.ingest()
         assert place.codes() >= {"instruction-file"}
         with place.open() as workspace:
-            (draft,) = workspace.drafts()
-            workspace.approve(draft.id)
+            (draft,) = workspace.review.drafts()
+            workspace.review.approve(draft.id)
         assert "No spaces." in place.card("conventions.md")
 
     def test_a_project_of_such_a_name_has_a_file_of_another(self, place: Place) -> None:
@@ -294,7 +294,7 @@ class TestFifosInGit:
                 a_card(name, "See `src/none.py`.", repository=name if name == "app" else "github.com/me/app")
             )
         with place.open() as workspace:
-            problems = {item.path: item.problems for item in workspace.verify(system=False)}
+            problems = {item.path: item.problems for item in workspace.verification.verify(system=False)}
         assert "took longer than 15 minutes" in problems["memory/cards/app.md"][0]
         assert problems["memory/cards/other.md"] == ()
         monkeypatch.setattr("truekeep.core.git._waited", {str(place.repo): (time.monotonic() - 4000, 900.0)})
@@ -375,7 +375,7 @@ class TestRepositoriesOfOneName:
             assert notice.endswith(f"{place.repo} is used")
         with place.open() as workspace, pytest.MonkeyPatch.context() as patch:
             patch.setattr("truekeep.verify.same_name_checkouts.shares_history", lambda *_: asked.append(1))
-            workspace.verify(system=False)
+            workspace.verification.verify(system=False)
         assert asked == [], "what git answered is kept"
         assert "shares no commit" in run_cli("repos", "-w", str(place.workspace), cwd=place.base).stdout
 
@@ -404,7 +404,7 @@ class TestRepositoriesOfOneName:
         asked: list[int] = []
         monkeypatch.setattr("truekeep.verify.same_name_checkouts.shares_history", lambda *_: asked.append(1))
         with place.open() as workspace:
-            assert len(workspace.same_name_checkouts()) == 1
+            assert len(workspace.repositories.same_names()) == 1
         assert asked == [], "what git answered to verify is kept"
 
     def test_verify_knows_clones_and_another_remote_of_other_history(self, place: Place) -> None:
@@ -416,7 +416,7 @@ class TestRepositoriesOfOneName:
         git(other, "commit", "-q", "--allow-empty", "-m", "Another one")
         git(other, "remote", "add", "template", self.URL)
         with place.open() as workspace:
-            found = {Path(item.root).name: item for item in workspace.found_checkouts()}
+            found = {Path(item.root).name: item for item in workspace.repositories.checkouts()}
             assert not any(item.problem for item in found.values())
             assert found["other"].names == ("git.example/acme/other", "other")
             assert found["clone"].names == ("git.example/acme/shop", "clone")

@@ -39,7 +39,7 @@ def test_a_handoff_whose_index_line_a_person_overtook_counts_as_promoted(
     assert "staging-proxy.md" in place.index()
     assert "Mine." in place.index()
     with place.open() as workspace:
-        told = [(entry.verb, entry.paths, record and record.outcome) for entry, record in workspace.history()]
+        told = [(entry.verb, entry.paths, record and record.outcome) for entry, record in workspace.history.entries()]
     assert told == [
         ("promoted", ("MEMORY.md",), "promoted"),
         ("promoted", ("memory/cards/staging-proxy.md",), "promoted"),
@@ -64,7 +64,7 @@ def test_a_file_that_somebody_is_saving_is_left_alone(place: Place) -> None:
     assert "staging-proxy.md" in place.index()
     assert "and this, too." in place.index()
     with place.open() as workspace:
-        assert not workspace.drafts()
+        assert not workspace.review.drafts()
 
 
 def test_a_card_that_somebody_is_saving_is_neither_replaced_nor_dropped(place: Place) -> None:
@@ -73,7 +73,7 @@ def test_a_card_that_somebody_is_saving_is_neither_replaced_nor_dropped(place: P
     card = place.workspace / "memory" / "cards" / "staging-proxy.md"
     with card.open("a") as editor, place.open() as workspace:
         for act in (
-            partial(workspace.undo, 1),
+            partial(workspace.history.undo, 1),
             partial(drop_card, workspace, "staging-proxy", reason="old", actor="ada"),
         ):
             with pytest.raises(EditedSince):

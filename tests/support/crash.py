@@ -123,20 +123,22 @@ def _damaged(place: Place) -> None:
 def _ingest_plainly(workspace: Workspace) -> object:
     """As on a system that cannot exchange two files."""
     file_io._calls["renameat2"] = None
-    return workspace.ingest()
+    return workspace.handoffs.ingest()
 
 
 def _draft(workspace: Workspace) -> str:
-    return next(draft.id for draft in workspace.drafts() if "queues" in draft.name)
+    return next(draft.id for draft in workspace.review.drafts() if "queues" in draft.name)
 
 
 def _approve(workspace: Workspace) -> object:
-    return workspace.approve(_draft(workspace), target="memory/cards/queue-names.md")
+    return workspace.review.approve(_draft(workspace), target="memory/cards/queue-names.md")
 
 
 def _undo(workspace: Workspace) -> object:
-    number = next(entry.id for entry, _ in workspace.history() if entry.verb == "promoted" and "Gateway" in entry.note)
-    return workspace.undo(number)
+    number = next(
+        entry.id for entry, _ in workspace.history.entries() if entry.verb == "promoted" and "Gateway" in entry.note
+    )
+    return workspace.history.undo(number)
 
 
 def _add_to_card(workspace: Workspace) -> object:
@@ -184,7 +186,7 @@ def _proposed(place: Place) -> None:
 
 
 def _merge(workspace: Workspace) -> object:
-    return workspace.approve(next(draft.id for draft in workspace.drafts() if draft.drops))
+    return workspace.review.approve(next(draft.id for draft in workspace.review.drafts() if draft.drops))
 
 
 def _gate(workspace: Workspace) -> object:
@@ -192,23 +194,23 @@ def _gate(workspace: Workspace) -> object:
 
 
 SCENARIOS = {
-    "ingest": Scenario(_waiting, lambda workspace: workspace.ingest(), is_repeatable=True, is_atomic=False),
+    "ingest": Scenario(_waiting, lambda workspace: workspace.handoffs.ingest(), is_repeatable=True, is_atomic=False),
     "plain": Scenario(_waiting, _ingest_plainly, is_repeatable=True, is_atomic=False),
     "approve": Scenario(_filed, _approve),
-    "reject": Scenario(_filed, lambda workspace: workspace.reject(_draft(workspace), reason="not ours")),
+    "reject": Scenario(_filed, lambda workspace: workspace.review.reject(_draft(workspace), reason="not ours")),
     "undo": Scenario(_filed, _undo),
     "add": Scenario(_filed, _add_to_card),
     "drop": Scenario(_filed, _drop),
     "gate": Scenario(_filed, _gate),
     "prune": Scenario(
-        _filed, lambda workspace: workspace.prune(force=True), LATER, is_repeatable=True, is_atomic=False
+        _filed, lambda workspace: workspace.handoffs.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),
     "propose": Scenario(_doubled, lambda workspace: Upkeep(workspace).duplicates(), is_repeatable=True),
     "merge": Scenario(_proposed, _merge),
     "decay": Scenario(_aged, _decay, is_repeatable=True, is_atomic=False),
     "mend": Scenario(
         _damaged,
-        lambda workspace: workspace.ingest(),
+        lambda workspace: workspace.handoffs.ingest(),
         is_repeatable=True,
         is_atomic=False,
         evidence=f"ledger.sqlite.damaged-{NOW:%Y%m%dT%H%M%SZ}",
@@ -708,7 +710,7 @@ class Loop:
 
     def _recover(self) -> list[str]:
         """The next writing command finishes the job or finds nothing of it; then the command can be given again."""
-        self.expect_clean(run(self.base, lambda workspace: workspace.ingest(), self.scenario.now), "an ingest")
+        self.expect_clean(run(self.base, lambda workspace: workspace.handoffs.ingest(), self.scenario.now), "an ingest")
         state = look(self.base)
         problems = [] if state in (self.first, self.last) else _differences(state, self.last, "half happened")
         again = run(self.base, _or_refused(self.scenario.act), self.scenario.now)

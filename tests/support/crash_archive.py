@@ -54,7 +54,7 @@ def prepare(base: Path) -> Place:
 def act(workspace: Workspace) -> object:
     incremental.PORTION = 30_000
     syncing._BATCH_SECONDS = 0.0  # a transaction for every file: more places to stop at
-    return workspace.sync_transcripts()
+    return workspace.sessions.sync_transcripts()
 
 
 def look(place: Place) -> dict[str, list[Any]]:

@@ -144,7 +144,7 @@ class Trio:
         }
         found: dict[str, tuple[str, str, str]] = {}
         with self.place.open() as workspace:
-            for entry, record in workspace.history():
+            for entry, record in workspace.history.entries():
                 if record is None or entry.verb != "promoted":
                     continue
                 digest = record.digest.hex()

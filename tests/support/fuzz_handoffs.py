@@ -184,7 +184,7 @@ def handoffs(seed: int, count: int) -> Iterator[tuple[str, bytes]]:
 def judge(place: Place, seed: int, count: int) -> list[Decision]:
     """What lint says to them, each before the same memory."""
     with place.open() as workspace:
-        return [workspace.lint([(raw, name, place.repo)])[0] for name, raw in handoffs(seed, count)]
+        return [workspace.handoffs.lint([(raw, name, place.repo)])[0] for name, raw in handoffs(seed, count)]
 
 
 def main() -> None:

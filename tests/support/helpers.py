@@ -144,7 +144,9 @@ class Place:
     ) -> IngestReport:
         self.filed = []
         with self.open(now=now) as workspace:
-            return workspace.ingest(tell=self.filed.append, cards=cards, documents=documents, dry_run=dry_run)
+            return workspace.handoffs.ingest(
+                on_filed=self.filed.append, cards=cards, documents=documents, dry_run=dry_run
+            )
 
     def outcomes(self) -> dict[str, str]:
         return {item.name: item.outcome for item in self.filed}

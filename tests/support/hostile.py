@@ -182,12 +182,12 @@ def _sessions(place: Place) -> None:
     ]
     (folder / "5e551011-aaaa-4bbb-8ccc-0123456789ab.jsonl").write_bytes(b"".join(lines_of(*rows)))
     with place.open() as workspace:
-        workspace.sync_transcripts()
+        workspace.sessions.sync_transcripts()
 
 
 def _acts(workspace: Workspace) -> None:
     """Entries of the ledger with hostile notes, and the verdicts and words that pages show."""
     for number, line in enumerate(LINES[:8]):
-        workspace.reject(f"laid-{number}", reason=line)
-    workspace.verify()
-    workspace.index()
+        workspace.review.reject(f"laid-{number}", reason=line)
+    workspace.verification.verify()
+    workspace.search.index()

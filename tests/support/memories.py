@@ -64,12 +64,12 @@ def lend_lexicon(place: Place) -> None:
 
 def search(place: Place, query: str, *, now: datetime = NOW, **options: Any) -> SearchResult:
     with place.open(now=now) as workspace:
-        return workspace.search(query, **options)
+        return workspace.search.find(query, **options)
 
 
 def reindex(place: Place, *, now: datetime = NOW, **options: Any) -> IndexReport:
     with place.open(now=now) as workspace:
-        return workspace.index(**options)
+        return workspace.search.index(**options)
 
 
 def paths(answer: SearchResult) -> list[str]:

@@ -111,7 +111,7 @@ class Nights:
         year = self.year
         year.lines.look()
         with year.opened() as workspace:
-            workspace.ingest()
+            workspace.handoffs.ingest()
         year.lines.look()
         year.take_names()
         before = tree(year.workspace) if undo else {}
@@ -133,10 +133,10 @@ class Nights:
         """As the scheduled job does it, in a workspace that was just opened."""
         with self.year.opened() as workspace:
             if any(plant.kind == "card-transcript" for plant in self.year.tonight):
-                workspace.sync_transcripts()
-            workspace.index()
+                workspace.sessions.sync_transcripts()
+            workspace.search.index()
             if any(plant.kind == "memory-code" for plant in self.year.tonight):
-                workspace.verify(changed=True, system=False)
+                workspace.verification.verify(changed=True, system=False)
             desk = Upkeep(workspace)
             return Night(
                 desk.decay(by_hand=False),
@@ -147,7 +147,7 @@ class Nights:
 
     def _last_entry(self) -> int:
         with self.year.opened() as workspace:
-            return next((entry.id for entry, _ in workspace.history(limit=1)), 0)
+            return next((entry.id for entry, _ in workspace.history.entries(limit=1)), 0)
 
     @contextmanager
     def _edits(self) -> Iterator[None]:
@@ -280,9 +280,9 @@ class Nights:
         """What expired is not found by search any more; what is structural is, and so is what nobody tagged."""
         year = self.year
         with year.opened() as workspace:
-            workspace.index()
+            workspace.search.index()
             for entry in year.random.sample(sorted(year.entries.values()), min(count, len(year.entries))):
-                hits = workspace.search(entry.mark, stores=("logs",)).hits
+                hits = workspace.search.find(entry.mark, stores=("logs",)).hits
                 is_there = any(entry.mark in hit.text for hit in hits)
                 if is_there != (entry.mark not in self.left):
                     self._miss(f"search for {entry.mark} of {entry.day} ({entry.tier}): {is_there}")
@@ -302,7 +302,9 @@ class Nights:
         """What the ledger says was replaced in a card since an entry."""
         with self.year.opened() as workspace:
             notes = [
-                entry.note for entry, _ in workspace.history(path) if entry.id > first and entry.verb == "repaired"
+                entry.note
+                for entry, _ in workspace.history.entries(path)
+                if entry.id > first and entry.verb == "repaired"
             ]
         return [pair for note in notes for pair in _pairs(note)]
 
@@ -319,9 +321,9 @@ class Nights:
         shutil.copytree(self.year.workspace, copy, symlinks=True)
         try:
             with Workspace.open(copy, now=self.year.now) as workspace:
-                done = [entry for entry, _ in workspace.history() if entry.id > first and entry.paths]
+                done = [entry for entry, _ in workspace.history.entries() if entry.id > first and entry.paths]
                 for entry in done:
-                    workspace.undo(entry.id)
+                    workspace.history.undo(entry.id)
             if wrong := _changed(before, tree(copy)):
                 self._miss(f"undo of {len(done)} entries: {wrong[:5]} differ")
             self.planted["undone"] += len(done)
@@ -334,7 +336,7 @@ class Nights:
     def _morning(self) -> None:
         year = self.year
         with year.opened() as workspace:
-            drafts = workspace.drafts()
+            drafts = workspace.review.drafts()
         for draft in drafts:
             if draft.id in self.turned_down:
                 self._miss(f"came back after it was turned down: {draft.id}")
@@ -347,7 +349,7 @@ class Nights:
                 self._approve(draft.id, draft.made_by, cards, is_merge=is_merge)
             else:
                 with year.opened() as workspace:
-                    workspace.reject(draft.id, reason="no")
+                    workspace.review.reject(draft.id, reason="no")
                 self.turned_down[draft.id] = draft.made_by
                 self.decided["turned down"] += 1
 
@@ -356,9 +358,9 @@ class Nights:
         before = {path: (year.workspace / path).read_text() for path in cards if (year.workspace / path).is_file()}
         with year.opened() as workspace:
             try:
-                workspace.approve(draft)
+                workspace.review.approve(draft)
             except (EditedSince, InvalidHandoff):
-                workspace.reject(draft)  # somebody edited the card: the next night asks anew
+                workspace.review.reject(draft)  # somebody edited the card: the next night asks anew
                 self.decided["overtaken"] += 1
                 return
         self.decided[by or "handoff"] += 1
@@ -383,7 +385,7 @@ class Nights:
         year = self.year
         there = set().union(*(keys_of(path.read_text()) for path in (year.workspace / CARDS).iterdir()))
         with year.opened() as workspace:
-            ledger = workspace.books().ledger
+            ledger = workspace.context.transaction.ledger
             for key in sorted(set(year.lines.ever) - there - year.lines.taken):
                 if not any(_explains(ledger, key, path) for path in year.lines.ever[key]):
                     self._miss(f"line lost: {year.lines.ever[key]}: {key}")
@@ -398,7 +400,7 @@ class Nights:
         free = self.year.free()
         with self.year.opened() as workspace:
             for path in self.year.random.sample(free, min(count, len(free))):
-                for line in workspace.why(path):
+                for line in workspace.history.blame(path):
                     if line.entry is not None and line.entry.verb == "promoted" and line.record is None:
                         self._miss(f"{path}:{line.number} has an entry without its handoff")
 

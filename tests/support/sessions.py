@@ -68,7 +68,7 @@ def grow(path: Path, *lines: bytes) -> None:
 
 def sync(place: Place, *, now: datetime = NOW, force: bool = False) -> TranscriptImportReport:
     with place.open(now=now) as workspace:
-        return workspace.sync_transcripts(force=force)
+        return workspace.sessions.sync_transcripts(force=force)
 
 
 def archive_file(place: Place) -> Path:

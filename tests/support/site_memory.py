@@ -203,13 +203,13 @@ class Lived:
             upkeep.duplicates()
             upkeep.promote()
         with self.place.open(now=self.now) as workspace:
-            workspace.repair(workspace.verify(["memory/cards/nightly-export.md"]))
-            workspace.verify()
+            workspace.verification.repair(workspace.verification.verify(["memory/cards/nightly-export.md"]))
+            workspace.verification.verify()
         lend_lexicon(self.place)
         with self.place.open(now=self.now) as workspace:
-            workspace.sync_transcripts()
-            workspace.index()
-            workspace.survey()
+            workspace.sessions.sync_transcripts()
+            workspace.search.index()
+            workspace.maintenance.survey()
         return self.place
 
     def _repositories(self) -> None:
@@ -310,19 +310,19 @@ class Lived:
 
     def _decide(self) -> None:
         with self.place.open(now=self.ago(4)) as workspace:
-            for draft in workspace.drafts():
+            for draft in workspace.review.drafts():
                 if draft.id.startswith("colours"):
-                    workspace.reject(draft.id, reason="not decided yet")
+                    workspace.review.reject(draft.id, reason="not decided yet")
                 else:
-                    workspace.approve(draft.id)
+                    workspace.review.approve(draft.id)
 
     def _change_minds(self) -> None:
         with self.place.open(now=self.ago(3)) as workspace:
             path = "memory/cards/release-friday.md"
-            entry = next(entry for entry, _ in workspace.history(path) if entry.verb != "undone")
-            workspace.undo(entry.id)
-            again = next(entry for entry, _ in workspace.history(path))
-            workspace.undo(again.id)
+            entry = next(entry for entry, _ in workspace.history.entries(path) if entry.verb != "undone")
+            workspace.history.undo(entry.id)
+            again = next(entry for entry, _ in workspace.history.entries(path))
+            workspace.history.undo(again.id)
 
     def _doubtful(self) -> None:
         """Handoffs that ingest puts before a person, each for another reason."""

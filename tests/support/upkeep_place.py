@@ -46,7 +46,7 @@ def put(place: Place, path: str, text: str | bytes) -> Path:
 def point_at_all(place: Place) -> None:
     """An index that fits: one line for each card."""
     with place.open() as workspace:
-        cards = [(card.name, card.topic) for card in workspace.cards()]
+        cards = [(card.name, card.topic) for card in workspace.cards.all()]
     lines = "".join(f"- [{topic}](memory/cards/{name})\n" for name, topic in cards)
     put(place, "MEMORY.md", f"# Memory\n\n## Cards\n\n{lines}")
 

@@ -746,7 +746,7 @@ class Year:
 
     def _is_ours(self, line: str) -> bool:
         with self.opened() as workspace:
-            return any(found.text == line and found.entry is not None for found in workspace.why("MEMORY.md"))
+            return any(found.text == line and found.entry is not None for found in workspace.history.blame("MEMORY.md"))
 
 
 class Lines:

@@ -109,7 +109,7 @@ def answer(asked: SearchArguments) -> None:
 
     opened = Workspace.open(Path(asked.workspace) if asked.workspace else None)
     try:
-        found = opened.search(
+        found = opened.search.find(
             asked.query,
             limit=asked.limit,
             stores=asked.stores,
@@ -121,7 +121,7 @@ def answer(asked: SearchArguments) -> None:
             verified=asked.verified,
             verdict=asked.verdict,
         )
-        topics = opened.topics_of(found.hits)
+        topics = opened.search.topics(found.hits)
         if asked.as_json:
             _print(sys.stdout, [render_json("search", shown_answer(found, topics), opened.notices)])
         else:

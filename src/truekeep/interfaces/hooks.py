@@ -259,7 +259,7 @@ def _brief(call: HookCall, record: session_record.SessionRecord) -> str:
         _start_later(call)  # for the next session; where a run was ever begun, it is not begun from here again
     with workspace:
         root = Path(record.root) if record.root else None
-        return workspace.wake(root, harness=call.harness).text
+        return workspace.sessions.wake(root, harness=call.harness).text
 
 
 def _bootstrap(call: HookCall) -> str:
@@ -283,7 +283,7 @@ def _hint(call: HookCall) -> str:
     record = _record(call)
     with workspace:
         root = Path(record.root) if record.root else None
-        text, told = workspace.hint(prompt, repository=record.repository, told=record.told, root=root)
+        text, told = workspace.sessions.hint(prompt, repository=record.repository, told=record.told, root=root)
     if told:
         _keep(call, record._replace(told=(*record.told, *told)[-200:]))
     return text
@@ -394,9 +394,9 @@ def _later(call: HookCall) -> str:
         return ""
     with workspace:
         for what, step in (
-            ("transcripts", lambda: workspace.sync_transcripts()),
-            ("index", lambda: workspace.index(wait=0.0)),
-            ("verify", lambda: workspace.verify(changed=True, system=False)),
+            ("transcripts", lambda: workspace.sessions.sync_transcripts()),
+            ("index", lambda: workspace.search.index(wait=0.0)),
+            ("verify", lambda: workspace.verification.verify(changed=True, system=False)),
         ):
             try:
                 step()

@@ -59,26 +59,26 @@ class CardSummary(NamedTuple):
 
 
 def wake(
-    rooms: WorkspaceContext, says: Says, root: Path | None, *, tokens: int | None, harness: str, budget: float
+    context: WorkspaceContext, says: Says, root: Path | None, *, tokens: int | None, harness: str, budget: float
 ) -> Brief:
     """What an agent in this repository must know. `budget`: seconds that may go into checking cards."""
     cap = cap_for(harness, tokens)
     names, has = look_around(root)
     place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
-    listed, total = _roll(rooms, place.repository, cards_for(cap))
+    listed, total = _roll(context, place.repository, cards_for(cap))
     chosen = choose_cards(listed, place.repository, cards_for(cap))
     say = says([card.path for card in chosen], budget)
     unread: list[str] = []
-    cards = list(see_cards(rooms, chosen, place.repository, say, unread))
+    cards = list(see_cards(context, chosen, place.repository, say, unread))
     others = total - len(chosen)
     return compose(
-        lambda path: read_shown(rooms, path, unread),
-        cards, place, today=rooms.today(), cap=cap, others=others, unread=unread,
+        lambda path: read_shown(context, path, unread),
+        cards, place, today=context.today(), cap=cap, others=others, unread=unread,
     )  # fmt: skip
 
 
 def hint(
-    rooms: WorkspaceContext, says: Says, prompt: str, *, repository: str, told: Sequence[str], root: Path | None
+    context: WorkspaceContext, says: Says, prompt: str, *, repository: str, told: Sequence[str], root: Path | None
 ) -> tuple[str, tuple[str, ...]]:
     """Cards and rules that a prompt surely needs, as text for the agent, and what they are known by.
 
@@ -86,22 +86,22 @@ def hint(
     """
     from truekeep.search.prompt_hints import find_hints
 
-    found = find_hints(str(rooms.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
-    listed = [known for item in found if (known := _list_file(rooms, item.path)) is not None]
-    rules = _rules_for(rooms, prompt, repository, told, root)
+    found = find_hints(str(context.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
+    listed = [known for item in found if (known := _list_file(context, item.path)) is not None]
+    rules = _rules_for(context, prompt, repository, told, root)
     if not listed and not rules:
         return "", ()
     say: Say = says([card.path for card in listed], 0.0) if listed else lambda *_: ("", False)
-    cards = list(see_cards(rooms, listed, repository, say))
-    text = hint_text(cards, rooms.today(), tuple(rules.values()))
+    cards = list(see_cards(context, listed, repository, say))
+    text = hint_text(cards, context.today(), tuple(rules.values()))
     return text, (*(card.path for card in cards), *rules)
 
 
 def _rules_for(
-    rooms: WorkspaceContext, prompt: str, repository: str, told: Sequence[str], root: Path | None
+    context: WorkspaceContext, prompt: str, repository: str, told: Sequence[str], root: Path | None
 ) -> dict[str, str]:
     """Corrections and policies whose rare words a prompt has, by what they are known by."""
-    texts = [(path, text) for path in (POLICIES, CORRECTIONS) if (text := read_shown(rooms, path))]
+    texts = [(path, text) for path in (POLICIES, CORRECTIONS) if (text := read_shown(context, path))]
     if not any("|" in text for _, text in texts):
         return {}
     from truekeep.memory.lessons import KINDS, WorkingRepository, called_for, is_called_for, read_lessons
@@ -116,7 +116,7 @@ def _rules_for(
         for asked in called_for(prompt, read_lessons(kinds[path], text).lessons, here)
     }
     words = {word for asked in found.values() for word in asked.words}
-    rare = rare_words(str(rooms.path / STATE / "index.sqlite"), words) if words else set()
+    rare = rare_words(str(context.path / STATE / "index.sqlite"), words) if words else set()
     sure = [key for key, asked in found.items() if key not in told and is_called_for(asked, rare)]
     return {key: found[key].lesson.shown for key in sure[:_MOST_RULES]}
 
@@ -124,26 +124,26 @@ def _rules_for(
 # --- Which cards there are -------------------------------------------------------------------------------------------
 
 
-def _roll(rooms: WorkspaceContext, repository: str, most: int) -> tuple[list[CardSummary], int]:
+def _roll(context: WorkspaceContext, repository: str, most: int) -> tuple[list[CardSummary], int]:
     """The latest cards of a repository and of none, as the index knows them and as they were written since.
 
     Without an index, the newest files. Also how many cards there are.
     """
     from truekeep.search.card_list import read_roll
 
-    path = str(rooms.path / STATE / "index.sqlite")
-    written = _cards_since(rooms, path)
+    path = str(context.path / STATE / "index.sqlite")
+    written = _cards_since(context, path)
     roll = read_roll(path, repositories={repository, ""}, most=most + len(written))
     if roll is None:
-        return list_cards(str(rooms.path), repository, most=most)
+        return list_cards(str(context.path), repository, most=most)
     listed = {card: CardSummary(card, name, day) for card, name, day in roll.cards if card not in written}
-    fresh = [known for card in written if (known := _list_file(rooms, card)) is not None]
+    fresh = [known for card in written if (known := _list_file(context, card)) is not None]
     return [*listed.values(), *fresh], max(roll.total, len(listed) + len(fresh))
 
 
-def _cards_since(rooms: WorkspaceContext, index: str) -> list[str]:
+def _cards_since(context: WorkspaceContext, index: str) -> list[str]:
     """The cards that truekeep wrote since the index was brought up to date, the latest of them."""
-    ledger = rooms.path / STATE / "ledger.sqlite"
+    ledger = context.path / STATE / "ledger.sqlite"
     try:
         since = os.stat(index).st_mtime - 2
         files = [path for path in (ledger, f"{ledger}-wal") if os.path.exists(path)]
@@ -152,14 +152,14 @@ def _cards_since(rooms: WorkspaceContext, index: str) -> list[str]:
     except OSError:
         return []
     try:
-        return rooms.ledger.paths_since(as_stamp(datetime.fromtimestamp(since, UTC)), below=f"{CARDS}/", most=_NEWEST)
+        return context.ledger.paths_since(as_stamp(datetime.fromtimestamp(since, UTC)), below=f"{CARDS}/", most=_NEWEST)
     except BadSetup:
         return []  # a damaged ledger is for the next ingest; who wakes is told what the index knows
 
 
-def _list_file(rooms: WorkspaceContext, path: str) -> CardSummary | None:
+def _list_file(context: WorkspaceContext, path: str) -> CardSummary | None:
     """A card as a list has it, read from its file."""
-    text = read_shown(rooms, path)
+    text = read_shown(context, path)
     if text is None:
         return None
     card = parse_card(path.rpartition("/")[2], text)
@@ -167,13 +167,13 @@ def _list_file(rooms: WorkspaceContext, path: str) -> CardSummary | None:
     return CardSummary(path, card.front.text("repository"), day.isoformat() if day else "")
 
 
-def read_shown(rooms: WorkspaceContext, path: str, unread: list[str] | None = None) -> str | None:
+def read_shown(context: WorkspaceContext, path: str, unread: list[str] | None = None) -> str | None:
     """A memory file's text as an agent may be told it; None for what is not there, or is no plain text file.
 
     `unread` is told of what stands in a file's place and is none: a FIFO, a symlink.
     """
     try:
-        stored = rooms.vault.read(path)
+        stored = context.vault.read(path)
     except UnsafePath as error:
         if unread is not None:
             unread.append(f"{error.path} {error.what}")
@@ -181,7 +181,7 @@ def read_shown(rooms: WorkspaceContext, path: str, unread: list[str] | None = No
     except (ChangedSince, OSError):
         return None
     text = decode_text(stored.data) if stored else None
-    return mask_shown(text, rooms.facts) if text is not None else None
+    return mask_shown(text, context.facts) if text is not None else None
 
 
 def choose_cards(listed: Sequence[CardSummary], repository: str, most: int) -> list[CardSummary]:
@@ -196,11 +196,11 @@ def _latest(cards: Sequence[CardSummary]) -> list[CardSummary]:
 
 
 def see_cards(
-    rooms: WorkspaceContext, chosen: Sequence[CardSummary], repository: str, say: Say, unread: list[str] | None = None
+    context: WorkspaceContext, chosen: Sequence[CardSummary], repository: str, say: Say, unread: list[str] | None = None
 ) -> Iterator[CardSeen]:
     """The chosen cards, read, with what code says to each."""
     for item in chosen:
-        text = read_shown(rooms, item.path, unread)
+        text = read_shown(context, item.path, unread)
         if text is None:
             continue
         card = parse_card(item.path.rpartition("/")[2], text)

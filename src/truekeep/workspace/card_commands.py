@@ -153,7 +153,7 @@ def find_covering(workspace: Workspace, wanted: Manuscript, repository: str = ""
     """The cards that may cover a topic already, the surest first, and what hindered the search."""
     notes: list[str] = []
     found: dict[str, tuple[str, bool]] = {}  # by name: why, and whether that is sure
-    shelf = workspace.shelf()
+    shelf = workspace.handoffs.memory_view()
     for name, why in _known_covering(shelf, wanted, repository):
         found.setdefault(name, (why, True))
     cards = {name: card for name in found if (card := _read_card(workspace, name)) is not None}
@@ -166,7 +166,9 @@ def find_covering(workspace: Workspace, wanted: Manuscript, repository: str = ""
             found[name], cards[name] = judged, card
     kept = sorted((name for name in found if name in cards), key=lambda name: not found[name][1])[:_SHOWN]
     say = (
-        workspace.says([cards[name].path for name in kept], workspace.config.verify.budget_ms / 1000) if kept else None
+        workspace.verification.summaries([cards[name].path for name in kept], workspace.config.verify.budget_ms / 1000)
+        if kept
+        else None
     )
     covering = []
     for name in kept:
@@ -197,7 +199,7 @@ def _recalled(workspace: Workspace, wanted: Manuscript, notes: list[str]) -> lis
         if not query.strip():
             continue
         try:
-            hits = workspace.search(query, limit=_LOOKED_AT, stores=("cards",)).hits
+            hits = workspace.search.find(query, limit=_LOOKED_AT, stores=("cards",)).hits
         except TruekeepError as error:
             notes.append(f"cards could not be searched: {error.message}")
             break
@@ -207,7 +209,7 @@ def _recalled(workspace: Workspace, wanted: Manuscript, notes: list[str]) -> lis
 
 def _read_card(workspace: Workspace, name: str) -> Card | None:
     with suppress(TruekeepError):
-        return workspace.card(name)[0]
+        return workspace.cards.get(name)[0]
     return None
 
 
@@ -249,7 +251,7 @@ def find_contradictions(
         given.setdefault((value.kind, value.subject), []).append(value)
     found: list[Finding] = []
     try:
-        survey = workspace.survey() if given else None
+        survey = workspace.maintenance.survey() if given else None
     except TruekeepError as error:
         notes.append(f"cards could not be looked through for other values: {error.message}")
         return []
@@ -298,11 +300,11 @@ def write_card(
     clashes = find_contradictions(workspace, wanted, by.repository, notes, but=update)
     try:
         if dry_run:
-            shelf = workspace.shelf()
+            shelf = workspace.handoffs.memory_view()
             done = _plan(shelf, workspace.config, wanted, by, clashes, update=update, anyway=anyway, is_seen=is_seen)
             return _planned(done, shelf)._replace(covering=tuple(covering), notes=(*notes, *done.notes))
         with workspace.writing("write cards") as books:
-            shelf = workspace.shelf(Staging(books.vault))
+            shelf = workspace.handoffs.memory_view(Staging(books.vault))
             done = _plan(shelf, workspace.config, wanted, by, clashes, update=update, anyway=anyway, is_seen=is_seen)
             written = _carry_out(done, shelf, books, by, at=workspace.stamp())
         return written._replace(covering=tuple(covering), notes=(*notes, *done.notes))
@@ -318,7 +320,7 @@ def write_card(
                 else f"in a repository, this leaves a handoff instead; {error.hint}"
             )
             raise
-    left = leave_card(wanted, by, workspace.lint, workspace.config, anyway=anyway)
+    left = leave_card(wanted, by, workspace.handoffs.lint, workspace.config, anyway=anyway)
     return left._replace(covering=tuple(covering), notes=tuple(notes))
 
 
@@ -611,7 +613,7 @@ def confirm_card(
     `seen`: the card as the person saw it.
     """
     with workspace.writing("confirm cards") as books:
-        name, stored = workspace.card_file(wanted)
+        name, stored = workspace.cards.get_file(wanted)
         if seen not in (None, stored.data):
             raise EditedSince(f"{CARDS}/{name} changed meanwhile; nothing was written", hint="look at it, then confirm")
         day = workspace.today()
@@ -664,7 +666,7 @@ def drop_card(
     if not why:
         raise BadInput("there is no reason", hint="say why in a few words: --reason TEXT")
     with workspace.writing("drop cards") as books:
-        name, stored = workspace.card_file(wanted)
+        name, stored = workspace.cards.get_file(wanted)
         path = f"{CARDS}/{name}"
         staging = Staging(books.vault)
         if staging.read(path) != stored.data or seen not in (None, stored.data):

@@ -52,28 +52,30 @@ class CheckpointResult(NamedTuple):
     notes: tuple[str, ...]
 
 
-def leave_checkpoint(rooms: WorkspaceContext, given: Checkpoint, *, root: Path | None, writer: str) -> CheckpointResult:
+def leave_checkpoint(
+    context: WorkspaceContext, given: Checkpoint, *, root: Path | None, writer: str
+) -> CheckpointResult:
     """Leave what a session learned: in memory here, as handoffs where this machine may not write it."""
     safe, notes = clean(given)
     repository = repository_name(root) if root is not None else ""
     by = speaker(check_writer(writer), repository)
-    now = rooms.now()
+    now = context.now()
 
     def plan(read: Callable[[str], str | None]) -> list[Write]:
-        vault, slug = rooms.vault, place_of(repository).slug
+        vault, slug = context.vault, place_of(repository).slug
         return plan_writes(safe, read, lambda path: place_journal(path, vault), now=now, by=by, project=slug)
 
     try:
-        with rooms.writing("checkpoint", patient=True):
+        with context.writing("checkpoint", patient=True):
             note = f"{kinds_of(safe)} ({by})" if by else kinds_of(safe)
-            paths = _write(rooms.books, plan, note=note, now=now)
+            paths = _write(context.transaction, plan, note=note, now=now)
         note_checkpoint(str(root or ""), writer)
         return CheckpointResult(tuple(paths), (), tuple(notes))
     except NotCanonical as error:
         if root is None:
             error.hint = f"in a repository, this leaves a handoff instead; {error.hint}"
             raise
-    machine, writers = rooms.machine.name, rooms.config.writers
+    machine, writers = context.machine.name, context.config.writers
     left = leave_handoffs(safe, root, writer=writer or person(), writers=writers, now=now, machine=machine)
     note_checkpoint(str(root), writer)
     return CheckpointResult((), tuple(left), tuple(notes))

@@ -78,7 +78,7 @@ class WorkspaceContext:
         return bool(self.config.verify.checkouts or self.config.repositories)
 
     @property
-    def tells_verdicts(self) -> bool:
+    def shows_verdicts(self) -> bool:
         """Whether whoever recalls a memory is told what code says to it."""
         return self.config.verify.recall and self.has_checkouts
 
@@ -124,7 +124,7 @@ class WorkspaceContext:
             self.open_for_writing()
             if self.ledger.has_pending():
                 try:
-                    recovered = self.books.recover()
+                    recovered = self.transaction.recover()
                 except UnsafePath as error:
                     raise StorageFailed(str(error), hint="put the folder back and run it again") from error
                 self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
@@ -179,7 +179,7 @@ class WorkspaceContext:
     # The rooms.
 
     @property
-    def books(self) -> MemoryTransaction:
+    def transaction(self) -> MemoryTransaction:
         from truekeep.memory.transaction import MemoryTransaction
 
         return MemoryTransaction(self.vault, self.ledger, before=self.note_write)
@@ -188,7 +188,7 @@ class WorkspaceContext:
     def history(self) -> History:
         from truekeep.memory.history import History
 
-        return History(self.books, actor=person(), now=self.now())
+        return History(self.transaction, actor=person(), now=self.now())
 
     @property
     def vault(self) -> MemoryFiles:

@@ -48,7 +48,7 @@ def add_policy(workspace: Workspace, trigger: str, *, action: str, because: str 
 
 def list_lessons(workspace: Workspace, kind: LessonTable) -> LessonFile:
     """What a table says, and what of it cannot be read."""
-    return read_lessons(kind, workspace.read(kind.path))
+    return read_lessons(kind, workspace.files.read(kind.path))
 
 
 def _add(

@@ -29,7 +29,7 @@ from truekeep.verify.results import has_run, read_counts, read_seals
 from truekeep.verify.same_name_checkouts import SAME_NAME_HINT
 from truekeep.verify.verdict import VERDICTS as WORDS
 from truekeep.workspace.failures import Failure, failed_runs, noted_bugs, runs_folder
-from truekeep.workspace.health_history import Day
+from truekeep.workspace.health_history import Day, read_days
 
 if TYPE_CHECKING:
     from truekeep.maintenance.decay import LastVerification
@@ -91,6 +91,17 @@ class HealthReport(NamedTuple):
         return next(reading for reading in self.readings if reading.name == name)
 
 
+class Health:
+    """How memory stands in one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._context = workspace.context
+
+    def days(self) -> list[Day]:
+        """The noted figures of memory at the end of each day."""
+        return read_days(str(self._context.path / STATE / "logs"))
+
+
 def see_health(
     workspace: Workspace,
     *,
@@ -140,7 +151,7 @@ def note_day(workspace: Workspace, health: HealthReport | None = None) -> bool:
         return False
     logs = workspace.path / STATE / "logs"
     is_new = not (logs / days.NAME).exists()
-    before = _HealthChecks().at(lambda: workspace.books().ledger.sizes(INDEX), "ledger") if is_new else None
+    before = _HealthChecks().at(lambda: workspace.context.transaction.ledger.sizes(INDEX), "ledger") if is_new else None
     earlier = [days.Day(day, index_bytes=size) for day, size in before or ()]
     return days.note_day(str(logs), see_day(workspace, workspace.today(), health), earlier)
 
@@ -148,7 +159,7 @@ def note_day(workspace: Workspace, health: HealthReport | None = None) -> bool:
 def see_day(workspace: Workspace, today: date, health: HealthReport | None = None) -> Day:
     """What a day came to so far: from what was just seen, else from a look at that alone."""
     if health is None:
-        look, config, now = _HealthChecks(), workspace.config, workspace.moment()
+        look, config, now = _HealthChecks(), workspace.config, workspace.now()
         readings: tuple[Reading, ...] = (
             look.only(lambda: _count(workspace), "cards"),
             look.only(lambda: _index(workspace, config), "index"),
@@ -201,8 +212,8 @@ class _SurveyFacts(NamedTuple):
 
 
 def _survey(workspace: Workspace, today: date, tell: Callable[[int, int], None]) -> _SurveyFacts:
-    found = workspace.survey(tell)
-    unread = workspace.surveyed.unread if workspace.surveyed is not None else ()
+    found = workspace.maintenance.survey(tell)
+    unread = workspace.maintenance.last_refresh.unread if workspace.maintenance.last_refresh is not None else ()
     cards = tuple(found.cards())
     return _SurveyFacts(cards, _doubled(cards, found.same_topics()), tuple(found.problems(today)), unread)
 
@@ -253,7 +264,7 @@ def _cards(cards: Sequence[CardFacts], grown: Sequence[int], today: date) -> Rea
 
 
 def _count(workspace: Workspace) -> Reading:
-    count = workspace.count_cards()
+    count = workspace.cards.count()
     return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
 
 
@@ -291,7 +302,7 @@ def _index(
     untouched: Reading | None = None,
     doubled: Sequence[tuple[str, list[str]]] = (),
 ) -> Reading:
-    data = workspace.read(INDEX).encode()
+    data = workspace.files.read(INDEX).encode()
     limits = config.limits
     lines, size = data.count(b"\n"), len(data)
     most_lines, most_bytes = limits.index_lines, limits.index_bytes
@@ -326,7 +337,7 @@ def _shorter(data: bytes, untouched: Reading | None, doubled: Sequence[tuple[str
 
 
 def _handoffs(workspace: Workspace, config: Config) -> Reading:
-    waiting, others = workspace.look_into_inboxes()
+    waiting, others = workspace.handoffs.scan_inboxes()
     limit = config.limits.waiting_handoffs
     verdict = OK if waiting < limit or not waiting else LOOK if waiting < 2 * limit else ACT
     said = f"{_count_of(waiting, 'handoff')} {'waits' if waiting == 1 else 'wait'}"
@@ -385,7 +396,7 @@ def _claims(workspace: Workspace, cards: Sequence[CardFacts] = ()) -> Reading:
 
 def _same_names(workspace: Workspace) -> Reading | None:
     """Checkouts that claim one repository's name and are not one repository; nothing where there are none."""
-    told = workspace.same_name_checkouts()
+    told = workspace.repositories.same_names()
     if not told:
         return None
     figures = {"same_name": list(told)}
@@ -396,7 +407,7 @@ def _name_something(workspace: Workspace, cards: Sequence[CardFacts]) -> bool:
     """Whether one of the first cards names what can be checked: most do, and who has looked at many has an answer."""
     for card in cards[:_SAMPLED]:
         try:
-            if extract_claims(workspace.read(card.path), limit=1).claims:
+            if extract_claims(workspace.files.read(card.path), limit=1).claims:
                 return True
         except (TruekeepError, ChangedSince, OSError):
             continue  # told elsewhere
@@ -404,7 +415,7 @@ def _name_something(workspace: Workspace, cards: Sequence[CardFacts]) -> bool:
 
 
 def _review(workspace: Workspace, now: datetime) -> Reading:
-    drafts = workspace.drafts()
+    drafts = workspace.review.drafts()
     oldest = min((draft.received_at for draft in drafts), default="")
     begun = _moment(oldest)
     days = max(0, (now - begun).days) if begun is not None else None
@@ -455,7 +466,7 @@ def _search(workspace: Workspace) -> Reading:
         return Reading("search", OK, "no index yet; the first search makes it", figures=figures)
     try:
         open_index(path, read_only=True).close()  # what is damaged is told, not set aside
-        status = workspace.recall_status()
+        status = workspace.search.status()
         problem = status.problem
     except Unusable as error:
         problem = error.what

@@ -1,4 +1,4 @@
-"""The canonical host changes: this machine takes over, or ends its time. Whose turn it is, is in `tenure`."""
+"""The canonical host: which machine may write, taking over, and releasing. The rules are in `core/host_lease`."""
 
 from __future__ import annotations
 
@@ -9,42 +9,58 @@ from truekeep.core.host_lease import HostStatus, Tenure, next_tenure, refusal
 from truekeep.core.machine import HOSTS
 
 if TYPE_CHECKING:
-    from truekeep.workspace.context import WorkspaceContext
+    from truekeep.workspace.workspace import Workspace
 
 
-def take_host(rooms: WorkspaceContext, seen: HostStatus) -> Tenure:
-    """Make this machine the canonical host, unless another one was faster than what the person has seen."""
-    machine = rooms.machine
-    with rooms.lock(patient=True):
-        standing = rooms.state.standing()
-        if (standing.generation, standing.holders()) != (seen.generation, seen.holders()):
-            raise EditedSince("another machine was faster; nothing was done", hint="`truekeep host show` says which")
-        own = f"{HOSTS}/{machine.id}.toml"  # may be anything: it is written anew
-        others = standing._replace(unreadable=tuple(item for item in standing.unreadable if item.file != own))
-        if others.unreadable:
-            raise refusal(others, machine, "take over")
-        tenure = standing.canonical
-        if tenure is None or tenure.id != machine.id:
-            tenure = next_tenure(standing, machine.id, machine.name, at=rooms.stamp())
-            rooms.state.write_tenure(tenure)
-        rooms.open_for_writing()
-        rooms.note_take(tenure)
-        return tenure
+class CanonicalHost:
+    """Which machine may write one workspace."""
 
+    def __init__(self, workspace: Workspace) -> None:
+        self._context = workspace.context
 
-def release_host(rooms: WorkspaceContext) -> Tenure:
-    """End this machine's tenure; then nobody writes until some machine takes over."""
-    machine = rooms.machine
-    standing = rooms.state.standing()
-    own = standing.find(machine.id)
-    if own is not None and own.released_at and own.generation == standing.generation:
-        return own
-    if own is None or own not in standing.rivals:
-        raise refusal(standing, machine, "release what it does not have")
-    with rooms.lock(patient=True) if standing.is_split else rooms.writing("release it", patient=True):
-        rooms.open_for_writing()
-        rooms.note_act("released-host", f"generation {own.generation}", at=rooms.stamp())
-        # The very last write, so that whoever sees it has all the others.
-        released = (rooms.state.standing().find(machine.id) or own)._replace(released_at=rooms.stamp())
-        rooms.state.write_tenure(released)
-    return released
+    def status(self) -> HostStatus:
+        """The machines that were and are the canonical host."""
+        return self._context.state.standing()
+
+    def take(self, seen: HostStatus) -> Tenure:
+        """Make this machine the canonical host, ending every tenure that is known here. Repeating it is harmless.
+
+        `seen` is the status that the person saw; if another machine took over since, nothing is done.
+        """
+        context = self._context
+        machine = context.machine
+        with context.lock(patient=True):
+            status = self.status()
+            if (status.generation, status.holders()) != (seen.generation, seen.holders()):
+                raise EditedSince(
+                    "another machine was faster; nothing was done", hint="`truekeep host show` says which"
+                )
+            own_file = f"{HOSTS}/{machine.id}.toml"  # rewritten below, so it may be unreadable
+            others = status._replace(unreadable=tuple(item for item in status.unreadable if item.file != own_file))
+            if others.unreadable:
+                raise refusal(others, machine, "take over")
+            tenure = status.canonical
+            if tenure is None or tenure.id != machine.id:
+                tenure = next_tenure(status, machine.id, machine.name, at=context.stamp())
+                context.state.write_tenure(tenure)
+            context.open_for_writing()
+            context.note_take(tenure)
+            return tenure
+
+    def release(self) -> Tenure:
+        """End this machine's tenure; no machine may write until one takes over. Repeating it is harmless."""
+        context = self._context
+        machine = context.machine
+        status = self.status()
+        own = status.find(machine.id)
+        if own is not None and own.released_at and own.generation == status.generation:
+            return own
+        if own is None or own not in status.rivals:
+            raise refusal(status, machine, "release what it does not have")
+        with context.lock(patient=True) if status.is_split else context.writing("release it", patient=True):
+            context.open_for_writing()
+            context.note_act("released-host", f"generation {own.generation}", at=context.stamp())
+            # The last write of all, so that a machine that sees it has all the others.
+            released = (self.status().find(machine.id) or own)._replace(released_at=context.stamp())
+            context.state.write_tenure(released)
+        return released

@@ -23,19 +23,19 @@ class InitReport(NamedTuple):
     host: Host
 
 
-def found(rooms: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
+def init_workspace(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
     """Write what a workspace needs and is missing; no file that is there is touched."""
-    if rooms.path.exists() and not rooms.path.is_dir():
-        raise BadSetup(f"{rooms.path} is not a folder", hint="name a folder")
+    if context.path.exists() and not context.path.is_dir():
+        raise BadSetup(f"{context.path} is not a folder", hint="name a folder")
     try:
-        return _found(rooms, repositories, is_bare=is_bare)
+        return _init(context, repositories, is_bare=is_bare)
     except OSError as error:
-        where = error.filename or rooms.path
+        where = error.filename or context.path
         raise StorageFailed(f"{where}: {error.strerror}", hint="check the permissions") from error
 
 
-def _found(rooms: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
-    path, state = rooms.path, rooms.state
+def _init(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
+    path, state = context.path, context.state
     render_config(repositories)  # what it cannot hold is refused before anything is made
     had = {item.name for item in path.iterdir()} if path.exists() else set()
     is_adopted = bool(had - {STATE})
@@ -43,11 +43,11 @@ def _found(rooms: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: b
         raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
     is_repeated = state.is_begun
     state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger has bytes that were taken out of memory
-    with rooms.lock():
+    with context.lock():
         if is_repeated:
             state.check_format()
-            state.check_host(rooms.machine, "adopt it")
+            state.check_host(context.machine, "adopt it")
         is_new = not is_adopted and not is_repeated and not is_bare
-        created = state.make(rooms.machine, repositories, at=rooms.stamp(), is_new=is_new)
-        rooms.begin_ledger(is_first=is_new)
+        created = state.make(context.machine, repositories, at=context.stamp(), is_new=is_new)
+        context.begin_ledger(is_first=is_new)
     return InitReport(path=path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())

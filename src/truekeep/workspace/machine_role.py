@@ -33,7 +33,7 @@ def check_side(workspace: Workspace | None) -> None:
     """
     if workspace is None or workspace.is_canonical or is_producer():
         return
-    standing = workspace.standing()
+    standing = workspace.host.status()
     if standing.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
         raise refusal(standing, workspace.machine, "sync by the routes of this workspace")
 
@@ -48,7 +48,7 @@ def is_producer() -> bool:
 
 def is_astray(workspace: Workspace) -> bool:
     """Whether nobody can tell who files, or this machine was to file, never gave it up and has no other way."""
-    standing = workspace.standing()
+    standing = workspace.host.status()
     own = standing.find(workspace.machine.id)
     if standing.is_split or (own is not None and standing.canonical is None):
         return True

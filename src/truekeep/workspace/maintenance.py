@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from truekeep.core.errors import EditedSince, StorageFailed, TruekeepError
+from truekeep.core.errors import Busy, EditedSince, StorageFailed, TruekeepError
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
 from truekeep.core.model import CARDS, INDEX, REVIEW
@@ -55,7 +55,7 @@ from truekeep.maintenance.reconcile import (
     with_value,
 )
 from truekeep.maintenance.repair import bumped, parse_repair, spelled_like
-from truekeep.maintenance.survey.service import FileProblem, StatedValue, Survey
+from truekeep.maintenance.survey.service import FileProblem, StatedValue, Survey, SurveyRefresh, TooMuch
 from truekeep.maintenance.survey.transcript_values import SpokenText, iter_contradicted, listen
 from truekeep.memory.blame import line_owners
 from truekeep.memory.card import words_of
@@ -72,12 +72,12 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import choose_checkout, is_of_workspace
 from truekeep.verify.results import read_counts, read_seals
-from truekeep.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from truekeep.memory.transaction import MemoryTransaction
     from truekeep.verify.checkouts import Checkout
     from truekeep.verify.results import CheckedMemory
+    from truekeep.workspace.workspace import Workspace
 
 _INSTRUCTION_BYTES = 262_144
 _COMPARED = frozenset(
@@ -101,6 +101,7 @@ _SHORTER = (
     " line with it. Or put one line for a sub-card in the place of many: lines that you take out stay out"
 )
 _NO_FRONTMATTER = frozenset(("no-frontmatter", "broken-frontmatter"))  # problems of a card that cannot be confirmed
+MAX_FILES_TO_WAIT_FOR = 300  # new files that a survey reads while a person waits
 _LATELY = 10.0  # seconds that the last look at all files may be ago, for a look
 
 
@@ -136,6 +137,34 @@ class ReconcileReport(NamedTuple):
         return next((f"{INDEX}: {item.step}" for item in self.found if item.is_held), "")
 
 
+class Maintenance:
+    """Upkeep of one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._context = workspace.context
+        self.last_refresh: SurveyRefresh | None = None
+
+    def survey(
+        self, progress: Callable[[int, int], None] = lambda *_: None, *, within: float = 0.0, reuse: float = 0.0
+    ) -> Survey:
+        """The survey of all memory files, brought up to date.
+
+        `reuse`: if no file was added, removed or replaced since, a survey of so many seconds ago is good enough.
+        `within`: the same, for a caller that waits; if very many files are new, it raises Busy and reads none.
+        """
+        survey = self._context.survey
+        if (within or reuse) and survey.is_fresh(within or reuse):
+            return survey
+        try:
+            self.last_refresh = survey.refresh(progress, most=MAX_FILES_TO_WAIT_FOR if within else None)
+        except TooMuch as error:
+            raise Busy(
+                f"{error} memory files have not been looked through yet",
+                hint="it goes on; try again in a minute or two",
+            ) from error
+        return survey
+
+
 class Upkeep:
     """Upkeep of one workspace."""
 
@@ -145,7 +174,7 @@ class Upkeep:
         self._at_night = at_night
         self.root = str(workspace.path)
         self.today = workspace.today()
-        self.now = workspace.moment()
+        self.now = workspace.now()
         self._by_hand = True
         self._unindexed: tuple[str, ...] = ()
         self._force = False
@@ -155,7 +184,7 @@ class Upkeep:
         self._instruction_values = cache(self._find_instruction_values)
 
     def survey(self, tell: Callable[[int, int], None] = lambda *_: None) -> Survey:
-        return self.workspace.survey(tell, reuse=_ONE_NIGHT if self._at_night else 0.0)
+        return self.workspace.maintenance.survey(tell, reuse=_ONE_NIGHT if self._at_night else 0.0)
 
     # Nights.
 
@@ -240,7 +269,7 @@ class Upkeep:
         `archive`: put logs away of which nothing is left. Unless `by_hand`, what somebody took back stays.
         """
         read_decayed(os.path.join(self.root, STATE))  # one that cannot be read is told before anything goes
-        drafts, files = self.workspace.prune(dry_run=dry_run, force=force)  # which looks at the clock first
+        drafts, files = self.workspace.handoffs.prune(dry_run=dry_run, force=force)  # which looks at the clock first
         survey, notes, problems = self.survey(), list[str](), list[str]()
         plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
         if not dry_run and (plan is not None or moves):
@@ -254,7 +283,7 @@ class Upkeep:
                     write_forgetting(books, plan, at=at, actor=person())
                 if record is not None:
                     moves = write_moves(books, moves, record, at=at, actor=person(), problems=problems)
-        sessions, told = self.workspace.let_go(dry_run=dry_run)
+        sessions, told = self.workspace.search.drop_expired(dry_run=dry_run)
         bad = [f"{item.path}:{item.line}: {item.what}" for item in self._problems(survey) if item.code == "bad-tag"]
         return DecayReport(
             day=self.today,
@@ -278,7 +307,7 @@ class Upkeep:
         tiers = Tiers(settings.structural, settings.potential, settings.potential_days, settings.contextual_days)
         record = read_decayed(os.path.join(self.root, STATE))
         plan = plan_forgetting(survey, record, self.today, tiers)
-        if plan is not None and not by_hand and is_taken_back(self.workspace.books()):
+        if plan is not None and not by_hand and is_taken_back(self.workspace.context.transaction):
             notes.append("what logs said stays in search, because that was undone; `truekeep tidy decay` decides anew")
             plan = None
         record = plan.record if plan is not None else record
@@ -286,12 +315,12 @@ class Upkeep:
         return plan, record, moves
 
     def _bytes(self, path: str) -> bytes | None:
-        stored = self.workspace.books().vault.read(path)
+        stored = self.workspace.context.transaction.vault.read(path)
         return stored.data if stored is not None else None
 
     def stale_cards(self) -> list[Stale]:
         """Cards without a sign of life: to be verified, or to be decided on. Only a look."""
-        return self._stale_cards(self.workspace.survey(within=_LATELY))
+        return self._stale_cards(self.workspace.maintenance.survey(within=_LATELY))
 
     def _stale_cards(self, survey: Survey) -> list[Stale]:
         """Cards without a sign of life; while nothing changed, as they were found the last time."""
@@ -329,7 +358,7 @@ class Upkeep:
             with self.workspace.writing("propose") as books:
                 told = offer(found, books, actor=person(), now=self.now)
         else:
-            told = offer(found, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+            told = offer(found, self.workspace.context.transaction, actor=person(), now=self.now, dry_run=True)
         if key and not found:
             survey.remember(name, key, "none")
         return tuple(told)
@@ -377,7 +406,7 @@ class Upkeep:
     def _offer(self, found: Sequence[Found], *, dry_run: bool) -> list[ProposalOutcome]:
         ideas = [repair.idea for _, repair in found if repair.idea is not None]
         if not ideas or dry_run:
-            return offer(ideas, self.workspace.books(), actor=person(), now=self.now, dry_run=True)
+            return offer(ideas, self.workspace.context.transaction, actor=person(), now=self.now, dry_run=True)
         with self.workspace.writing("reconcile") as books:
             return offer(ideas, books, actor=person(), now=self.now)
 
@@ -451,7 +480,7 @@ class Upkeep:
     def _dated(self, said: Sequence[StatedValue]) -> list[StatedValue]:
         """With the days on which cards were written: a repair of one line does not make the others younger."""
         paths = sorted({item.path for item in said if item.store == "cards"})
-        repairs = self.workspace.books().ledger.last_repairs(paths) if paths else {}
+        repairs = self.workspace.context.transaction.ledger.last_repairs(paths) if paths else {}
         out = []
         for item in said:
             days = parse_repair(repairs[item.path][1]) if item.path in repairs else None
@@ -468,7 +497,7 @@ class Upkeep:
             return
         if data is None:
             data = b""
-        ledger = self.workspace.books().ledger
+        ledger = self.workspace.context.transaction.ledger
 
         @cache
         def owners() -> list[int]:
@@ -490,7 +519,7 @@ class Upkeep:
     def _lies(self, name: str) -> str:
         """What is wrong with a card that is there and was not read; nothing where there is none."""
         try:
-            stored = self.workspace.books().vault.read(f"{CARDS}/{name}")
+            stored = self.workspace.context.transaction.vault.read(f"{CARDS}/{name}")
         except UnsafePath as error:
             return error.what
         except ChangedSince:
@@ -508,7 +537,7 @@ class Upkeep:
             return []
         try:
             if fresh:
-                self.workspace.verify(changed=True, system=False)
+                self.workspace.verification.verify(changed=True, system=False)
             counted = read_counts(os.path.join(self.root, STATE, "facts.sqlite"))
             rotten = [
                 path
@@ -516,7 +545,7 @@ class Upkeep:
                 if any(counts.get(word) for word in ("gone", "moved", "changed"))
                 and os.path.isfile(os.path.join(self.root, path))
             ]
-            return self.workspace.verify(rotten, system=False) if rotten else []
+            return self.workspace.verification.verify(rotten, system=False) if rotten else []
         except TruekeepError as error:
             problems.append(f"code: {error.message}")
             return []
@@ -533,7 +562,7 @@ class Upkeep:
         return ""
 
     def _last_checked(self, path: str) -> CheckedMemory | None:
-        return self.workspace.last_checked(path)
+        return self.workspace.verification.last_checked(path)
 
     # What it is held against.
 
@@ -548,7 +577,7 @@ class Upkeep:
 
     @cached_property
     def _checkouts(self) -> list[Checkout]:
-        return self.workspace.found_checkouts()
+        return self.workspace.repositories.checkouts()
 
     def _read_instructions(self, repository: str) -> tuple[tuple[str, str], ...]:
         """The instruction files of a repository, and their texts."""
@@ -598,7 +627,7 @@ class Upkeep:
         """Take in what was said in sessions of late."""
         days = self.workspace.config.decay.transcript_days
         try:
-            archive = self.workspace.archive()
+            archive = self.workspace.sessions.transcripts()
             kept = {item.shown: item for item in archive.sessions(since=self.today - timedelta(days=days))}
             sessions = [
                 (name, f"{item.version} {item.turns}", item.last_at[:10], item.repository)
@@ -616,11 +645,11 @@ class Upkeep:
     def _handoffs(self, problems: list[str]) -> Iterator[Found]:
         """Waiting handoffs that say otherwise than a card: the judge's word, before they are filed."""
         try:
-            letters = self.workspace.waiting_letters()
+            letters = self.workspace.handoffs.waiting()
         except TruekeepError as error:
             problems.append(f"inboxes: {error.message}")
             return
-        filings = self.workspace.lint([(raw, name, root) for raw, name, root, _ in letters])
+        filings = self.workspace.handoffs.lint([(raw, name, root) for raw, name, root, _ in letters])
         for (_, _, _, place), filing in zip(letters, filings, strict=True):
             codes = [finding for finding in filing.findings if finding.code in _COMPARED]
             is_update = filing.outcome == "promoted" and self.read(filing.target) is not None
@@ -651,7 +680,7 @@ class Upkeep:
         if not any(item.action == "fix" for item, _ in found):
             return []
         repairs = [item for _, item in found]
-        done = self.workspace.repair(checked)[1] if checked else []
+        done = self.workspace.verification.repair(checked)[1] if checked else []
         with self.workspace.writing("reconcile") as books:
             done += self._fix_index(repairs, books, problems)
             done += self._fix_values(repairs, books, problems)
@@ -662,7 +691,7 @@ class Upkeep:
         lacking = sum(item.point is not None for item in repairs)
         if not lacking:
             return ""
-        staging = Staging(self.workspace.books().vault)
+        staging = Staging(self.workspace.context.transaction.vault)
         try:
             before = staging.read(INDEX) or b""
             self._stage_index(staging, repairs)
@@ -748,7 +777,7 @@ class Upkeep:
     def read(self, path: str) -> bytes | None:
         """A memory file as it is; nothing for what is none or cannot be read."""
         with suppress(UnsafePath, ChangedSince, OSError):
-            stored = self.workspace.books().vault.read(path)
+            stored = self.workspace.context.transaction.vault.read(path)
             return stored.data if stored is not None else None
         return None
 

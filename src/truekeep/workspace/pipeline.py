@@ -91,16 +91,16 @@ class Pipeline(NamedTuple):
 
 def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = ()) -> Pipeline:
     """How the pipeline stands. `roots`: folders that sessions were held in."""
-    inboxes = workspace.inboxes()
+    inboxes = workspace.handoffs.inboxes()
     since = now - timedelta(days=WEEK)
-    received = workspace.received(as_stamp(since))
-    routes = tuple(_reach(route, history) for route, history in workspace.routes())
+    received = workspace.handoffs.received(as_stamp(since))
+    routes = tuple(_reach(route, history) for route, history in workspace.handoffs.sync_routes())
     sources = _synced(_sources(workspace, inboxes, received, now), routes)
-    drafts = workspace.drafts()
+    drafts = workspace.review.drafts()
     oldest = min((draft.received_at for draft in drafts), default="")
-    last_ingest = workspace.last_line("ingest.log").partition(" ")[0]
+    last_ingest = workspace.state.last_line("ingest.log").partition(" ")[0]
     unscanned = tuple(find_unscanned(inboxes, _near(workspace, roots), workspace.config.writers))
-    standing = workspace.standing()
+    standing = workspace.host.status()
     began = min((tenure.taken_at for tenure in standing.tenures if tenure.taken_at), default="")
     seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began)
     amiss = _judge_host(standing, workspace.machine)

@@ -80,6 +80,6 @@ def archive() -> Archive:
     return Archive(own_state())
 
 
-def sync_transcripts(*, force: bool, tell: Callable[[int, int], None] = lambda *_: None) -> TranscriptImportReport:
+def sync_transcripts(*, force: bool, progress: Callable[[int, int], None] = lambda *_: None) -> TranscriptImportReport:
     days = Config().transcripts.keep_days
-    return archive().sync_here(machine=machine_name(), now=_now(), keep_days=days, force=force, tell=tell)
+    return archive().sync_here(machine=machine_name(), now=_now(), keep_days=days, force=force, tell=progress)

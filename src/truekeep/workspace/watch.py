@@ -139,7 +139,7 @@ class Watch:
         """The letters that can be filed now, and in how many seconds another one may be."""
         limits = workspace.config.limits
         inboxes = InboxReader(
-            workspace.inboxes(self._roots()), limit=limits.handoff_bytes, settle=limits.settle_seconds
+            workspace.handoffs.inboxes(self._roots()), limit=limits.handoff_bytes, settle=limits.settle_seconds
         )
         try:
             waiting = inboxes.waiting()
@@ -169,8 +169,8 @@ class Watch:
     def _ingest(self, workspace: Workspace) -> None:
         filed: list[FilingOutcome] = []
         try:
-            workspace.ingest(
-                repositories=self._roots(), cards=self._cards, documents=self._documents, tell=filed.append
+            workspace.handoffs.ingest(
+                repositories=self._roots(), cards=self._cards, documents=self._documents, on_filed=filed.append
             )
         finally:
             # Told when the lock is free: whoever reads our output may be slow, or gone.

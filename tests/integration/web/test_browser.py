@@ -77,8 +77,8 @@ def add_draft(shop: Place, name: str, body: str = "It is so, and nobody knows wh
     given = {"title": f"About {name}", "action": "update-card", "card": f"{name}.md", "content": content, **keys}
     shop.leave(a_handoff(**given), f"2026-11-14-0900-{name}.md", inbox=shop.repo / ".claude/memory-handoffs")
     with shop.open() as workspace:
-        workspace.ingest()
-        (found,) = [draft.id for draft in workspace.drafts() if draft.id.startswith(f"{name}-")]
+        workspace.handoffs.ingest()
+        (found,) = [draft.id for draft in workspace.review.drafts() if draft.id.startswith(f"{name}-")]
     return found
 
 
@@ -91,7 +91,7 @@ def add_card(shop: Place, name: str, body: str, **keys: str) -> Path:
 
 def draft_ids(shop: Place) -> list[str]:
     with shop.open() as workspace:
-        return [draft.id for draft in workspace.drafts()]
+        return [draft.id for draft in workspace.review.drafts()]
 
 
 def awake(page: Page) -> None:
@@ -124,10 +124,10 @@ def leap(page: Page, *keys: str) -> None:
 
 
 def paths_of(shop: Place) -> dict[str, str]:
-    with shop.open() as workspace, workspace.archive() as archive:
-        draft = next(draft.id for draft in workspace.drafts() if draft.id.startswith("proxy"))
-        merge = next(draft.id for draft in workspace.drafts() if draft.id.startswith("merge"))
-        entry = next(entry.id for entry, _ in workspace.history() if entry.verb == "promoted")
+    with shop.open() as workspace, workspace.sessions.transcripts() as archive:
+        draft = next(draft.id for draft in workspace.review.drafts() if draft.id.startswith("proxy"))
+        merge = next(draft.id for draft in workspace.review.drafts() if draft.id.startswith("merge"))
+        entry = next(entry.id for entry, _ in workspace.history.entries() if entry.verb == "promoted")
         session = max(archive.sessions(), key=lambda kept: kept.total).name
     return {
         "today": "/",
@@ -441,7 +441,7 @@ def test_a_handoff_from_a_transcript_without_javascript(bare: Window, shop: Plac
     page.get_by_role("button", name="Leave it for ingest").click()
     expect(page.locator(".told")).to_contain_text("left as")
     with shop.open() as workspace:
-        workspace.ingest()
+        workspace.handoffs.ingest()
     assert "provider-lines.md" in shop.cards()
     assert "fast below sixty lines" in shop.card("provider-lines.md")
 
@@ -572,7 +572,7 @@ def test_a_draft_that_somebody_else_edited_shows_both_sides(opened: Window, shop
     page = opened.go(f"/review/{wanted}/edit")
     page.locator("#text").fill(page.locator("#text").input_value() + "\nMine, typed here.\n")
     with shop.open() as workspace:
-        workspace.edit_draft(wanted, lambda body: body + b"\nTheirs, from the command line.\n")
+        workspace.review.edit(wanted, lambda body: body + b"\nTheirs, from the command line.\n")
     page.get_by_role("button", name="Save and approve").click()
     expect(page.locator("[role=alert]")).to_be_visible()
     main = page.locator("main")
@@ -604,7 +604,7 @@ def test_a_draft_that_was_decided_elsewhere_says_by_whom(opened: Window, shop: P
     wanted = add_draft(shop, "oo-late")
     page = opened.go(f"/review/{wanted}")
     with shop.open() as workspace:
-        workspace.reject(wanted, reason="decided elsewhere")
+        workspace.review.reject(wanted, reason="decided elsewhere")
     page.get_by_role("button", name=re.compile("^Approve")).click()
     expect(page.locator("h1")).to_contain_text("not here any more")
     expect(page.locator("main")).to_contain_text("rejected")

@@ -181,11 +181,11 @@ def test_a_look_by_somebody_else_is_no_change(place: Place, visitor: Visitor) ->
     place.ingest(now=now())
     before = mark_of(str(place.workspace))
     with place.open() as workspace:
-        assert list(workspace.history())
+        assert list(workspace.history.entries())
         assert mark_of(str(place.workspace)) == before
     assert mark_of(str(place.workspace)) == before
     with place.open(now=now()) as workspace:
-        workspace.undo(1)
+        workspace.history.undo(1)
         assert mark_of(str(place.workspace)) != before
 
 

@@ -18,7 +18,7 @@ from tests.support.upkeep_place import point_at_all, put, upkeep, write_card
 from tests.support.visitor import Visitor, shown
 from truekeep.maintenance.survey.queries import Browse
 from truekeep.memory.links import find_links, resolve_link
-from truekeep.workspace import workspace as desk
+from truekeep.workspace import maintenance
 
 CARDS = "memory/cards"
 
@@ -156,7 +156,7 @@ def test_refuted_memories_come_first_and_edited_ones_are_not_called_refuted(app:
     note(app, "stale", "It is in `src/old.py`.")
     note(app, "dead", "The dead one is `src/dead.py`.")
     with app.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     assert names(visitor.see("/memory", store="cards", sort="refuted"))[:2] == ["dead", "stale"]
     assert sorted(names(visitor.see("/memory", store="cards", verdict="refuted"))) == ["dead", "stale"]
     assert names(visitor.see("/memory", store="cards", verdict="holds")) == ["fine"]
@@ -173,7 +173,7 @@ def test_refuted_memories_come_first_and_edited_ones_are_not_called_refuted(app:
 def test_very_many_new_files_are_read_without_somebody_waiting(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_WAITED_FOR", 3)
+    monkeypatch.setattr(maintenance, "MAX_FILES_TO_WAIT_FOR", 3)
     for number in range(12):
         write_card(place, f"card-{number}", "Text.")
     answer = visitor.get("/memory")
@@ -217,9 +217,9 @@ def test_one_edit_is_written_at_once(app: Place, visitor: Visitor) -> None:
     after = visitor.see(answer.headers["location"])
     assert '<mark class="verdict confirmed"' in after
     with app.open() as workspace:
-        (entry, _), *_ = workspace.history(str(file))
+        (entry, _), *_ = workspace.history.entries(str(file))
         assert entry.verb == "repaired"
-        workspace.undo(entry.id)
+        workspace.history.undo(entry.id)
     assert "src/old.py" in file.read_text()
 
 
@@ -287,7 +287,7 @@ def test_a_card_is_dropped_with_a_reason_and_comes_back(place: Place, visitor: V
     assert visitor.get(f"/memory/file/{CARDS}/old.md").status_code == 404
     assert "old" not in names(visitor.see("/memory", store="cards"))
     with place.open() as workspace:
-        workspace.undo(int(number[1]))
+        workspace.history.undo(int(number[1]))
     assert tree(place.workspace) == before
 
 
@@ -464,13 +464,13 @@ def test_what_an_entry_changed(place: Place) -> None:
     place.ingest()
     with place.open() as workspace:
         path = f"{CARDS}/staging-proxy.md"
-        (entry, _), *_ = workspace.history(str(place.workspace / path))
-        changes = workspace.differences(path, [entry.id])
+        (entry, _), *_ = workspace.history.entries(str(place.workspace / path))
+        changes = workspace.history.differences(path, [entry.id])
         assert any(line.startswith("+") and "8443" in line for line in changes[entry.id])
         assert not any(line.startswith("-") and not line.startswith("---") for line in changes[entry.id])
-        workspace.undo(entry.id)
-        (undone, _), *_ = workspace.history(str(place.workspace / path))
-        back = workspace.differences(path, [undone.id])[undone.id]
+        workspace.history.undo(entry.id)
+        (undone, _), *_ = workspace.history.entries(str(place.workspace / path))
+        back = workspace.history.differences(path, [undone.id])[undone.id]
         assert any(line.startswith("-") and "8443" in line for line in back)
         assert "+++ nothing" in back
 
@@ -549,10 +549,10 @@ def test_links_of_every_kind() -> None:
 def test_a_lost_file_of_facts_takes_its_verdicts_along(app: Place) -> None:
     note(app, "stale", "It is in `src/old.py`.")
     with app.open() as workspace:
-        workspace.verify()
-        assert workspace.browse(Browse(verdict="refuted"))[1] == 1
+        workspace.verification.verify()
+        assert workspace.files.browse(Browse(verdict="refuted"))[1] == 1
     for file in (app.workspace / ".truekeep").glob("facts.sqlite*"):
         file.unlink()
     with app.open() as workspace:
-        assert workspace.browse(Browse(verdict="refuted"))[1] == 0
-        assert workspace.browse(Browse(store="cards", text="stale", verdict="unchecked"))[1] == 1
+        assert workspace.files.browse(Browse(verdict="refuted"))[1] == 0
+        assert workspace.files.browse(Browse(store="cards", text="stale", verdict="unchecked"))[1] == 1

@@ -42,7 +42,7 @@ def a_draft(place: Place, name: str = "doubt") -> str:
     place.leave(text, f"2026-11-14-0900-{name}.md")
     place.ingest()
     with place.open() as workspace:
-        (found,) = [draft.id for draft in workspace.drafts() if draft.id.startswith(f"{name}-")]
+        (found,) = [draft.id for draft in workspace.review.drafts() if draft.id.startswith(f"{name}-")]
     return found
 
 
@@ -121,7 +121,7 @@ def test_a_ledger_that_was_replaced_is_the_one_that_is_written(place: Place, vis
     state = place.workspace / ".truekeep"
     visitor.see("/history")
     with place.open() as workspace:
-        assert not list(workspace.history())
+        assert not list(workspace.history.entries())
     backup = place.base / "backup"
     backup.mkdir()
     for file in state.glob("ledger.sqlite*"):
@@ -132,7 +132,7 @@ def test_a_ledger_that_was_replaced_is_the_one_that_is_written(place: Place, vis
         shutil.copy(file, state / file.name)
     assert visitor.press(visitor.see(f"/memory/file/{CARD}"), "/memory/confirm/").status_code == 303
     with place.open() as workspace:
-        assert [entry.verb for entry, _ in workspace.history()] == ["confirmed"]
+        assert [entry.verb for entry, _ in workspace.history.entries()] == ["confirmed"]
 
 
 def test_a_workspace_that_was_moved_away_is_not_shown_as_if_it_were_there(place: Place, visitor: Visitor) -> None:
@@ -185,7 +185,7 @@ def test_a_ledger_that_is_locked_is_busy_and_not_broken(place: Place, visitor: V
     put(place, CARD, MINE)
     page = visitor.see(f"/memory/file/{CARD}")
     with place.open() as workspace:
-        workspace.books()
+        assert workspace.context.ledger
     other = apsw.Connection(str(place.workspace / ".truekeep" / "ledger.sqlite"))
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -299,7 +299,7 @@ def test_a_page_of_transcripts_that_is_not_there_says_so(place: Place, visitor: 
     rows = [said("claude", "user", "Hello there"), said("claude", "assistant", "Hello.")]
     write_session(own_home / ".claude/projects/-x/5e551011-aaaa-4bbb-8ccc-012345678901.jsonl", lines_of(*rows))
     with place.open() as workspace:
-        workspace.sync_transcripts()
+        workspace.sessions.sync_transcripts()
     assert "There is no page 99" in visitor.read("/transcripts", page="99")
 
 
@@ -314,7 +314,7 @@ def test_every_key_of_a_page_is_among_its_keys(place: Place, own_home: Path, rea
     name = "5e551011-aaaa-4bbb-8ccc-012345678901"
     write_session(own_home / f".claude/projects/-x/{name}.jsonl", lines_of(*rows))
     with place.open() as workspace:
-        workspace.sync_transcripts()
+        workspace.sessions.sync_transcripts()
     visitor = Visitor(place, read_only=read_only)
     for path in (
         "/", "/review", f"/review/{wanted}", f"/review/{wanted}/edit", f"/review/-/several?draft={wanted}", "/memory",

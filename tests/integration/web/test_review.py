@@ -169,7 +169,7 @@ def workers(place: Place, count: int) -> list[str]:
         place.leave(handoff, f"2026-11-14-09{number:02}-worker{number}.md")
         place.ingest(now=NOW + timedelta(minutes=number))
     with place.open() as workspace:
-        return [draft.id for draft in workspace.drafts()]
+        return [draft.id for draft in workspace.review.drafts()]
 
 
 def put_draft(place: Place, number: int, **keys: str) -> str:
@@ -302,7 +302,7 @@ def test_approving_files_it_and_the_ledger_can_take_it_back(place: Place, visito
     assert f"Approved {ids[0]} → memory/cards/staging-proxy.md" in said
     (undo,) = [link for link in Reader(page).links if link.startswith("/history/")]
     with place.open() as workspace:
-        workspace.undo(int(undo.removeprefix("/history/")))
+        workspace.history.undo(int(undo.removeprefix("/history/")))
     assert dict(tree(place.workspace)) == before
     assert "Approved" not in shown_text(visitor.see(answer.headers["location"]))  # it is not so any more
 
@@ -323,7 +323,7 @@ def test_rejecting_keeps_the_reason(place: Place, visitor: Visitor) -> None:
     assert place.drafts() == []
     assert OTHER not in place.card()
     with place.open() as workspace:
-        entry, _ = next(workspace.history(limit=1))
+        entry, _ = next(workspace.history.entries(limit=1))
     assert (entry.verb, entry.note) == ("rejected", "was only true for a day")
 
 
@@ -543,8 +543,8 @@ def test_two_people_edit_and_neither_text_is_lost(place: Place, visitor: Visitor
     assert visitor.press(late.text, "save").status_code == 303
     assert draft_file(place, wanted).read_bytes().endswith(b"---\nmy\nwords")
     with place.open() as workspace:
-        entry, _ = next(workspace.history(limit=1))
-        workspace.undo(entry.id)
+        entry, _ = next(workspace.history.entries(limit=1))
+        workspace.history.undo(entry.id)
     assert draft_file(place, wanted).read_bytes().endswith(b"---\ntheir\nwords")
 
 
@@ -552,7 +552,7 @@ def test_a_draft_that_somebody_else_decided_on_says_so_and_offers_the_next(place
     ids = workers(place, 3)
     page, edit = visitor.see(f"/review/{ids[1]}"), visitor.see(f"/review/{ids[1]}/edit")
     with place.open() as workspace:
-        workspace.reject(ids[1])
+        workspace.review.reject(ids[1])
     before = dict(tree(place.workspace))
     for answer in (visitor.press(page, "approve"), visitor.press(page, "reject")):
         assert answer.status_code == 409
@@ -584,7 +584,7 @@ def test_of_two_at_once_one_is_done(place: Place, visitor: Visitor) -> None:
         answers = list(pool.map(lambda do: visitor.press(page, do), ["approve", "reject", "approve", "reject"]))
     assert sorted(answer.status_code for answer in answers) == [303, 409, 409, 409]
     with place.open() as workspace:
-        verbs = [entry.verb for entry, _ in workspace.history()]
+        verbs = [entry.verb for entry, _ in workspace.history.entries()]
     assert sum(verb in ("approved", "rejected") for verb in verbs) == 1
 
 
@@ -592,19 +592,19 @@ def test_of_two_at_once_one_is_done(place: Place, visitor: Visitor) -> None:
 def test_an_act_that_says_what_it_saw_is_refused_for_anything_else(place: Place, which: str) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        seen = workspace.show_draft(wanted).seen
+        seen = workspace.review.show(wanted).seen
         assert set(seen) == {f"memory/handoff-inbox/{wanted}.md", "memory/cards/staging-proxy.md"}
         path = next(path for path in seen if ("handoff-inbox" in path) == (which == "draft"))
         (place.workspace / path).write_bytes((place.workspace / path).read_bytes() + b"x")
         before = dict(tree(place.workspace))
         with pytest.raises(EditedSince, match=re.escape(path)):
-            workspace.approve(wanted, seen=seen)
+            workspace.review.approve(wanted, seen=seen)
         with pytest.raises(EditedSince):
-            workspace.approve(wanted, seen={})
+            workspace.review.approve(wanted, seen={})
         with pytest.raises(NotFound):
-            workspace.approve(wanted[:-1], seen=seen)
+            workspace.review.approve(wanted[:-1], seen=seen)
         assert dict(tree(place.workspace)) == before
-        assert workspace.approve(wanted, seen=workspace.show_draft(wanted).seen).outcome == "promoted"
+        assert workspace.review.approve(wanted, seen=workspace.review.show(wanted).seen).outcome == "promoted"
 
 
 # Several at once.
@@ -618,7 +618,7 @@ def test_several_are_listed_and_one_that_fails_stops_no_other(place: Place, visi
     file = draft_file(place, ids[1])
     file.write_text(file.read_text().replace("queue q1", "another queue"))
     with place.open() as workspace:
-        workspace.reject(ids[2])
+        workspace.review.reject(ids[2])
     answer = visitor.press(page, "approve")
     assert answer.status_code == 200
     said = shown_text(answer.text)
@@ -644,16 +644,16 @@ def test_several_are_rejected_with_one_reason_and_an_entry_each(place: Place, vi
     file = draft_file(place, ids[1])
     file.write_text(file.read_text().replace("queue q1", "another queue"))
     with place.open() as workspace:
-        workspace.approve(ids[2])
+        workspace.review.approve(ids[2])
     answer = visitor.press(page, "reject", reason="only true \n for a day")
     assert answer.status_code == 200
     said = shown_text(answer.text)
     assert "3 of 5 rejected" in said
     assert [path.stem for path in place.drafts()] == [ids[1]]  # it is another one than was shown
     with place.open() as workspace:
-        entries = [entry for entry, _ in workspace.history(limit=None) if entry.verb == "rejected"]
+        entries = [entry for entry, _ in workspace.history.entries(limit=None) if entry.verb == "rejected"]
         assert [entry.note for entry in entries] == ["only true for a day"] * 3
-        workspace.undo(entries[0].id)
+        workspace.history.undo(entries[0].id)
     assert sorted(path.stem for path in place.drafts()) == sorted([ids[1], lost])
     assert len([link for link in Reader(answer.text).links if link.startswith("/history/")]) == 3
 
@@ -813,7 +813,7 @@ def test_a_draft_is_found_without_reading_the_others(place: Place, monkeypatch: 
     ids = [put_draft(place, number) for number in range(6)]
     with place.open() as workspace:
         paths: list[str] = []
-        vault = workspace.books().vault
+        vault = workspace.context.transaction.vault
         read = vault.read
 
         def counted(path: str) -> FileOnDisk | None:
@@ -821,8 +821,8 @@ def test_a_draft_is_found_without_reading_the_others(place: Place, monkeypatch: 
             return read(path)
 
         monkeypatch.setattr(vault, "read", counted)
-        workspace.show_draft(ids[3], exact=True)
-        workspace.show_draft(ids[3][:-1])
+        workspace.review.show(ids[3], exact=True)
+        workspace.review.show(ids[3][:-1])
     there = {path for path in paths if "handoff-inbox" in path and (place.workspace / path).exists()}
     assert there == {f"memory/handoff-inbox/{ids[3]}.md"}
 

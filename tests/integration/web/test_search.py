@@ -69,7 +69,7 @@ def test_what_changed_a_moment_ago_is_in(place: Place, visitor: Visitor) -> None
     visitor.see("/search", q="backups")
     remember(place, "memory/cards/fresh.md", a_card("Quokkas", "A quokka sleeps in the server room."))
     with place.open() as workspace:
-        assert workspace.search("quokka").hits[0].path == "memory/cards/fresh.md"
+        assert workspace.search.find("quokka").hits[0].path == "memory/cards/fresh.md"
     until = 200
     while until and not any("fresh.md" in target for target in targets(visitor.see("/search", q="quokka sleeps"))):
         until -= 1
@@ -79,28 +79,28 @@ def test_what_changed_a_moment_ago_is_in(place: Place, visitor: Visitor) -> None
 def test_files_that_were_looked_at_lately_are_not_looked_at_again(place: Place) -> None:
     some_memories(place)
     with place.open() as workspace:
-        workspace.search("backups", within=60.0)
+        workspace.search.find("backups", within=60.0)
         remember(place, "memory/cards/fresh.md", a_card("Quokkas", "A quokka sleeps in the server room."))
-        late = [hit.path for hit in workspace.search("quokka", within=60.0).hits]
+        late = [hit.path for hit in workspace.search.find("quokka", within=60.0).hits]
         assert "memory/cards/fresh.md" not in late
-        assert workspace.search("quokka").hits[0].path == "memory/cards/fresh.md"
-        assert workspace.search("quokka", within=60.0).hits[0].path == "memory/cards/fresh.md"
+        assert workspace.search.find("quokka").hits[0].path == "memory/cards/fresh.md"
+        assert workspace.search.find("quokka", within=60.0).hits[0].path == "memory/cards/fresh.md"
         (place.workspace / ".truekeep" / "index.sqlite").unlink()  # gone behind its back
-        assert workspace.search("quokka", within=60.0).hits[0].path == "memory/cards/fresh.md"
+        assert workspace.search.find("quokka", within=60.0).hits[0].path == "memory/cards/fresh.md"
 
 
 def test_one_look_at_the_files_serves_all_who_search(place: Place) -> None:
     some_memories(place)
     fresh = "memory/cards/fresh.md"
     with place.open() as one, place.open() as other:
-        one.search("backups", within=60.0)
+        one.search.find("backups", within=60.0)
         remember(place, fresh, a_card("Quokkas", "A quokka sleeps in the server room."))
-        assert fresh not in [hit.path for hit in other.search("quokka", within=60.0).hits]
-        assert other.search("quokka").hits[0].path == fresh
-        assert one.search("quokka", within=60.0).hits[0].path == fresh
+        assert fresh not in [hit.path for hit in other.search.find("quokka", within=60.0).hits]
+        assert other.search.find("quokka").hits[0].path == fresh
+        assert one.search.find("quokka", within=60.0).hits[0].path == fresh
         (place.workspace / ".truekeep" / "index.sqlite").unlink()
-        assert other.search("quokka", within=60.0).hits[0].path == fresh
-        assert one.search("quokka", within=60.0).hits[0].path == fresh
+        assert other.search.find("quokka", within=60.0).hits[0].path == fresh
+        assert one.search.find("quokka", within=60.0).hits[0].path == fresh
 
 
 def test_the_parts_of_the_score_on_request(visitor: Visitor) -> None:
@@ -142,9 +142,9 @@ def test_verdicts_are_told_and_filtered_by(place: Place) -> None:
     put(place, "memory/cards/stale.md", a_card("Loader one", "The loader is in `src/old.py`.", **keys))
     put(place, "memory/cards/fine.md", a_card("Loader two", "The loader is in `src/api.py`.", **keys))
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
         with pytest.raises(BadInput):
-            workspace.search("loader", verdict="moved")
+            workspace.search.find("loader", verdict="moved")
     visitor = Visitor(place)
     page = visitor.read("/search", q="where is the loader")
     assert "refuted by code" in page
@@ -179,7 +179,7 @@ def test_what_was_said_leads_to_the_turn(place: Place, visitor: Visitor, own_hom
     lines = dialogue("claude", "How do we feed the wombats?", "The wombats are fed at dawn, with grass.")
     write_session(place_of(own_home, "claude"), lines)
     with place.open() as workspace:
-        workspace.sync_transcripts()
+        workspace.sessions.sync_transcripts()
     page = visitor.see("/search", q="wombats are fed at dawn", store="transcripts")
     (target, *_) = targets(page)
     answer = visitor.get(target)

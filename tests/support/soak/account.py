@@ -213,7 +213,7 @@ class Books:
                 path.startswith(("memory/cards/", "rules/")) or path in ("MEMORY.md", "TOOLS.md")
             ):
                 continue
-            for line in self.workspace.why(path):
+            for line in self.workspace.history.blame(path):
                 if _LETTER.search(line.text) and line.entry is None:
                     yield f"nobody knows who wrote {path}:{line.number}: {line.text[:120]}"
                 if "by-hand-" in line.text and line.entry is not None and line.entry.verb not in ("approved", "undone"):

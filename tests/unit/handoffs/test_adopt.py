@@ -58,7 +58,7 @@ class Home:
 
     def adopt(self, harness: str = "claude", *, now: datetime = NOW, **options: Any) -> list[AdoptionOutcome]:
         with self.place.open(now=now) as workspace:
-            self.done, self.skipped = workspace.adopt(harness, **options)
+            self.done, self.skipped = workspace.handoffs.adopt(harness, **options)
         return self.done
 
     def outcomes(self) -> dict[str, str]:
@@ -129,8 +129,8 @@ def test_what_a_note_says_about_itself_reaches_card_and_index(
     assert f"- [Testing — shop: {told}](memory/cards/shop-testing.md)\n" in index
     assert f"shop: {told}" in home.place.card("shop-testing.md")
     with home.place.open() as workspace:
-        workspace.index()
-        assert workspace.search("zanzibar").hits[0].path == "memory/cards/shop-testing.md"
+        workspace.search.index()
+        assert workspace.search.find("zanzibar").hits[0].path == "memory/cards/shop-testing.md"
     reconciled = run_cli("reconcile", "--fix", "-w", str(home.place.workspace))
     assert (reconciled.returncode, "MEMORY.md" in reconciled.stdout) == (0, False), reconciled.stdout
     assert (home.place.workspace / "MEMORY.md").read_text() == index
@@ -180,7 +180,7 @@ def test_what_is_about_the_user_is_appended_line_by_line(home: Home) -> None:
     (draft,) = home.place.drafts()
     assert "same-heading: " in draft.read_text()
     with home.place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     added = (home.place.workspace / "USER.md").read_text().removeprefix(document)
     assert "- Works in Porto." in added
     assert "tabs" not in added

@@ -182,11 +182,11 @@ class TestOneWriter:
         (draft,) = place.drafts()
         with place.open() as workspace:
             for act in (
-                lambda: workspace.approve(draft.stem),
-                lambda: workspace.reject(draft.stem),
-                lambda: workspace.retry(None),
-                lambda: workspace.prune(),
-                lambda: workspace.undo(1),
+                lambda: workspace.review.approve(draft.stem),
+                lambda: workspace.review.reject(draft.stem),
+                lambda: workspace.review.retry(None),
+                lambda: workspace.handoffs.prune(),
+                lambda: workspace.history.undo(1),
             ):
                 with pytest.raises(NotCanonical):
                     act()

@@ -12,7 +12,7 @@ from truekeep.workspace.workspace import Workspace
 
 
 def a_brief(workspace: Workspace) -> str:
-    return workspace.wake(None, tokens=600).text
+    return workspace.sessions.wake(None, tokens=600).text
 
 
 @pytest.mark.parametrize("shape", ["whole", "quoted", "without its end"])
@@ -33,7 +33,7 @@ def test_a_handoff_that_repeats_the_brief_waits_for_a_person(place: Place, shape
 def test_a_log_leaves_it_out(place: Place) -> None:
     with place.open() as workspace:
         brief = a_brief(workspace)
-        left = workspace.checkpoint(Checkpoint(summary=f"Moved the proxy.\n{brief}\nIt works."))
+        left = workspace.sessions.checkpoint(Checkpoint(summary=f"Moved the proxy.\n{brief}\nIt works."))
         (path,) = left.paths
         assert any("truekeep itself" in note for note in left.notes)
         text = (place.workspace / path).read_text()
@@ -41,7 +41,7 @@ def test_a_log_leaves_it_out(place: Place) -> None:
         assert "It works." in text
         assert "Shared memory" not in text
         with pytest.raises(BadInput, match="says nothing"):
-            workspace.checkpoint(Checkpoint(summary=brief))
+            workspace.sessions.checkpoint(Checkpoint(summary=brief))
 
 
 @pytest.mark.parametrize(

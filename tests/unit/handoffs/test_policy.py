@@ -103,7 +103,7 @@ def test_lint_and_ingest_agree(place: Place) -> None:
         other = Place.make(place.base / name)
         path = other.leave(text)
         with other.open() as workspace:
-            (judged,) = workspace.lint([(path.read_bytes(), path.name, other.repo)])
+            (judged,) = workspace.handoffs.lint([(path.read_bytes(), path.name, other.repo)])
         other.ingest()
         (filed,) = other.filed
         assert (filed.outcome, filed.findings) == (judged.outcome, judged.findings), name
@@ -237,7 +237,7 @@ class TestWhatTheStoreSays:
         content = a_card(body="Staging answers on port 8443 only, they say.")
         path = place.leave(a_handoff(action="update-card", content=content), "2026-11-15-0900-b.md", inbox=other)
         with place.open() as workspace:
-            (judged,) = workspace.lint([(path.read_bytes(), path.name, place.base / "repos" / "other")])
+            (judged,) = workspace.handoffs.lint([(path.read_bytes(), path.name, place.base / "repos" / "other")])
         assert judged.outcome == "review"
         place.ingest()
         assert "other-repository" in place.codes()
@@ -253,7 +253,7 @@ class TestWhatTheStoreSays:
     def test_two_linted_together_see_each_other(self, place: Place) -> None:
         texts = [a_handoff(), a_handoff(content=a_card(topic="Else", body="Other facts entirely."))]
         with place.open() as workspace:
-            judged = workspace.lint([(text.encode(), "2026-11-14-0900-x.md", None) for text in texts])
+            judged = workspace.handoffs.lint([(text.encode(), "2026-11-14-0900-x.md", None) for text in texts])
         assert [filing.outcome for filing in judged] == ["promoted", "review"]
 
     def test_the_same_topic_under_another_name_waits(self, place: Place) -> None:
@@ -342,7 +342,7 @@ class TestDocuments:
         assert (place.workspace / "USER.md").read_bytes() == there.encode()
         (draft,) = place.drafts()
         with place.open() as workspace:
-            workspace.approve(draft.stem)
+            workspace.review.approve(draft.stem)
         assert "They look childish." in (place.workspace / "USER.md").read_text()
 
     def test_within_one_batch_too(self, place: Place) -> None:

@@ -25,7 +25,7 @@ def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryView
         yield EmptyShelf()
         return
     with Place.make(tmp_path).open() as workspace:
-        yield workspace.shelf()
+        yield workspace.handoffs.memory_view()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_sketch_is_of_the_words_however_they_are_read(body: str) -> None:
 def test_whoever_looks_holds_the_catalogue_no_longer_than_that(place: Place) -> None:
     path = str(place.workspace / ".truekeep" / "catalog.sqlite")
     with place.open() as workspace:
-        catalog = workspace._rooms.catalog
+        catalog = workspace.context.catalog
         with catalog.looking():
             assert catalog.find_clash("X.md") is None
             other = apsw.Connection(path)
@@ -96,7 +96,7 @@ def test_a_catalogue_that_breaks_while_it_is_looked_at_is_made_again(place: Plac
     place.ingest()
     path = place.workspace / ".truekeep" / "catalog.sqlite"
     with place.open() as workspace:
-        catalog = workspace._rooms.catalog
+        catalog = workspace.context.catalog
         with catalog.looking():
             assert catalog.find_clash("PROXY.md") == "proxy.md"
             data = path.read_bytes()
@@ -111,7 +111,7 @@ def test_many_handoffs_are_found_as_one_by_one(place: Place) -> None:
         place.leave(a_handoff(title=f"t{number}", card=f"c{number}.md"), f"2026-11-14-090{number}-t.md")
     place.ingest()
     with place.open() as workspace:
-        ledger = workspace._rooms.ledger
+        ledger = workspace.context.ledger
         known = [record.digest for record in map(ledger.handoff_of, ledger.entries()) if record]
         asked = [*known, b"\0" * 32, known[0]]
         assert ledger.find_handoffs(asked) == {digest: ledger.find_handoff(digest) for digest in known}
@@ -139,5 +139,5 @@ def test_a_catalogue_that_grew_is_one_that_is_made_anew(place: Place, monkeypatc
     assert [len(table) for table in grown] == [7, 84]
     path.unlink()
     with place.open() as workspace:
-        assert workspace._rooms.catalog.find_clash("C1.md") == "c1.md"
+        assert workspace.context.catalog.find_clash("C1.md") == "c1.md"
     assert rows() == grown

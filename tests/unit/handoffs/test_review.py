@@ -58,7 +58,7 @@ def doubtful(place: Place, *, of: int = 1) -> str:
 def test_show_gives_reasons_and_the_difference(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        proposal = workspace.show_draft(wanted)
+        proposal = workspace.review.show(wanted)
     assert "card-exists" in dict(proposal.draft.reasons)
     assert proposal.filing.outcome == "promoted"
     assert "+Staging answers on 9443 now, behind the new proxy." in proposal.difference
@@ -68,8 +68,8 @@ def test_show_gives_reasons_and_the_difference(place: Place) -> None:
 def test_approve_files_the_draft_on_a_persons_word(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        assert workspace.approve(wanted).target == "memory/cards/staging-proxy.md"
-        entry, record = next(workspace.history())
+        assert workspace.review.approve(wanted).target == "memory/cards/staging-proxy.md"
+        entry, record = next(workspace.history.entries())
     assert "9443" in place.card()
     assert "created: 2026-11-13" in place.card()
     assert place.drafts() == []
@@ -81,7 +81,7 @@ def test_approve_files_the_draft_on_a_persons_word(place: Place) -> None:
 def test_approve_can_change_the_target(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        workspace.approve(wanted, target="new-proxy.md")
+        workspace.review.approve(wanted, target="new-proxy.md")
     assert "9443" in place.card("new-proxy.md")
     assert "8443" in place.card()
     assert place.index().count("cards/new-proxy.md") == 1
@@ -91,7 +91,7 @@ def test_approve_can_turn_a_card_into_a_document(place: Place) -> None:
     place.leave(a_document_handoff(document="AGENTS.md"))
     place.ingest()
     with place.open() as workspace:
-        workspace.approve(place.drafts()[0].stem, target="rules/lint.md")
+        workspace.review.approve(place.drafts()[0].stem, target="rules/lint.md")
     assert (place.workspace / "rules/lint.md").read_text() == "### Lint\nRun make lint before every push.\n"
 
 
@@ -102,7 +102,7 @@ def test_a_person_cannot_aim_outside_by_mistake(place: Place, target: str) -> No
     wanted = doubtful(place)
     before = tree(place.base)
     with place.open() as workspace, pytest.raises(InvalidHandoff):
-        workspace.approve(wanted, target=target)
+        workspace.review.approve(wanted, target=target)
     assert tree(place.base) == before
 
 
@@ -112,11 +112,11 @@ def test_what_binds_cannot_be_approved_but_mended(place: Place) -> None:
     wanted = place.drafts()[0].stem
     with place.open() as workspace:
         with pytest.raises(InvalidHandoff) as error:
-            workspace.approve(wanted)
+            workspace.review.approve(wanted)
         assert [finding.code for finding in error.value.findings] == ["bad-card-name"]
-        draft, changed = workspace.edit_draft(wanted, lambda body: body.replace(b"../x.md", b"x.md"))
+        draft, changed = workspace.review.edit(wanted, lambda body: body.replace(b"../x.md", b"x.md"))
         assert changed
-        assert workspace.approve(draft.id).target == "memory/cards/x.md"
+        assert workspace.review.approve(draft.id).target == "memory/cards/x.md"
     assert place.cards() == ["x.md"]
 
 
@@ -126,7 +126,7 @@ def test_a_draft_edited_by_hand_is_approved_as_it_is_now(place: Place) -> None:
     (draft,) = place.drafts()
     draft.write_bytes(draft.read_bytes().replace(b"../x.md", b"y.md").replace(b"8443 only", b"8444 only"))
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert "8444" in place.card("y.md")
 
 
@@ -139,15 +139,15 @@ def test_an_edit_that_somebody_overtook_is_refused(place: Place) -> None:
         return body + b"mine\n"
 
     with place.open() as workspace, pytest.raises(EditedSince):
-        workspace.edit_draft(wanted, slow)
+        workspace.review.edit(wanted, slow)
     assert b"somebody else" in place.drafts()[0].read_bytes()
 
 
 def test_reject_keeps_the_original(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        workspace.reject(wanted, reason="was only true for a day")
-        entry, record = next(workspace.history())
+        workspace.review.reject(wanted, reason="was only true for a day")
+        entry, record = next(workspace.history.entries())
         assert (entry.verb, entry.note) == ("rejected", "was only true for a day")
         assert record is not None
         assert record.outcome == "rejected"
@@ -160,10 +160,10 @@ def test_reject_keeps_the_original(place: Place) -> None:
 def test_retry_files_what_passes_now(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
-        assert [filing.outcome for _, filing in workspace.retry(None)] == ["review"]
+        assert [filing.outcome for _, filing in workspace.review.retry(None)] == ["review"]
     (place.workspace / "memory/cards/staging-proxy.md").unlink()
     with place.open() as workspace:
-        ((_, filing),) = workspace.retry(wanted)
+        ((_, filing),) = workspace.review.retry(wanted)
     assert filing.outcome == "promoted"
     assert "9443" in place.card()
 
@@ -172,26 +172,26 @@ def test_prune_removes_only_the_old_and_can_be_undone(place: Place) -> None:
     wanted = doubtful(place)
     later = NOW + timedelta(days=31)
     with place.open(now=NOW + timedelta(days=29)) as workspace:
-        assert workspace.prune() == ([], [])
+        assert workspace.handoffs.prune() == ([], [])
     with place.open(now=later) as workspace:
-        drafts, _ = workspace.prune(dry_run=True)
+        drafts, _ = workspace.handoffs.prune(dry_run=True)
         assert [draft.id for draft in drafts] == [wanted]
         assert len(place.drafts()) == 1
-        workspace.prune()
+        workspace.handoffs.prune()
         assert place.drafts() == []
-        entry, _ = next(workspace.history())
+        entry, _ = next(workspace.history.entries())
         assert entry.verb == "expired"
-        workspace.undo(entry.id)
+        workspace.history.undo(entry.id)
     assert [path.stem for path in place.drafts()] == [wanted]
 
 
 def test_prune_keeps_the_original_of_an_open_draft(place: Place) -> None:
     doubtful(place)
     with place.open(now=NOW + timedelta(days=20)) as workspace:
-        _, files = workspace.prune(older_than=timedelta(days=0), dry_run=True)
+        _, files = workspace.handoffs.prune(older_than=timedelta(days=0), dry_run=True)
     assert len(files) == 2
     with place.open(now=NOW) as workspace:
-        _, files = workspace.prune(older_than=timedelta(days=-20), dry_run=True)
+        _, files = workspace.handoffs.prune(older_than=timedelta(days=-20), dry_run=True)
     assert len(files) == 2
 
 
@@ -199,8 +199,8 @@ def test_prune_does_not_trust_a_clock_that_jumped(place: Place) -> None:
     doubtful(place)
     with place.open(now=NOW + timedelta(days=5000)) as workspace:
         with pytest.raises(BadInput, match="the clock says"):
-            workspace.prune()
-        assert len(workspace.prune(dry_run=True, force=True)[0]) == 1
+            workspace.handoffs.prune()
+        assert len(workspace.handoffs.prune(dry_run=True, force=True)[0]) == 1
 
 
 def test_drafts_are_named_by_any_unmistakable_part(place: Place) -> None:
@@ -208,13 +208,13 @@ def test_drafts_are_named_by_any_unmistakable_part(place: Place) -> None:
     place.leave("# second doubt\n", "2026-11-14-1000-second.md")
     place.ingest()
     with place.open() as workspace:
-        assert workspace.show_draft(wanted[-6:]).draft.id == wanted
+        assert workspace.review.show(wanted[-6:]).draft.id == wanted
         with pytest.raises(NotFound, match="fits 2 drafts"):
-            workspace.show_draft("second")
+            workspace.review.show("second")
         with pytest.raises(NotFound):
-            workspace.show_draft("../../MEMORY")
+            workspace.review.show("../../MEMORY")
         with pytest.raises(NotFound):
-            workspace.show_draft("")
+            workspace.review.show("")
 
 
 def test_two_drafts_never_collide(place: Place) -> None:
@@ -227,7 +227,7 @@ def test_two_drafts_never_collide(place: Place) -> None:
 def test_a_file_somebody_put_there_is_a_draft_too(place: Place) -> None:
     (place.workspace / "memory/handoff-inbox/old.md").write_text(a_handoff())
     with place.open() as workspace:
-        workspace.approve("old")
+        workspace.review.approve("old")
     assert place.cards() == ["staging-proxy.md"]
 
 
@@ -239,13 +239,13 @@ def test_a_masked_credential_is_filed_by_nobody(place: Place) -> None:
     place.ingest()
     wanted = place.drafts()[0].stem
     with place.open() as workspace:
-        assert workspace.retry(None)[0][1].outcome == "review"
+        assert workspace.review.retry(None)[0][1].outcome == "review"
         with pytest.raises(InvalidHandoff):
-            workspace.approve(wanted)
+            workspace.review.approve(wanted)
         with pytest.raises(InvalidHandoff, match="holds a credential"):
-            workspace.edit_draft(wanted, lambda body: body + TOKEN.encode())
-        workspace.edit_draft(wanted, lambda body: body.replace(b"[secret: github-token]", b"the token from the vault"))
-        workspace.approve(wanted)
+            workspace.review.edit(wanted, lambda body: body + TOKEN.encode())
+        workspace.review.edit(wanted, lambda body: body.replace(b"[secret: github-token]", b"the token from the vault"))
+        workspace.review.approve(wanted)
     assert "the token from the vault" in place.card()
 
 
@@ -253,8 +253,8 @@ def test_what_a_person_put_into_the_review_folder_is_not_pruned(place: Place) ->
     (place.workspace / "memory/handoff-inbox/README.md").write_text("How we review.\n")
     (place.workspace / "memory/handoff-inbox/old.md").write_text(a_handoff())
     with place.open(now=NOW + timedelta(days=900)) as workspace:
-        assert [draft.id for draft in workspace.drafts()] == ["old"]
-        assert workspace.prune(force=True)[0] == []
+        assert [draft.id for draft in workspace.review.drafts()] == ["old"]
+        assert workspace.handoffs.prune(force=True)[0] == []
 
 
 # --- On a terminal --------------------------------------------------------------------------------------------------

@@ -80,10 +80,12 @@ def kept(place: Place) -> Place:
     place.leave(a_handoff(action="update-card", content=a_card(body="Staging answers on port 9443 only.")))
     place.ingest()
     with place.open() as workspace:
-        workspace.survey()
-        workspace.index()
-        workspace.verify()
-        assert workspace.lint([(a_handoff(card="z.md").encode(), "2026-11-14-1000-z.md", None)])  # makes the catalogue
+        workspace.maintenance.survey()
+        workspace.search.index()
+        workspace.verification.verify()
+        assert workspace.handoffs.lint(
+            [(a_handoff(card="z.md").encode(), "2026-11-14-1000-z.md", None)]
+        )  # makes the catalogue
     return place
 
 
@@ -216,7 +218,7 @@ def test_what_is_derived_is_made_anew(kept: Place, name: str, damage: Callable[[
     assert check.where == f".truekeep/{name}.sqlite"
     assert check.done.startswith("removed, and ")
     with kept.open() as workspace:
-        assert [hit.path for hit in workspace.search("staging port").hits] == ["memory/cards/staging-proxy.md"]
+        assert [hit.path for hit in workspace.search.find("staging port").hits] == ["memory/cards/staging-proxy.md"]
 
 
 @pytest.mark.parametrize("name", ["catalog", "survey", "facts"])
@@ -255,7 +257,7 @@ def test_damaged_copies_of_derived_files_are_removed(kept: Place) -> None:
 
 def history(place: Place) -> list[LedgerEntry]:
     with place.open() as workspace:
-        return [entry for entry, _ in workspace.history()]
+        return [entry for entry, _ in workspace.history.entries()]
 
 
 def damage_an_index(path: Path) -> None:
@@ -279,7 +281,7 @@ def test_a_ledger_with_a_damaged_index_keeps_its_history(kept: Place) -> None:
     assert evidence.exists(), "even then, it is kept"
     assert "evidence of earlier damage" in next(check.what for check in look(kept) if check.name == "ledger")
     with kept.open() as workspace:
-        workspace.undo(before[0].id)
+        workspace.history.undo(before[0].id)
     assert "8443" in kept.card()
 
 
@@ -469,7 +471,7 @@ def test_two_hosts(kept: Place) -> None:
 
 def test_a_released_host(kept: Place) -> None:
     with kept.open() as workspace:
-        workspace.release_host()
+        workspace.host.release()
     assert "truekeep host take" in stays(kept, "host").hint
 
 
@@ -620,7 +622,7 @@ def test_an_earlier_version_is_in_the_ledger_and_need_not_be_kept(kept: Place) -
     path = kept.workspace / "memory" / "cards" / "staging-proxy.md"
     later = path.read_bytes()
     with kept.open() as workspace:
-        workspace.undo(history(kept)[0].id)
+        workspace.history.undo(history(kept)[0].id)
     assert path.read_bytes() != later
     path.with_name(file_io.temporary_name(path.name)).write_bytes(later)
     mends(kept, "leftovers")
@@ -906,13 +908,13 @@ def test_an_archive_of_sessions_that_is_damaged(kept: Place, own_home: Path) -> 
     }  # fmt: skip
     session.write_text(json.dumps(row) + "\n")
     with kept.open() as workspace:
-        assert workspace.sync_transcripts().turns == 1
-        workspace.index()
+        assert workspace.sessions.sync_transcripts().turns == 1
+        workspace.search.index()
     no_database(state(kept, "transcripts", "archive.sqlite"))
     (check,) = mends(kept, "transcripts")
     assert "it is kept as archive.sqlite.damaged-" in check.done
     with kept.open() as workspace:
-        assert len(list(workspace.archive().sessions())) == 1
+        assert len(list(workspace.sessions.transcripts().sessions())) == 1
 
 
 # --- A machine that only produces, the command line -----------------------------------------------------------------
@@ -1071,7 +1073,7 @@ def test_kept_verdicts_are_gone_and_come_back(kept: Place) -> None:
     assert store.rows("SELECT count(*) FROM verdict") == [(0,)]
     store.close()
     with kept.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     store = FactsCache(str(state(kept, "facts.sqlite")))
     assert store.rows("SELECT count(*) FROM verdict") != [(0,)]
     store.close()

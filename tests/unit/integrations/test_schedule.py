@@ -634,7 +634,7 @@ def test_bug_in_a_step_is_a_failure_of_that_step(place: Place, monkeypatch: pyte
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("truekeep.workspace.workspace.Workspace.verify", broken)
+    monkeypatch.setattr("truekeep.workspace.verification.Verification.verify", broken)
     run = job_of(place)
     assert (run.ending, run.why) == ("FAILED", "verify: a bug in truekeep (ZeroDivisionError)")
     assert run.counts["pruned"] == "0"
@@ -680,7 +680,7 @@ def test_runs_never_overlap(place: Place) -> None:
 
 
 def test_another_truekeep_that_writes_is_waited_for(place: Place) -> None:
-    with place.open() as workspace, place.open() as other, other.still():
+    with place.open() as workspace, place.open() as other, other.locked():
         run = run_job(workspace, side_of(workspace), now=lambda: NOW, patience=0.1)
     assert run.ending == "FAILED"
     assert "another truekeep is writing" in run.why
@@ -721,7 +721,7 @@ def test_copy_of_a_memory_is_not_written(place: Place, own_home: Path) -> None:
 def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) -> None:
     at = ("schedule", "run", "--json", "--workspace", str(place.workspace))
     with place.open() as workspace:
-        released = workspace.release_host()
+        released = workspace.host.release()
     done = run_cli(*at)
     assert (done.returncode, "nobody is the canonical host" in json.loads(done.stdout)["why"]) == (1, True), done
     with place.open() as workspace:
@@ -808,7 +808,7 @@ def test_what_a_machine_was_not_told_of_is_not_pruned(place: Place) -> None:
 
     def prune() -> list[str]:
         with place.open(now=later) as workspace:
-            return workspace.prune(force=True)[1]
+            return workspace.handoffs.prune(force=True)[1]
 
     assert prune() == [str(own)]
     write_contact(state, Contact("laptop", "2020-01-01T00:00:00Z", True))

@@ -104,7 +104,7 @@ def tell(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def asked(place: Place) -> Place:
     (place.workspace / "memory/2026-11-14.md").write_text("# Ports\n\nThe staging proxy answers on port 8443.\n")
-    place.open().index()
+    place.open().search.index()
     return place
 
 

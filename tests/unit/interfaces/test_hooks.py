@@ -157,7 +157,7 @@ def indexed(here: Place) -> Place:
     here.leave(a_handoff(card="queue.md", content=a_card("Draining the queue", body)))
     here.ingest()
     with here.open() as workspace:
-        workspace.index()
+        workspace.search.index()
     return here
 
 
@@ -596,14 +596,16 @@ OURS = {
     "text.encoding",
 }  # fmt: skip
 OURS_FOR_THE_BRIEF = {
-    "core", "core.config", "core.dates", "core.errors", "core.file_io", "core.formats", "core.git",
-    "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
+    "core", "core.config", "core.dates", "core.default_workspace", "core.errors", "core.file_io", "core.formats",
+    "core.git", "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.frontmatter", "memory.ledger", "memory.project_files",
     "memory.staging", "search", "search.card_list", "search.file_metadata", "search.file_scan", "search.index_schema",
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.results", "verify.service", "verify.verdict",
-    "workspace", "workspace.briefing", "workspace.context", "workspace.verification", "workspace.workspace",
+    "verify.options", "verify.text_edits", "workspace", "workspace.briefing", "workspace.context",
+    "workspace.line_origins", "workspace.repositories", "workspace.sessions", "workspace.verification",
+    "workspace.workspace",
 }  # fmt: skip
 
 
@@ -612,7 +614,7 @@ def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
     here.leave(a_handoff())
     here.ingest()
     with here.open() as workspace:
-        workspace.index()
+        workspace.search.index()
     hook(here, "session-start", source="startup")
     code = (
         "import os, sys\n"

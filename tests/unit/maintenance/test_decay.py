@@ -74,18 +74,20 @@ def decay(place: Place, *, now: datetime = NOW, **options: Any) -> DecayReport:
 
 def undo(place: Place, verb: str) -> None:
     with place.open() as workspace:
-        number = next(entry.id for entry, _ in workspace.history() if entry.verb == verb and entry.undone_by is None)
-        workspace.undo(number)
+        number = next(
+            entry.id for entry, _ in workspace.history.entries() if entry.verb == verb and entry.undone_by is None
+        )
+        workspace.history.undo(number)
 
 
 def verbs(place: Place) -> list[str]:
     with place.open() as workspace:
-        return [entry.verb for entry, _ in workspace.history()]
+        return [entry.verb for entry, _ in workspace.history.entries()]
 
 
 def wake(place: Place) -> str:
     with place.open() as workspace:
-        return workspace.wake(place.repo).text
+        return workspace.sessions.wake(place.repo).text
 
 
 def found(place: Place, query: str, **options: Any) -> bool:
@@ -252,9 +254,9 @@ def test_what_expired_leaves_search_and_the_logs_stay(place: Place) -> None:
     for word in ("Zebras", "Platypus", "Axolotl", "Okapi"):
         assert found(place, word)
     with place.open() as workspace:
-        assert "Wombats" in workspace.get(f"memory/{ago(40)}.md").text
-        hit = next(hit for hit in workspace.search("Platypus").hits if "Platypus" in hit.text)
-        assert workspace.get(hit.citation).text.split("\n")[hit.best - hit.first] == "- Platypus"
+        assert "Wombats" in workspace.search.get(f"memory/{ago(40)}.md").text
+        hit = next(hit for hit in workspace.search.find("Platypus").hits if "Platypus" in hit.text)
+        assert workspace.search.get(hit.citation).text.split("\n")[hit.best - hit.first] == "- Platypus"
 
 
 def test_undo_brings_everything_back(place: Place) -> None:
@@ -277,7 +279,7 @@ def test_the_history_tells_it_in_numbers(place: Place) -> None:
     some_logs(place)
     decay(place)
     with place.open() as workspace:
-        entry, _ = next(workspace.history())
+        entry, _ = next(workspace.history.entries())
         assert (entry.verb, entry.paths) == ("decayed", (RECORD,))
         assert entry.note == (
             f"up to {TODAY}: 3 entries of logs left search (below 0.4 after 7 days, below 0.8 after 30)"
@@ -526,7 +528,7 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
             record.write_text(render_decayed(DecayRecord(TODAY)))
             other = Place(base=place.base, workspace=place.workspace, repo=place.repo).open(now=NOW)
             with other:
-                inner = other._rooms.recall
+                inner = other.context.recall
                 inner._file._is_held = True
                 inner.index()
         return real(self, *given, **options)
@@ -575,8 +577,8 @@ def test_a_log_of_which_nothing_is_left_is_put_away_whole(place: Place) -> None:
     (hit,) = search(place, "Wombat", stores=["archive"]).hits
     assert (hit.store, hit.path, hit.day) == ("archive", f"memory/archive/{ago(20)}.md", ago(20))
     with place.open() as workspace:
-        assert workspace.get(path).path == hit.path  # an old citation still finds its lines
-        assert workspace.recall_status().files["archive"] == 1
+        assert workspace.search.get(path).path == hit.path  # an old citation still finds its lines
+        assert workspace.search.status().files["archive"] == 1
     undo(place, "archived")
     assert file.read_bytes() == data
     assert not away.exists()
@@ -710,7 +712,7 @@ def test_an_entry_for_a_day_that_was_put_away_begins_its_log_anew(place: Place) 
     with place.open(now=NOW - timedelta(days=30)) as workspace:
         from truekeep.sessions.checkpoint import Checkpoint
 
-        workspace.checkpoint(Checkpoint(summary="Late gibbon."))
+        workspace.sessions.checkpoint(Checkpoint(summary="Late gibbon."))
     assert "Late gibbon." in (place.workspace / f"memory/{ago(30)}.md").read_text()
     assert found(place, "gibbon")
 
@@ -729,9 +731,9 @@ def test_archives_carry_what_was_put_away(place: Place, tmp_path: Path) -> None:
 def test_what_was_put_away_is_nothing_to_upkeep_and_verification(place: Place) -> None:
     put(place, "memory/archive/2026-01-05.md", "- [decision|i=0.9] Staging answers on port 8443.\n")
     with place.open() as workspace:
-        assert workspace.verify() == []
-        assert list(workspace.survey().entries()) == []
-        assert workspace.survey().said("port", "staging") == []
+        assert workspace.verification.verify() == []
+        assert list(workspace.maintenance.survey().entries()) == []
+        assert workspace.maintenance.survey().said("port", "staging") == []
 
 
 def test_is_spent() -> None:
@@ -750,7 +752,7 @@ def test_is_spent() -> None:
 def test_old_sessions_leave_the_index_and_stay_in_the_archive(place: Place, own_home: Path) -> None:
     session = claude_session(own_home, ("user", "Where do armadillos sleep?"))
     with place.open() as workspace:
-        workspace.sync_transcripts()
+        workspace.sessions.sync_transcripts()
     session.unlink()
     assert reindex(place).transcripts == 1
     assert found(place, "armadillos", stores=["transcripts"])
@@ -763,8 +765,8 @@ def test_old_sessions_leave_the_index_and_stay_in_the_archive(place: Place, own_
     assert reindex(place, now=later).transcripts == 0
     assert not found(place, "armadillos", stores=["transcripts"], now=later)
     with place.open(now=later) as workspace:
-        (kept,) = workspace.archive().sessions()
-        assert "armadillos" in str(list(workspace.archive().turns(kept)))
+        (kept,) = workspace.sessions.transcripts().sessions()
+        assert "armadillos" in str(list(workspace.sessions.transcripts().turns(kept)))
     place.configure(f"{WORDS}[decay]\ntranscript_days = 60\n")
     assert found(place, "armadillos", stores=["transcripts"], now=later)
 
@@ -865,17 +867,19 @@ def test_cards_of_a_workspace(place: Place) -> None:
     before = tree(place.workspace)
     assert looked_at(now) == {"true": False, "false": False, "silent": False, "nowhere": True}
     with place.open(now=now) as workspace:
-        workspace.verify(system=False)
+        workspace.verification.verify(system=False)
     assert looked_at(now) == {"false": True, "silent": True, "nowhere": True}
     later = now + timedelta(days=100)
     with place.open(now=later) as workspace:
-        workspace.prune(force=True)
+        workspace.handoffs.prune(force=True)
     assert looked_at(later)["true"] is False
     with place.open(now=later) as workspace:
-        workspace.verify(["memory/cards/true.md"], system=False)  # what it rests on is the same; that was looked at
+        workspace.verification.verify(
+            ["memory/cards/true.md"], system=False
+        )  # what it rests on is the same; that was looked at
     assert "true" not in looked_at(later)
     with place.open(now=later) as workspace:
-        workspace.verify(changed=True, system=False)
+        workspace.verification.verify(changed=True, system=False)
     assert looked_at(later)["silent"] is True
     assert tree(place.workspace) == before
 

@@ -69,9 +69,9 @@ def test_approving_a_merge_keeps_the_older_card_with_the_lines_of_both(place: Pl
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        shown = workspace.show_draft(draft_id(place))
+        shown = workspace.review.show(draft_id(place))
         assert "-- The backup job runs on the NAS." in shown.difference  # of the card that goes
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert place.cards() == ["sqlite-nfs.md", "zebra-crossing.md"]
     kept = place.card("sqlite-nfs.md")
     assert "- The backup job runs on the NAS." in kept
@@ -87,9 +87,9 @@ def test_undoing_an_approved_merge_brings_everything_back(place: Place) -> None:
     upkeep(place).duplicates()
     before = dict(tree(place.workspace))
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
-        entry, _ = next(iter(workspace.history()))
-        workspace.undo(entry.id)
+        workspace.review.approve(draft_id(place))
+        entry, _ = next(iter(workspace.history.entries()))
+        workspace.history.undo(entry.id)
     assert tree(place.workspace) == before
 
 
@@ -106,7 +106,7 @@ def test_what_was_turned_down_is_not_proposed_again(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.reject(draft_id(place))
+        workspace.review.reject(draft_id(place))
     assert [item.state for item in upkeep(place).duplicates().offered] == ["rejected"]
     assert place.drafts() == []
 
@@ -117,7 +117,7 @@ def test_a_card_edited_since_is_not_merged_over(place: Place) -> None:
     write_card(place, "sqlite-network-drives", f"{LOCKS}\n- A line of a person.", day="2026-02-01")
     before = tree(place.workspace)
     with place.open() as workspace, pytest.raises(EditedSince):
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert tree(place.workspace) == before
     assert "proposed" in [item.state for item in upkeep(place).duplicates().offered]
 
@@ -126,7 +126,7 @@ def test_an_edited_draft_is_left_to_its_editor(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.edit_draft(draft_id(place), lambda body: body.replace(b"NAS", b"big NAS"))
+        workspace.review.edit(draft_id(place), lambda body: body.replace(b"NAS", b"big NAS"))
     edited = place.drafts()[0].read_bytes()
     assert [item.state for item in upkeep(place).duplicates().offered] == ["waiting"]
     assert place.drafts()[0].read_bytes() == edited
@@ -136,7 +136,7 @@ def test_retry_does_not_decide_in_a_persons_place(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        ((_, filing),) = workspace.retry(None)
+        ((_, filing),) = workspace.review.retry(None)
     assert filing.outcome == "review"
     assert len(place.cards()) == 3
 
@@ -153,7 +153,7 @@ def test_a_draft_cannot_drop_what_is_no_card(place: Place, path: str) -> None:
     file.write_bytes(render_draft(draft).replace(draft.drops[0].encode(), mark.encode()))
     before = tree(place.workspace)
     with place.open() as workspace, pytest.raises((NotFound, EditedSince, InvalidHandoff)):
-        workspace.approve(file.stem)
+        workspace.review.approve(file.stem)
     assert tree(place.workspace) == before
 
 
@@ -187,7 +187,7 @@ def test_a_card_that_an_instruction_file_repeats_is_proposed_for_removal(place: 
     found = upkeep(place).duplicates()
     assert [item.idea.drops[0][0] for item in found.offered] == ["memory/cards/tabs.md"]
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert place.cards() == ["more.md"]
     assert "tabs.md" not in place.index()
 
@@ -330,7 +330,7 @@ def test_without_an_index_words_decide_and_with_one_all_is_compared_again(place:
     assert (told["compared_by"], told["duplicates"]) == ("words", [])
     assert "by words only" in cli(place, "tidy", "duplicates", "--dry-run").stdout
     with place.open() as workspace:
-        workspace.index()
+        workspace.search.index()
     told = json.loads(cli(place, "tidy", "duplicates", "--dry-run", "--json").stdout)
     assert told["compared_by"] == "words and meaning"
     assert len(told["duplicates"]) == 1
@@ -341,7 +341,7 @@ def test_what_was_turned_down_stays_so_until_a_card_changed_a_lot(place: Place) 
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.reject(draft_id(place))
+        workspace.review.reject(draft_id(place))
     more = f"{LOCKS}\n- The backup job runs on the big NAS."
     write_card(place, "sqlite-network-drives", more, day="2026-02-01")
     assert [item.state for item in upkeep(place).duplicates().offered] == ["rejected"]
@@ -366,7 +366,7 @@ def test_a_draft_whose_cards_changed_is_told_and_made_anew(place: Place) -> None
     assert draft_id(place) == before  # one draft for a pair, whichever card is kept
     assert json.loads(cli(place, "review", "list", "--json").stdout)["drafts"][0]["outdated"] == []
     with place.open() as workspace:
-        workspace.approve(before)
+        workspace.review.approve(before)
     assert "- A line of a person" in place.card(place.cards()[0])
 
 
@@ -379,9 +379,9 @@ def test_a_draft_for_a_card_takes_the_place_of_an_outdated_one(place: Place) -> 
     assert [item.state for item in upkeep(place).duplicates().offered] == ["proposed"]
     assert draft_id(place) != first
     with place.open() as workspace:
-        entry, _ = next(iter(workspace.history()))
+        entry, _ = next(iter(workspace.history.entries()))
         assert first in entry.note
-        workspace.undo(entry.id)
+        workspace.history.undo(entry.id)
     assert draft_id(place) == first
 
 
@@ -389,7 +389,7 @@ def test_an_edited_draft_is_not_replaced(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.edit_draft(draft_id(place), lambda body: body.replace(b"NAS", b"big NAS"))
+        workspace.review.edit(draft_id(place), lambda body: body.replace(b"NAS", b"big NAS"))
     (place.workspace / "memory/cards/sqlite-network-drives.md").unlink()
     write_card(place, "sqlite-shares", f"{LOCKS}\n- Shares are slow.", day="2026-02-01")
     upkeep(place).duplicates()
@@ -404,7 +404,7 @@ def test_a_draft_goes_when_its_cards_came_to_disagree(place: Place) -> None:
     assert [item.state for item in upkeep(place).duplicates().offered] == ["unfit"]
     assert place.drafts() == []
     with place.open() as workspace:
-        assert next(iter(workspace.history()))[0].verb == "expired"
+        assert next(iter(workspace.history.entries()))[0].verb == "expired"
 
 
 def test_frontmatter_with_two_values_is_named(place: Place) -> None:
@@ -416,7 +416,7 @@ def test_frontmatter_with_two_values_is_named(place: Place) -> None:
     assert told[0] in offered.idea.text
     assert "Its topic was two." in offered.idea.text
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert "owner: Ada\n" in place.card("one.md")
     assert "room: 12\n" in place.card("one.md")
 
@@ -438,7 +438,7 @@ def test_cards_without_a_topic_become_one_about_what_they_are_about(
     point_at_all(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert parse_card("sqlite-nfs.md", place.card("sqlite-nfs.md")).topic == topic
     assert "two cards made one" not in place.card("sqlite-nfs.md") + place.index()
 
@@ -449,7 +449,7 @@ def test_a_day_that_nobody_can_read_survives_a_merge(place: Place) -> None:
     point_at_all(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     (name,) = place.cards()
     assert "Mounts come" in place.card(name)
     assert "backup job" in place.card(name)
@@ -463,7 +463,7 @@ def test_of_two_days_the_one_that_can_be_read_stays(place: Place) -> None:
     point_at_all(place)
     upkeep(place).duplicates()
     with place.open() as workspace:
-        workspace.approve(draft_id(place))
+        workspace.review.approve(draft_id(place))
     assert "\ncreated: 2025-05-02\n" in place.card("sqlite-network-drives.md")
 
 
@@ -479,7 +479,7 @@ def test_why_names_the_card_that_was_dropped(place: Place) -> None:
     upkeep(place).duplicates()
     draft = draft_id(place)
     with place.open() as workspace:
-        workspace.approve(draft)
+        workspace.review.approve(draft)
     told = cli(place, "why", "memory/cards/sqlite-nfs.md").stdout
     assert f": {draft}; memory/cards/sqlite-network-drives.md dropped" in told
 

@@ -31,7 +31,7 @@ def test_what_three_days_say_is_proposed_with_its_places(place: Place) -> None:
     for cited in ("memory/2026-11-02.md:3", "memory/2026-11-05.md:3", "memory/2026-11-09.md:3"):
         assert cited in text
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     (card,) = place.cards()
     assert EXPORT in place.card(card)
     assert "no card holds it" not in place.card(card)
@@ -65,7 +65,7 @@ def test_a_second_run_changes_nothing_and_a_rejection_is_kept(place: Place) -> N
     assert [item.state for item in upkeep(place).promote().offered] == ["waiting"]
     assert tree(place.workspace) == before
     with place.open() as workspace:
-        workspace.reject(place.drafts()[0].stem)
+        workspace.review.reject(place.drafts()[0].stem)
     log(place, "2026-11-12", EXPORT)  # said once more; the answer is still no
     assert [item.state for item in upkeep(place).promote().offered] == ["rejected"]
 

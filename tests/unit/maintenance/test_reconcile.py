@@ -15,7 +15,7 @@ from tests.support.upkeep_place import REPOSITORY, point_at_all, put, upkeep, wi
 from truekeep.maintenance.reconcile import Disagreement
 from truekeep.workspace.card_commands import confirm_card
 from truekeep.workspace.maintenance import ReconcileReport
-from truekeep.workspace.workspace import Workspace
+from truekeep.workspace.sessions import AgentSessions
 
 RECENT, OLD = "2026-11-12", "2026-03-01"
 
@@ -38,9 +38,9 @@ def fixed(place: Place) -> ReconcileReport:
 
 def undo_all(place: Place) -> None:
     with place.open() as workspace:
-        for entry, _ in list(workspace.history()):
+        for entry, _ in list(workspace.history.entries()):
             if entry.undoes is None and entry.undone_by is None and entry.paths:
-                workspace.undo(entry.id)
+                workspace.history.undo(entry.id)
 
 
 def test_logs_that_disagree_where_no_card_says_anything(place: Place) -> None:
@@ -166,7 +166,7 @@ def test_two_old_cards_are_asked_about(place: Place) -> None:
     assert {name: place.card(name) for name in place.cards()} == before  # nothing is guessed
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert "port 5300." in place.card("gateway.md")
     assert "It restarts slowly." in place.card("gateway.md")
 
@@ -177,7 +177,7 @@ def test_a_card_without_a_topic_does_not_get_the_question_for_one(place: Place) 
     fixed(place)
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert "topic: gateway\n" in place.card("gateway.md")
     assert "created: 2026-02-01" in place.card("gateway.md")
     assert found(place) == []
@@ -188,7 +188,7 @@ def test_a_person_who_leaves_it_so_is_not_asked_again(place: Place) -> None:
     fixed(place)
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.reject(draft.stem)
+        workspace.review.reject(draft.stem)
     (item,) = found(place)
     assert item.action == "none"
     fixed(place)
@@ -203,7 +203,7 @@ def test_memory_of_the_last_days_wins_over_older_memory_on_a_persons_word(place:
     assert "The gateway listens on port 5204." in place.card("gateway.md")  # a day alone writes nothing
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert "The gateway listens on port 5300." in place.card("gateway.md")
 
 
@@ -364,7 +364,7 @@ def test_a_waiting_handoff_that_disagrees_is_told_before_it_is_filed(place: Plac
 def test_what_was_said_in_a_session_does_not_overrule_a_card(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_card(place, "gateway", "The gateway listens on port 5204.", day=OLD)
     point_at_all(place)
-    monkeypatch.setattr(Workspace, "archive", lambda _: _Archive())
+    monkeypatch.setattr(AgentSessions, "transcripts", lambda _: _Archive())
     (item,) = found(place)
     assert (item.rule, item.winner, item.action) == ("card-transcript", "card", "none")
     assert item.place == "transcripts/claude/abc.jsonl:3"

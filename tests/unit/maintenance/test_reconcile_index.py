@@ -183,7 +183,7 @@ def test_most_cards_gone_are_held_back_until_somebody_says_so(place: Place) -> N
     done = run_cli("reconcile", "--fix", "--force", "-w", str(place.workspace))
     assert place.index().count("memory/cards/") == 9
     with place.open() as workspace:
-        workspace.undo(next(iter(workspace.history()))[0].id)
+        workspace.history.undo(next(iter(workspace.history.entries()))[0].id)
     assert place.index() == before
 
 
@@ -292,7 +292,7 @@ def test_many_lines_are_mended_in_one_pass_and_told_in_a_few(place: Place, monke
     assert passes <= 4  # looking, mending, and looking again: not once a line
     assert place.index().count("memory/cards/") == there
     with place.open() as workspace:
-        workspace.undo(next(iter(workspace.history()))[0].id)
+        workspace.history.undo(next(iter(workspace.history.entries()))[0].id)
     said = run_cli("reconcile", "--fix", "-w", str(place.workspace)).stdout
     assert len(said.splitlines()) < 30
     assert f"and {gone + 50 - 20} more; --json has all of them" in said

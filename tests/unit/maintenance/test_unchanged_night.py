@@ -90,7 +90,7 @@ def add_fact(place: Place) -> None:
 
 def check_code(place: Place) -> None:
     with place.open() as workspace:
-        workspace.verify(system=False)
+        workspace.verification.verify(system=False)
 
 
 @pytest.mark.parametrize(

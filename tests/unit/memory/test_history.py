@@ -17,7 +17,7 @@ CARD = "memory/cards/staging-proxy.md"
 
 def who(place: Place, path: str) -> list[int | str]:
     with place.open() as workspace:
-        lines = workspace.why(path)
+        lines = workspace.history.blame(path)
     return [line.entry.id if line.entry else "before" if line.is_older else "hand" for line in lines]
 
 
@@ -33,7 +33,7 @@ def test_each_line_knows_its_handoff(place: Place) -> None:
     place.ingest()
     assert who(place, "TOOLS.md") == ["hand", 1, 1, "hand", 2, 2, 2, 3, 3, 3]
     with place.open() as workspace:
-        record = workspace.why("TOOLS.md")[-1].record
+        record = workspace.history.blame("TOOLS.md")[-1].record
     assert record is not None
     assert (record.origin.name, record.origin.writer, record.origin.repository) == (
         "2026-11-14-0902-c.md",
@@ -58,7 +58,7 @@ def test_an_update_is_answerable_only_for_the_lines_it_changed(place: Place) -> 
     )
     place.ingest()
     with place.open() as workspace:
-        lines = {line.text: line.entry.id if line.entry else 0 for line in workspace.why(CARD)}
+        lines = {line.text: line.entry.id if line.entry else 0 for line in workspace.history.blame(CARD)}
     assert (lines["One."], lines["Two and a half."], lines["Three."]) == (1, 2, 1)
     assert (lines["created: 2026-11-13"], lines["updated: 2026-11-14"]) == (1, 2)
 
@@ -76,25 +76,25 @@ def test_undo_puts_the_earlier_bytes_back(place: Place) -> None:
     second = tree(place.workspace)
     with place.open() as workspace:
         with pytest.raises(BadInput, match="changed the same part"):
-            workspace.undo(1)
-        workspace.undo(2)
+            workspace.history.undo(1)
+        workspace.history.undo(2)
         assert tree(place.workspace) == first
-        workspace.undo(1)
+        workspace.history.undo(1)
         assert tree(place.workspace) == before
-        workspace.undo(4)
+        workspace.history.undo(4)
         assert tree(place.workspace) == first
-        workspace.undo(3)
+        workspace.history.undo(3)
         assert tree(place.workspace) == second
         with pytest.raises(BadInput, match="changed the same part"):
-            workspace.undo(1)
-        assert [entry.undone_by for entry, _ in workspace.history()] == [None, None, 5, 6, None, None]
+            workspace.history.undo(1)
+        assert [entry.undone_by for entry, _ in workspace.history.entries()] == [None, None, 5, 6, None, None]
 
 
 def test_an_undone_handoff_is_not_filed_again_by_itself(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
     with place.open() as workspace:
-        workspace.undo(1)
+        workspace.history.undo(1)
     place.leave((place.inbox / "processed/2026-11-14-0900-proxy.md").read_bytes(), "2026-11-14-0900-proxy.md")
     assert place.ingest().count("already") == 1
     assert place.cards() == []
@@ -107,7 +107,7 @@ def test_undo_touches_nothing_that_a_person_edited(place: Place) -> None:
     path.write_text(path.read_text() + "mine\n")
     before = tree(place.workspace)
     with place.open() as workspace, pytest.raises(EditedSince) as error:
-        workspace.undo(1)
+        workspace.history.undo(1)
     assert "+mine" in error.value.details["difference"]
     assert tree(place.workspace) == before
 
@@ -118,7 +118,7 @@ def test_undo_in_a_hand_edited_index_takes_only_our_line(place: Place) -> None:
     index = place.workspace / "MEMORY.md"
     index.write_text("# My memory\n\nA note.\n" + index.read_text())
     with place.open() as workspace:
-        _, notes = workspace.undo(1)
+        _, notes = workspace.history.undo(1)
     assert notes == []
     assert place.cards() == []
     assert index.read_text() == "# My memory\n\nA note.\n# Memory\n\n## Cards\n\n"
@@ -130,7 +130,7 @@ def test_undo_leaves_an_index_line_that_a_person_rewrote(place: Place) -> None:
     index = place.workspace / "MEMORY.md"
     index.write_text("# My memory\n- proxy, see [card](memory/cards/staging-proxy.md)\n")
     with place.open() as workspace:
-        _, notes = workspace.undo(1)
+        _, notes = workspace.history.undo(1)
     assert len(notes) == 1
     assert "staging-proxy.md" in index.read_text()
 
@@ -141,30 +141,30 @@ def test_undo_of_an_early_append_keeps_the_later_ones(place: Place) -> None:
         place.leave(a_document_handoff(f"### Part {number}\ntext {number}"), f"2026-11-14-090{number}-x.md")
     place.ingest()
     with place.open() as workspace:
-        workspace.undo(2)
+        workspace.history.undo(2)
     assert (place.workspace / "TOOLS.md").read_text() == "# Tools\n\n### Part 0\ntext 0\n\n### Part 2\ntext 2\n"
     with place.open() as workspace:
-        workspace.undo(4)
+        workspace.history.undo(4)
     assert (place.workspace / "TOOLS.md").read_text().count("### Part") == 3
 
 
 @pytest.mark.parametrize("entry", [0, 99, -1])
 def test_no_such_entry(place: Place, entry: int) -> None:
     with place.open() as workspace, pytest.raises(NotFound):
-        workspace.undo(entry)
+        workspace.history.undo(entry)
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/passwd", "../../etc/passwd"])
 def test_why_does_not_look_outside(place: Place, path: str) -> None:
     with place.open() as workspace, pytest.raises(BadInput):
-        workspace.why(path)
+        workspace.history.blame(path)
 
 
 def test_why_does_not_follow_a_symlink(place: Place, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     (place.workspace / "link.md").symlink_to(tmp_path / "secret.txt")
     with place.open() as workspace, pytest.raises(BadInput, match="is a symlink"):
-        workspace.why("link.md")
+        workspace.history.blame("link.md")
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -188,12 +188,12 @@ def test_any_sequence_of_filing_editing_and_undoing_stays_explained(place: Place
         place.ingest()
         assert place.filed[0].outcome in ("promoted", "routed"), place.filed
     with place.open() as workspace:
-        ledger = workspace.books().ledger
+        ledger = workspace.context.transaction.ledger
         for path in ("MEMORY.md", "TOOLS.md", *(f"memory/cards/{name}" for name in place.cards())):
             assert ledger.content(path) == (place.workspace / path).read_bytes()
-            assert all(line.entry or line.is_older for line in workspace.why(path))
-        for entry in [entry.id for entry, _ in workspace.history()]:
-            workspace.undo(entry)
+            assert all(line.entry or line.is_older for line in workspace.history.blame(path))
+        for entry in [entry.id for entry, _ in workspace.history.entries()]:
+            workspace.history.undo(entry)
     assert place.cards() == []
     assert not (place.workspace / "TOOLS.md").exists()
     assert (place.workspace / "MEMORY.md").read_bytes() == start["MEMORY.md"]
@@ -207,7 +207,7 @@ def test_a_file_that_a_person_deleted_begins_anew(place: Place) -> None:
     place.ingest()
     assert who(place, "TOOLS.md") == [2]
     with place.open() as workspace:
-        workspace.undo(2)
+        workspace.history.undo(2)
     assert not (place.workspace / "TOOLS.md").exists()
 
 
@@ -222,7 +222,7 @@ def test_undo_does_not_take_a_later_handoff_with_it(place: Place) -> None:
         place.ingest()
     before = tree(place.workspace)
     with place.open() as workspace, pytest.raises(BadInput, match="changed the same part"):
-        workspace.undo(1)
+        workspace.history.undo(1)
     assert tree(place.workspace) == before
 
 
@@ -235,7 +235,7 @@ def test_undo_works_although_the_index_was_edited_in_between(place: Place) -> No
     place.leave(a_handoff(card="b.md", content=a_card(topic="B", body="Something else")), "2026-11-14-0901-b.md")
     place.ingest()
     with place.open() as workspace:
-        _, notes = workspace.undo(1)
+        _, notes = workspace.history.undo(1)
     assert notes == []
     assert b"staging-proxy.md" not in index.read_bytes()
     assert b"A note." in index.read_bytes()
@@ -247,12 +247,12 @@ def test_undoing_a_decision_leaves_the_draft_waiting(place: Place) -> None:
     place.ingest()
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
-        workspace.undo(2)
-        entry, record = next(workspace.history())
+        workspace.review.approve(draft.stem)
+        workspace.history.undo(2)
+        entry, record = next(workspace.history.entries())
         assert (entry.verb, record.outcome if record else "") == ("undone", "review")
-        workspace.undo(3)
-        entry, record = next(workspace.history())
+        workspace.history.undo(3)
+        entry, record = next(workspace.history.entries())
         assert record is not None
         assert (record.outcome, record.target) == ("approved", "memory/cards/staging-proxy.md")
     assert place.cards() == ["staging-proxy.md"]

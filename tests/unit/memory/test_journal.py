@@ -194,7 +194,7 @@ def test_what_came_from_another_machine_has_its_name(place: Place) -> None:
     place.ingest()
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     headings = [line for line in read(place, LOG).split("\n") if line.startswith("## ")]
     assert headings == ["## 10:02, codex on laptop, shop (says: ada)", "## 10:03, codex on laptop, shop"]
 
@@ -266,11 +266,11 @@ def test_the_title_stays_while_anything_does(place: Place, order: tuple[int, ...
     whole = read(place, path)
     title = whole.partition("\n")[0]
     with place.open() as workspace:
-        numbers = [entry.id for entry, _ in workspace.history(path)][::-1]
+        numbers = [entry.id for entry, _ in workspace.history.entries(path)][::-1]
     left, undone = {"one", "two", "three"}, []
     for number in order:
         with place.open() as workspace:
-            undone.append(workspace.undo(numbers[number])[0].id)
+            undone.append(workspace.history.undo(numbers[number])[0].id)
         left.discard(("one", "two", "three")[number])
         if left:
             text = read(place, path)
@@ -280,7 +280,7 @@ def test_the_title_stays_while_anything_does(place: Place, order: tuple[int, ...
     assert not (place.workspace / path).exists()
     with place.open() as workspace:
         for number in reversed(undone):
-            workspace.undo(number)
+            workspace.history.undo(number)
     assert read(place, path) == whole
 
 
@@ -289,6 +289,6 @@ def test_a_title_that_a_person_wrote_stays(place: Place) -> None:
     leave(place, {"summary": "x"})
     leave(place, {"summary": "y"})
     with place.open() as workspace:
-        for entry, _ in list(workspace.history(LOG))[::-1]:
-            workspace.undo(entry.id)
+        for entry, _ in list(workspace.history.entries(LOG))[::-1]:
+            workspace.history.undo(entry.id)
     assert read(place, LOG) == "# Mine\n"

@@ -63,7 +63,7 @@ def test_every_version_can_be_had_again(steps: Sequence[tuple[Any, ...]]) -> Non
                     entries = [LedgerEntry(at="2026-11-15T12:00:00Z", verb="written", actor="me") for _ in rest[0]]
                     books.commit(staging, entries, at="2026-11-15T12:00:00Z")
                     first += len(entries)
-            ledger = workspace.books().ledger
+            ledger = workspace.context.transaction.ledger
             for (number, path), (before, after) in known.items():
                 found = ledger.around(number, path)
                 if before != after and found is not None:  # what an act wrote and took back at once is no change
@@ -101,8 +101,8 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
             place.leave(text, f"2026-11-{1 + number:02}-0900-n{number}.md", inbox=inbox)
             place.ingest(now=now)
         with place.open(now=NOW) as workspace:
-            made = [entry for entry, _ in workspace.history() if entry.verb == "promoted"]
-            workspace.undo(made[0].id)
+            made = [entry for entry, _ in workspace.history.entries() if entry.verb == "promoted"]
+            workspace.history.undo(made[0].id)
     ledger = Ledger(path_of(place.workspace))
     yield ledger
     ledger.close()
@@ -191,10 +191,10 @@ def test_sizes_of_a_file(place: Place) -> None:
     place.leave(a_handoff(card="c9.md", title="T9", content=_card(9)), "2026-11-09-0900-x.md")
     place.ingest(now=NOW.replace(day=9))
     with place.open() as workspace:
-        sizes = workspace.books().ledger.sizes("MEMORY.md")
+        sizes = workspace.context.transaction.ledger.sizes("MEMORY.md")
         assert [day for day, _ in sizes] == ["2026-11-01", "2026-11-02", "2026-11-04", "2026-11-09"]
         assert sizes[-1][1] == len(place.index().encode())
-        assert workspace.books().ledger.sizes("nothing.md") == []
+        assert workspace.context.transaction.ledger.sizes("nothing.md") == []
 
 
 INDICES = ("entry_at", "entry_verb", "entry_actor", "handoff_machine", "handoff_writer", "handoff_received")

@@ -279,10 +279,10 @@ def two_releases(place: Place) -> None:
 def test_a_line_that_a_later_handoff_labelled_goes_with_undo(place: Place) -> None:
     two_releases(place)
     with place.open() as workspace:
-        _, notes = workspace.undo(1)
+        _, notes = workspace.history.undo(1)
         assert notes == []
         assert lines(place) == ["- [Release (flask)](memory/cards/flask-release.md)"]
-        _, notes = workspace.undo(2)
+        _, notes = workspace.history.undo(2)
     assert notes == []
     assert lines(place) == []
     assert place.cards() == []
@@ -291,7 +291,7 @@ def test_a_line_that_a_later_handoff_labelled_goes_with_undo(place: Place) -> No
 def test_a_label_that_tells_two_cards_apart_makes_nobody_the_author(place: Place) -> None:
     two_releases(place)
     with place.open() as workspace:
-        authors = {line.text: line.entry.id for line in workspace.why("MEMORY.md") if line.entry}
+        authors = {line.text: line.entry.id for line in workspace.history.blame("MEMORY.md") if line.entry}
     assert [authors[line] for line in lines(place)] == [1, 2]
 
 
@@ -300,6 +300,6 @@ def test_undo_says_nothing_of_a_line_that_a_person_removed(place: Place) -> None
     index = place.workspace / "MEMORY.md"
     index.write_text("".join(line for line in index.read_text().splitlines(keepends=True) if "llm-rel" not in line))
     with place.open() as workspace:
-        _, notes = workspace.undo(1)
+        _, notes = workspace.history.undo(1)
     assert notes == []
     assert lines(place) == ["- [Release (flask)](memory/cards/flask-release.md)"]

@@ -79,8 +79,8 @@ def test_a_line_that_a_person_put_back_is_as_any_other(place: Place) -> None:
 def test_undoing_what_wrote_the_lines_takes_them_out(place: Place) -> None:
     with_lines(place)
     with place.open() as workspace:
-        (entry, _), *_ = workspace.history()
-        workspace.undo(entry.id)
+        (entry, _), *_ = workspace.history.entries()
+        workspace.history.undo(entry.id)
     assert linked(place) == set()
     nightly(place)
     assert linked(place) == set()

@@ -35,7 +35,7 @@ class Notes:
 
     def ask(self, query: str) -> SearchResult:
         with self.place.open(now=TODAY) as workspace:
-            return workspace.search(query)
+            return workspace.search.find(query)
 
     def paths(self, query: str) -> list[str]:
         return [hit.path for hit in self.ask(query).hits]

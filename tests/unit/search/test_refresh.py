@@ -322,7 +322,7 @@ def test_nothing_changed_means_nothing_written(place: Place, settled: None) -> N
     data, info = index_file(place).read_bytes(), index_file(place).stat()
     with place.open() as workspace:
         for query in ("staging", "ERR_QUOTA_4711", "nothing at all"):
-            workspace.search(query)
+            workspace.search.find(query)
     assert index_file(place).read_bytes() == data
     assert index_file(place).stat().st_mtime_ns == info.st_mtime_ns
 
@@ -377,7 +377,7 @@ def test_an_index_that_had_all_files_sees_every_change(
     with place.open() as workspace:
         for word, names in found.items():
             wanted = [f"memory/cards/{name}" for name in names]
-            assert [hit.path for hit in workspace.search(word).hits] == wanted, word
+            assert [hit.path for hit in workspace.search.find(word).hits] == wanted, word
     assert mark_in(place) == look(str(place.workspace)).mark
 
 
@@ -397,7 +397,7 @@ def test_the_mark_goes_before_the_first_change_comes(place: Place, settled: None
     with place.open() as workspace, pytest.MonkeyPatch.context() as patched:
         patched.setattr(refreshing, "_write", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
-            workspace.search("wombat")
+            workspace.search.find("wombat")
     assert mark_in(place) == ""
     assert paths(search(place, "wombat"))[0] == "memory/cards/new.md"
 
@@ -679,7 +679,7 @@ def test_a_day_that_no_calendar_has(place: Place) -> None:
     for hit in search(place, "heron").hits:
         assert hit.age_days is None or "heron" not in hit.text
     with place.open() as workspace:
-        assert workspace.get("memory/2026-99-99.md").age_days is None
+        assert workspace.search.get("memory/2026-99-99.md").age_days is None
 
 
 def test_headings() -> None:
@@ -714,7 +714,7 @@ def test_extra_paths(place: Place, own_home: Path) -> None:
         assert hit.path == str(path)
         assert hit.store == "documents"
         with place.open() as workspace:
-            assert word in workspace.get(hit.citation).text
+            assert word in workspace.search.get(hit.citation).text
     found = search(place, "note", limit=50)
     assert len(paths(found)) == len({(hit.path, hit.first) for hit in found.hits})
     configure_extra(place)

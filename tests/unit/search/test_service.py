@@ -86,13 +86,13 @@ def test_an_edit_is_seen_at_once(memory: Place) -> None:
 
 def test_an_edit_is_seen_at_once_by_whoever_has_the_index_open(memory: Place) -> None:
     with memory.open() as workspace:
-        workspace.search("staging")
+        workspace.search.find("staging")
         remember(memory, "memory/cards/kangaroo.md", a_card("Kangaroo", "The kangaroo lives in the annex."))
-        assert first(workspace.search("where does the kangaroo live")) == "memory/cards/kangaroo.md"
+        assert first(workspace.search.find("where does the kangaroo live")) == "memory/cards/kangaroo.md"
         (memory.workspace / "memory/cards/kangaroo.md").unlink()
-        assert "memory/cards/kangaroo.md" not in paths(workspace.search("where does the kangaroo live"))
+        assert "memory/cards/kangaroo.md" not in paths(workspace.search.find("where does the kangaroo live"))
         os.rename(memory.workspace / "memory/2026-11-12.md", memory.workspace / "memory/2026-11-13.md")
-        assert first(workspace.search("ERR_QUOTA_4711")) == "memory/2026-11-13.md"
+        assert first(workspace.search.find("ERR_QUOTA_4711")) == "memory/2026-11-13.md"
 
 
 def test_what_ingest_filed_is_found(place: Place) -> None:
@@ -108,8 +108,8 @@ def test_the_files_are_never_touched(memory: Place) -> None:
     reindex(memory, rebuild=True)
     search(memory, "certificate", ranking="openclaw", mmr=0.5, half_life=30)
     with memory.open() as workspace:
-        workspace.get("memory/cards/staging-proxy.md")
-        workspace.recall_status()
+        workspace.search.get("memory/cards/staging-proxy.md")
+        workspace.search.status()
     assert tree(memory.workspace) == before
     assert times(memory.workspace) == then
 
@@ -118,7 +118,7 @@ def test_status_tells_how_the_index_stands(memory: Place) -> None:
     reindex(memory)
     remember(memory, "memory/cards/new.md", a_card("New", "Not in yet."))
     with memory.open() as workspace:
-        status = workspace.recall_status()
+        status = workspace.search.status()
     assert status.files["cards"] == 3  # two cards and MEMORY.md
     assert status.files["logs"] == 2
     assert status.waiting >= 1
@@ -549,7 +549,7 @@ def test_no_such_ranking(memory: Place) -> None:
 )
 def test_get(memory: Place, wanted: str) -> None:
     with memory.open() as workspace:
-        excerpt = workspace.get(wanted)
+        excerpt = workspace.search.get(wanted)
     assert excerpt.path == "memory/cards/staging-proxy.md"
     assert excerpt.text + "\n" == a_card()
     assert (excerpt.first, excerpt.last, excerpt.total) == (1, 7, 7)
@@ -562,12 +562,12 @@ def test_get_what_a_search_cited(memory: Place) -> None:
         memory, "memory/projects/long.md", "".join(f"- Line {number} about item i{number}z\n" for number in range(300))
     )
     with memory.open() as workspace:
-        for hit in workspace.search("i222z", limit=5).hits:
-            excerpt = workspace.get(hit.citation)
+        for hit in workspace.search.find("i222z", limit=5).hits:
+            excerpt = workspace.search.get(hit.citation)
             assert (excerpt.path, excerpt.text.rstrip("\n")) == (hit.path, hit.text.rstrip("\n"))
         full = str(memory.workspace / "memory/projects/harbor.md")
-        assert workspace.get(full).path == "memory/projects/harbor.md"
-        assert workspace.get(full + "#L3").text == "The harbor service is written in Rust."
+        assert workspace.search.get(full).path == "memory/projects/harbor.md"
+        assert workspace.search.get(full + "#L3").text == "The harbor service is written in Rust."
 
 
 def test_get_goes_on_where_it_was_cut(memory: Place) -> None:
@@ -577,22 +577,22 @@ def test_get_goes_on_where_it_was_cut(memory: Place) -> None:
     at: int | None = 1
     with memory.open() as workspace:
         while at is not None:
-            excerpt = workspace.get("memory/projects/long.md", first=at)
+            excerpt = workspace.search.get("memory/projects/long.md", first=at)
             assert excerpt.first == at
             assert excerpt.total == 1000
             found += excerpt.text.split("\n")
             at = excerpt.next
-        assert len(workspace.get("memory/projects/long.md").text.split("\n")) == LINES
-        assert workspace.get("memory/projects/long.md", first=1000).text == "line 1000"
-        assert workspace.get("memory/projects/long.md", first=5, lines=2).text == "line 5\nline 6"
-        assert workspace.get("memory/projects/long.md#L5-L6").text == "line 5\nline 6"
-        assert workspace.get("memory/projects/long.md#L5-6").text == "line 5\nline 6"
-        assert workspace.get("memory/projects/long.md#L6-L5").text == "line 6"
-        assert workspace.get("memory/projects/long.md#L5-L6", first=9, lines=1).text == "line 9"
+        assert len(workspace.search.get("memory/projects/long.md").text.split("\n")) == LINES
+        assert workspace.search.get("memory/projects/long.md", first=1000).text == "line 1000"
+        assert workspace.search.get("memory/projects/long.md", first=5, lines=2).text == "line 5\nline 6"
+        assert workspace.search.get("memory/projects/long.md#L5-L6").text == "line 5\nline 6"
+        assert workspace.search.get("memory/projects/long.md#L5-6").text == "line 5\nline 6"
+        assert workspace.search.get("memory/projects/long.md#L6-L5").text == "line 6"
+        assert workspace.search.get("memory/projects/long.md#L5-L6", first=9, lines=1).text == "line 9"
         with pytest.raises(NotFound, match="1000 lines"):
-            workspace.get("memory/projects/long.md", first=1001)
+            workspace.search.get("memory/projects/long.md", first=1001)
         with pytest.raises(NotFound):
-            workspace.get("memory/projects/long.md#L999999999")
+            workspace.search.get("memory/projects/long.md#L999999999")
     assert found == lines
 
 
@@ -601,12 +601,12 @@ def test_get_long_lines_are_cut_by_size(memory: Place) -> None:
     remember(memory, "memory/projects/one.md", "y" * 50_000 + "\nlast\n")
     remember(memory, "memory/projects/empty.md", "")
     with memory.open() as workspace:
-        wide = workspace.get("memory/projects/wide.md")
+        wide = workspace.search.get("memory/projects/wide.md")
         assert (wide.first, wide.last, wide.next) == (1, 2, 3)
-        one = workspace.get("memory/projects/one.md")
+        one = workspace.search.get("memory/projects/one.md")
         assert len(one.text) <= CHARACTERS + 1
         assert one.next == 2
-        empty = workspace.get("memory/projects/empty.md")
+        empty = workspace.search.get("memory/projects/empty.md")
         assert (empty.text, empty.total, empty.next) == ("", 0, None)
 
 
@@ -675,7 +675,7 @@ def guarded(memory: Place) -> Place:
 )
 def test_get_reads_nothing_but_memory(guarded: Place, wanted: str) -> None:
     with guarded.open() as workspace, pytest.raises((NotFound, NotMemory)):
-        workspace.get(wanted.replace("{base}", str(guarded.base)))
+        workspace.search.get(wanted.replace("{base}", str(guarded.base)))
 
 
 def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:
@@ -690,7 +690,7 @@ def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:
 
 def test_get_a_name_that_no_file_can_have(memory: Place) -> None:
     with memory.open() as workspace, pytest.raises(NotFound):
-        workspace.get("x" * 5000)
+        workspace.search.get("x" * 5000)
 
 
 def test_search_finds_nothing_but_memory(guarded: Place) -> None:
@@ -703,7 +703,7 @@ def test_search_finds_nothing_but_memory(guarded: Place) -> None:
 
 def test_get_suggests_what_is_near(memory: Place) -> None:
     with memory.open() as workspace, pytest.raises(NotFound) as caught:
-        workspace.get("memory/cards/staging-prxy.md")
+        workspace.search.get("memory/cards/staging-prxy.md")
     assert "memory/cards/staging-proxy.md" in caught.value.hint
 
 
@@ -744,16 +744,16 @@ def test_a_transcript_is_cited_by_the_line_of_the_session(memory: Place, session
     assert "raise QUOKKA_POOL_SIZE" in hit.text
     assert hit.repository == "app"
     with memory.open() as workspace:
-        excerpt = workspace.get(hit.citation)
+        excerpt = workspace.search.get(hit.citation)
         assert "raise QUOKKA_POOL_SIZE" in excerpt.text
         assert excerpt.store == "transcripts"
         assert excerpt.first == hit.first
-        one = workspace.get(f"{hit.path}#L3")
+        one = workspace.search.get(f"{hit.path}#L3")
         assert (one.first, one.last) == (3, 3)
         assert one.text.startswith("Assistant: Its quokka pool")
         assert one.next == 4
         with pytest.raises(NotFound):
-            workspace.get(f"{hit.path}#L99")
+            workspace.search.get(f"{hit.path}#L99")
 
 
 def test_a_transcript_answers_when_nothing_else_does(memory: Place, session: Path) -> None:
@@ -803,7 +803,7 @@ def test_a_session_that_was_deleted(memory: Place, session: Path) -> None:
     hit = search(memory, "quokka", stores=["transcripts"]).hits[0]
     session.unlink()
     with memory.open() as workspace, pytest.raises(NotFound, match="gone"):
-        workspace.get(hit.path)
+        workspace.search.get(hit.path)
     assert search(memory, "quokka", stores=["transcripts"]).hits == ()
 
 

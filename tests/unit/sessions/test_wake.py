@@ -46,7 +46,7 @@ def here(place: Place) -> Place:
 
 def woken(place: Place, **options: object) -> str:
     with place.open() as workspace:
-        return workspace.wake(place.repo, **options).text  # type: ignore[arg-type]
+        return workspace.sessions.wake(place.repo, **options).text  # type: ignore[arg-type]
 
 
 def test_the_order_is_the_founding_document_s(here: Place) -> None:
@@ -91,7 +91,7 @@ def test_what_was_filed_after_the_last_look_at_the_index_is_known(here: Place, i
     here.ingest()
     if is_indexed:
         with here.open() as workspace:
-            workspace.index()
+            workspace.search.index()
     body = "Something else entirely: the queue is drained at night by a job that nobody owns."
     here.leave(a_handoff(card="second.md", content=a_card("Queue", body)), "2026-11-14-0901-b.md")
     here.ingest()
@@ -128,8 +128,8 @@ def test_what_code_refutes_is_said(here: Place) -> None:
     source.rename(here.repo / "src" / "config.py")
     commit(here.repo, "2026-11-10T10:00:00+0000")
     with here.open() as workspace:
-        workspace.verify()
-        text = workspace.wake(here.repo).text
+        workspace.verification.verify()
+        text = workspace.sessions.wake(here.repo).text
     assert "`src/load.py` is now src/config.py" in text
 
 

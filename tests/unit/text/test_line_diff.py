@@ -120,4 +120,4 @@ def test_edits_at_both_ends_of_a_long_index_leave_the_lines_between_to_their_wri
 def owner_of(workspace: Workspace, line: str) -> int:
     data = (workspace.path / "MEMORY.md").read_bytes()
     at = data.decode().splitlines(keepends=True).index(line)
-    return line_owners(workspace.books().ledger, "MEMORY.md", data)[at]
+    return line_owners(workspace.context.transaction.ledger, "MEMORY.md", data)[at]

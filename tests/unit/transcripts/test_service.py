@@ -77,7 +77,7 @@ def test_golden_sessions(case: str, place: Place, own_home: Path) -> None:
         write_session(place_of(own_home, harness), [(folder / "session.jsonl").read_bytes()])
     sync(place)
     with place.open() as workspace:
-        told = workspace.archive().conversation(ONE)
+        told = workspace.sessions.transcripts().conversation(ONE)
     kept = told.kept
     found = {
         "cwd": kept.cwd,
@@ -728,7 +728,7 @@ def test_another_machine_keeps_its_sessions_in_its_own_archive(
     before = tree(place.workspace)
     assert sync(place).turns == 1
     assert tree(place.workspace) == before
-    with place.open() as workspace, workspace.archive() as archive:
+    with place.open() as workspace, workspace.sessions.transcripts() as archive:
         assert [kept.title for kept in archive.sessions()] == ["said elsewhere"]
     assert (own_home / ".local/state/truekeep/transcripts/archive.sqlite").exists()
 
@@ -747,7 +747,7 @@ def test_a_damaged_archive_is_set_aside_and_made_again(place: Place, own_home: P
     sync(place)
     archive_file(place).write_bytes(b"no database" * 1000)
     with place.open() as workspace:
-        assert workspace.archive().sessions() == []
+        assert workspace.sessions.transcripts().sessions() == []
     done = sync(place)
     assert any("damaged" in note for note in done.notes)
     assert held(place) == {ONE: ["still there"]}
@@ -853,10 +853,10 @@ def test_search_finds_a_session_after_its_file_is_gone(place: Place, session: Pa
     assert len(during) == len(after) == 1
     assert after[0].text == before.text
     with place.open() as workspace:
-        assert "Raise QUOKKA_POOL_SIZE" in workspace.get(before.citation).text
-        assert workspace.get(f"{before.path}#L4").text == "User: And the ibis?"
+        assert "Raise QUOKKA_POOL_SIZE" in workspace.search.get(before.citation).text
+        assert workspace.search.get(f"{before.path}#L4").text == "User: And the ibis?"
         with pytest.raises(NotFound):
-            workspace.get(f"{before.path}#L99")
+            workspace.search.get(f"{before.path}#L99")
 
 
 def test_sessions_older_than_the_window_are_found_when_it_is_wider(place: Place, own_home: Path) -> None:
@@ -866,7 +866,7 @@ def test_sessions_older_than_the_window_are_found_when_it_is_wider(place: Place,
     sync(place)
     assert reindex(place).transcripts == 0
     with place.open() as workspace:
-        assert len(workspace.archive().sessions()) == 1
+        assert len(workspace.sessions.transcripts().sessions()) == 1
     place.configure("[decay]\ntranscript_days = 400\n")
     assert reindex(place).transcripts == 1
     hit = search(place, "armadillo", stores=["transcripts"]).hits[0]
@@ -897,8 +897,10 @@ def test_a_fork_is_not_found_twice(place: Place, session: Path, own_home: Path) 
     assert not hits[0].also
     fork = next(hit for hit in search(place, "emu", stores=["transcripts"]).hits if "emu" in hit.text)
     with place.open() as workspace:
-        assert "What of the emu?" in workspace.get(fork.citation).text
-        assert workspace.get(f"{fork.path}#L3").text.startswith("Assistant: Raise")  # what it shares, by its own lines
+        assert "What of the emu?" in workspace.search.get(fork.citation).text
+        assert workspace.search.get(f"{fork.path}#L3").text.startswith(
+            "Assistant: Raise"
+        )  # what it shares, by its own lines
 
 
 def test_what_expired_is_forgotten_by_search(place: Place, session: Path) -> None:
@@ -1005,13 +1007,13 @@ def test_turns_that_are_none(some: Place, turns: str) -> None:
 
 def test_a_name_that_means_several(some: Place) -> None:
     with some.open() as workspace, pytest.raises(BadInput) as caught:
-        workspace.archive().conversation("5e55")
+        workspace.sessions.transcripts().conversation("5e55")
     assert ONE in caught.value.hint
     assert "Water the plants" in caught.value.hint
     assert cli(some, "transcripts", "show", "5e55")["error"]["sessions"] == [ONE, "5e55ffff-1"]
     for name in ("nobody", "", "%", "transcripts/claude/none.jsonl"):
         with some.open() as workspace, pytest.raises(NotFound):
-            workspace.archive().conversation(name)
+            workspace.sessions.transcripts().conversation(name)
 
 
 def test_without_an_archive(place: Place) -> None:

@@ -53,7 +53,7 @@ def note(place: Place, body: str, name: str = "note.md", **keys: str) -> Path:
 
 def find(place: Place, *files: str) -> list[Match]:
     with place.open() as workspace:
-        return workspace.match_repositories(files)[0]
+        return workspace.repositories.match(files)[0]
 
 
 def told(place: Place) -> tuple[str, str]:
@@ -265,10 +265,10 @@ class TestFixing:
         assert card.read_bytes() == old.replace(behind, behind + line)
         assert (two.workspace / "memory/cards/b.md").read_bytes() == other
         with two.open() as workspace:
-            assert [item.repository for item in workspace.verify(["a.md"], system=False)] == [BILLING]
-            entry, _ = next(workspace.history(limit=1))
+            assert [item.repository for item in workspace.verification.verify(["a.md"], system=False)] == [BILLING]
+            entry, _ = next(workspace.history.entries(limit=1))
             assert (entry.verb, entry.id) == ("assigned", done["entry"])
-            workspace.undo(entry.id)
+            workspace.history.undo(entry.id)
         assert card.read_bytes() == old
 
     def test_an_empty_key_is_filled(self, two: Place) -> None:
@@ -312,9 +312,9 @@ class TestFixing:
     def test_the_edit_of_a_person_wins(self, two: Place) -> None:
         card = note(two, ABOUT_BILLING)
         with two.open() as workspace:
-            found, _ = workspace.match_repositories()
+            found, _ = workspace.repositories.match()
             card.write_text(card.read_text() + "By hand.\n")
-            (done,) = workspace.assign_repositories(found)
+            (done,) = workspace.repositories.assign(found)
         assert done.entry is None
         assert "edited meanwhile" in done.told
         assert "repository" not in card.read_text()
@@ -362,5 +362,5 @@ class TestCommand:
         note(two, ABOUT_BILLING, "named.md", repository=BILLING)
         read.clear()
         with two.open() as workspace:
-            assert workspace.match_repositories(["named.md"])[0] == []
+            assert workspace.repositories.match(["named.md"])[0] == []
         assert read == []

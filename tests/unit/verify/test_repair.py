@@ -297,8 +297,8 @@ def note(place: Place, body: str, name: str = "note.md", **keys: str) -> Path:
 
 def fix(place: Place, *files: str, dry_run: bool = False) -> tuple[list[Repair], list[str]]:
     with place.open() as workspace:
-        checked = workspace.verify(files, system=False)
-        return workspace.repair(checked, dry_run=dry_run)
+        checked = workspace.verification.verify(files, system=False)
+        return workspace.verification.repair(checked, dry_run=dry_run)
 
 
 class TestFix:
@@ -329,15 +329,15 @@ class TestFix:
         fix(app)
         after = first.read_bytes(), second.read_bytes()
         with app.open() as workspace:
-            entries = [entry for entry, _ in workspace.history() if entry.verb == "repaired"]
+            entries = [entry for entry, _ in workspace.history.entries() if entry.verb == "repaired"]
             assert sorted(entry.paths for entry in entries) == [("memory/cards/a.md",), ("memory/cards/b.md",)]
             assert all("src/old.py → lib/new.py" in entry.note for entry in entries)
             for entry in entries:
-                workspace.undo(entry.id)
+                workspace.history.undo(entry.id)
         assert (first.read_bytes(), second.read_bytes()) == before
         with app.open() as workspace:
-            for entry in [entry for entry, _ in workspace.history() if entry.verb == "undone"]:
-                workspace.undo(entry.id)
+            for entry in [entry for entry, _ in workspace.history.entries() if entry.verb == "undone"]:
+                workspace.history.undo(entry.id)
         assert (first.read_bytes(), second.read_bytes()) == after
 
     def test_an_edit_in_the_very_moment_stays_and_the_others_are_repaired(
@@ -363,12 +363,12 @@ class TestFix:
         fix(app)
         once = tree(app.workspace)
         with app.open() as workspace:
-            entries = len(list(workspace.history()))
+            entries = len(list(workspace.history.entries()))
         _, done = fix(app)
         assert done == []
         assert tree(app.workspace) == once
         with app.open() as workspace:
-            assert len(list(workspace.history())) == entries
+            assert len(list(workspace.history.entries())) == entries
 
     def test_dry_run_writes_nothing(self, app: Place) -> None:
         note(app, "See `src/old.py`. See `src/dead.py`.")
@@ -401,23 +401,23 @@ class TestFix:
     def test_a_card_without_frontmatter(self, app: Place) -> None:
         path = remember(app, "memory/cards/bare.md", "See `src/old.py`.\n")
         with app.open() as workspace:
-            workspace.repair(workspace.verify(["bare.md"], repository=app.repo, system=False))
+            workspace.verification.repair(workspace.verification.verify(["bare.md"], repository=app.repo, system=False))
         assert path.read_text() == "See `lib/new.py`.\n"
 
     def test_an_edit_meanwhile_is_kept(self, app: Place) -> None:
         path = note(app, "See `src/old.py`.")
         with app.open() as workspace:
-            checked = workspace.verify(system=False)
+            checked = workspace.verification.verify(system=False)
             path.write_text(path.read_text().replace("See", "Look at"))
-            workspace.repair(checked)
+            workspace.verification.repair(checked)
         assert "Look at `src/old.py`." in path.read_text()
 
     def test_an_edit_meanwhile_is_told(self, app: Place) -> None:
         path = note(app, "See `src/old.py`.")
         with app.open() as workspace:
-            checked = workspace.verify(system=False)
+            checked = workspace.verification.verify(system=False)
             path.write_text(path.read_text().replace("See", "Look at"))
-            repairs, done = workspace.repair(checked)
+            repairs, done = workspace.verification.repair(checked)
         assert "memory/cards/note.md" in " ".join((*done, *(line for repair in repairs for line in repair.left)))
 
     def test_confirmed_changed_and_unverifiable_are_left_alone(self, app: Place) -> None:
@@ -452,8 +452,8 @@ class TestFix:
         git(app.repo, "commit", "-q", "-m", "again", day="2026-11-14")
         fix(app)
         with app.open() as workspace:
-            (checked,) = workspace.verify(system=False)
-            lines = workspace.why("TOOLS.md")
+            (checked,) = workspace.verification.verify(system=False)
+            lines = workspace.history.blame("TOOLS.md")
         assert {item.claim.text: item.verdict for item in checked.verdicts} == {"lib/newer.py": "confirmed"}
         assert [line.entry.verb for line in lines if line.entry] == ["routed", "repaired", "routed"]
         assert [line.source.origin.repository for line in lines if line.source] == [NAME] * 3
@@ -475,9 +475,9 @@ class TestFix:
         file = tmp_path / "AGENTS.md"
         file.write_text("See `src/old.py`.\n")
         with app.open() as workspace:
-            checked = workspace.verify([str(file)], repository=app.repo, system=False)
+            checked = workspace.verification.verify([str(file)], repository=app.repo, system=False)
             assert checked[0].count("moved") == 1
-            assert workspace.repair(checked)[1] == []
+            assert workspace.verification.repair(checked)[1] == []
         assert file.read_text() == "See `src/old.py`.\n"
 
     def test_a_card_behind_a_symlink_is_not_written_through(self, app: Place, tmp_path: Path) -> None:
@@ -487,7 +487,7 @@ class TestFix:
         path.symlink_to(target)
         before = target.read_bytes()
         with app.open() as workspace, suppress(TruekeepError):
-            workspace.repair(workspace.verify(["note.md"], system=False))
+            workspace.verification.repair(workspace.verification.verify(["note.md"], system=False))
         assert target.read_bytes() == before
 
     def test_a_repair_does_not_hide_that_something_else_changed(self, app: Place) -> None:
@@ -499,8 +499,8 @@ class TestFix:
         told = []
         for _ in range(2):
             with app.open() as workspace:
-                (checked,) = workspace.verify(system=False)
-                workspace.repair([checked])
+                (checked,) = workspace.verification.verify(system=False)
+                workspace.verification.repair([checked])
             told.append({verdict.claim.text: verdict.verdict for verdict in checked.verdicts})
         assert told == [
             {"words": "changed", "leaves": "moved", "src/part.py": "confirmed"},
@@ -511,7 +511,7 @@ class TestFix:
         note(app, "`words()` is in `src/old.py`, at `src/old.py:5`.")
         fix(app)
         with app.open() as workspace:
-            (checked,) = workspace.verify(system=False)
+            (checked,) = workspace.verification.verify(system=False)
         assert {verdict.claim.text: verdict.verdict for verdict in checked.verdicts} == {
             "words": "confirmed",
             "lib/new.py": "confirmed",
@@ -527,9 +527,9 @@ class TestDrafts:
         assert draft.stem in done[0]
         assert "src/dead.py" in path.read_text()  # nothing is removed without a person
         with app.open() as workspace:
-            (waiting,) = workspace.drafts()
+            (waiting,) = workspace.review.drafts()
             assert [code for code, _ in waiting.reasons] == ["refuted"]
-            filing = workspace.approve(waiting.id)
+            filing = workspace.review.approve(waiting.id)
             assert filing.outcome == "promoted"
         text = path.read_text()
         assert "src/dead.py" not in text
@@ -547,7 +547,7 @@ class TestDrafts:
         )
         fix(app)
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
         text = path.read_text()
         assert "created: 2026-01-31" in text
         assert "colour: red" in text
@@ -559,7 +559,7 @@ class TestDrafts:
         path.write_text(path.read_text().replace("topic: note\n", ""))
         fix(app)
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
         assert "topic: Splitting words\n" in path.read_text()
 
     def test_the_draft_names_what_is_gone_with_its_commit(self, app: Place) -> None:
@@ -574,7 +574,7 @@ class TestDrafts:
         before = path.read_bytes()
         fix(app)
         with app.open() as workspace:
-            workspace.reject(next(iter(workspace.drafts())).id, reason="it will be back")
+            workspace.review.reject(next(iter(workspace.review.drafts())).id, reason="it will be back")
         assert path.read_bytes() == before
         assert app.drafts() == []
 
@@ -586,7 +586,7 @@ class TestDrafts:
             draft.read_text().replace("- `lib/new.py` lives", "- `lib/new.py` lives, and nothing else does")
         )
         with app.open() as workspace:
-            workspace.approve(draft.stem)
+            workspace.review.approve(draft.stem)
         assert "lives, and nothing else does" in path.read_text()
 
     def test_moves_are_written_at_once_and_the_rest_is_proposed(self, app: Place) -> None:
@@ -594,7 +594,7 @@ class TestDrafts:
         fix(app)
         assert "- `lib/new.py` moved on\n- `src/dead.py` counts them" in path.read_text()
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
         assert "- `lib/new.py` moved on\n- Words are split.\n" in path.read_text()
 
     def test_the_right_line_goes_when_the_day_was_new(self, app: Place) -> None:
@@ -603,7 +603,7 @@ class TestDrafts:
         path.write_text(path.read_text().replace("updated: 2026-02-01\n", ""))
         fix(app)
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
         assert "- `lib/new.py` moved on\n- Words are split.\n" in path.read_text()
 
     @pytest.mark.parametrize(
@@ -624,16 +624,16 @@ class TestDrafts:
         assert "to remove the card" in done[0]
         assert path.read_bytes() == before
         with app.open() as workspace:
-            (draft,) = workspace.drafts()
+            (draft,) = workspace.review.drafts()
             assert (draft.target, draft.dropped, draft.card) == ("", ("memory/cards/note.md",), "memory/cards/note.md")
             assert "src/dead.py" in dict(draft.reasons)["refuted"]
-            workspace.approve(draft.id)
+            workspace.review.approve(draft.id)
         assert not path.exists()
         assert (app.workspace / "MEMORY.md").read_text() == "# Memory\n\n- [Other](memory/cards/other.md)\n"
         assert app.drafts() == []
         with app.open() as workspace:
-            entry = next(entry for entry, _ in workspace.history() if entry.verb == "approved")
-            workspace.undo(entry.id)
+            entry = next(entry for entry, _ in workspace.history.entries() if entry.verb == "approved")
+            workspace.history.undo(entry.id)
         assert path.read_bytes() == before
         assert "(memory/cards/note.md)" in (app.workspace / "MEMORY.md").read_text()
         assert len(app.drafts()) == 1
@@ -651,12 +651,12 @@ class TestDrafts:
         fix(app)
         (draft,) = app.drafts()
         with app.open() as workspace:
-            assert [filing.outcome for _, filing in workspace.retry(draft.stem)] == ["review"]
+            assert [filing.outcome for _, filing in workspace.review.retry(draft.stem)] == ["review"]
             with pytest.raises(TruekeepError, match="only removes"):
-                workspace.edit_draft(draft.stem, lambda _: b"Words are counted elsewhere.")
+                workspace.review.edit(draft.stem, lambda _: b"Words are counted elsewhere.")
         draft.write_text(draft.read_text() + "Words are counted elsewhere.\n")
         with app.open() as workspace, pytest.raises(TruekeepError, match="only removes"):
-            workspace.approve(draft.stem)
+            workspace.review.approve(draft.stem)
         assert path.exists()
 
     def test_a_removal_of_a_card_that_changed_meanwhile_is_not_approved(self, app: Place) -> None:
@@ -664,7 +664,7 @@ class TestDrafts:
         fix(app)
         path.write_text(path.read_text() + "\nA person added this line.\n")
         with app.open() as workspace, pytest.raises(EditedSince):
-            workspace.approve(app.drafts()[0].stem)
+            workspace.review.approve(app.drafts()[0].stem)
         fix(app)
         (draft,) = app.drafts()
         assert "A person added this line." in draft.read_text()
@@ -688,7 +688,7 @@ class TestDrafts:
         removal.unlink()
         draft.write_text(kept)
         with app.open() as workspace:
-            workspace.approve(draft.stem)
+            workspace.review.approve(draft.stem)
         assert "Nothing that this card said holds any more." in path.read_text()
 
     def test_a_sentence_that_was_repaired_is_not_dropped(self, place: Place) -> None:
@@ -701,9 +701,9 @@ class TestDrafts:
         history.write(place.repo)
         path = note(place, "`runJob()` is defined in `src/runner.js`. Words are split.")
         with place.open() as workspace:
-            checked = workspace.verify(system=False)
+            checked = workspace.verification.verify(system=False)
             assert [item.verdict for item in checked[0].verdicts] == ["moved", "gone"]
-            (repair,), done = workspace.repair(checked)
+            (repair,), done = workspace.verification.repair(checked)
         assert "`runJob()` is defined in `lib/queue.js`." in path.read_text()
         assert (place.drafts(), repair.left, len(done)) == ([], (), 1)
 
@@ -714,7 +714,7 @@ class TestDrafts:
         history.write(place.repo)
         with place.open() as workspace:
             content = "`leaves()` is defined in `src/part.py`.\n"
-            written, found = workspace._inspection.hold(content, date(2026, 2, 1), place.repo, NAME)
+            written, found = workspace.verification.hold(content, date(2026, 2, 1), place.repo, NAME)
         assert written == "`leaves()` is defined in `src/rest.py`.\n"
         assert [code for code, _ in found] == ["moved-since"]
 
@@ -760,15 +760,15 @@ class TestDrafts:
         text = "- See `src/old.py`\n- `src/dead.py` counts\n- `lib/new.py` has `fetch`\n"
         path = note(app, text, created="2026-01-31")
         with app.open() as workspace:
-            (before,) = workspace.verify(system=False)
-            workspace.repair([before])
+            (before,) = workspace.verification.verify(system=False)
+            workspace.verification.repair([before])
         if forget:
             for file in (app.workspace / ".truekeep").glob("facts.sqlite*"):
                 file.unlink()
         written = path.read_text()
         with app.open(now=NOW + timedelta(days=2)) as workspace:
-            (after,) = workspace.verify(system=False)
-            repairs, _ = workspace.repair([after])
+            (after,) = workspace.verification.verify(system=False)
+            repairs, _ = workspace.verification.repair([after])
         rot = {item.claim.text: (item.verdict, item.reason) for item in before.verdicts if item.verdict != "moved"}
         assert {
             item.claim.text: (item.verdict, item.reason) for item in after.verdicts if item.claim.text in rot
@@ -780,10 +780,10 @@ class TestDrafts:
         path = note(app, "- `src/dead.py` counts them\n- `lib/new.py` lives\n")
         fix(app)
         with app.open() as workspace:
-            workspace.reject(next(iter(workspace.drafts())).id)
+            workspace.review.reject(next(iter(workspace.review.drafts())).id)
         for later in (NOW, NOW + timedelta(days=3)):
             with app.open(now=later) as workspace:
-                (repair,), done = workspace.repair(workspace.verify())
+                (repair,), done = workspace.verification.repair(workspace.verification.verify())
             assert app.drafts() == []
             assert (done, repair.draft) == ([], None)  # nothing was done, and nothing waits
             assert "turned down" in repair.kept
@@ -806,7 +806,7 @@ class TestDrafts:
         path = note(place, "- `merge_carts()` is in `app/carts.py`\n- Carts are kept for a week\n")
         fix(place)
         with place.open() as workspace:
-            workspace.reject(next(iter(workspace.drafts())).id)
+            workspace.review.reject(next(iter(workspace.review.drafts())).id)
         for _ in range(2):
             said = run_cli("verify", "--fix", "--workspace", str(place.workspace), cwd=place.repo).stdout
             assert "- `merge_carts()` is in `app/baskets.py`\n" in path.read_text()
@@ -835,9 +835,9 @@ class TestDrafts:
         before = path.read_bytes()
         fix(app)
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
-            entry = next(entry for entry, _ in workspace.history() if entry.verb == "approved")
-            workspace.undo(entry.id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
+            entry = next(entry for entry, _ in workspace.history.entries() if entry.verb == "approved")
+            workspace.history.undo(entry.id)
         assert path.read_bytes() == before
         assert len(app.drafts()) == 1
 
@@ -846,7 +846,7 @@ class TestDrafts:
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
         fix(app)
         with app.open() as workspace:
-            workspace.approve(next(iter(workspace.drafts())).id)
+            workspace.review.approve(next(iter(workspace.review.drafts())).id)
         assert b"src/dead.py" not in path.read_bytes()
         assert b"- `lib/new.py` lives\r\n" in path.read_bytes()
 
@@ -854,8 +854,8 @@ class TestDrafts:
         note(app, "`src/dead.py` counts them.\n\n`lib/new.py` lives.")
         fix(app)
         with app.open() as workspace:
-            entry = next(entry for entry, _ in workspace.history() if entry.verb == "proposed")
-            workspace.undo(entry.id)
+            entry = next(entry for entry, _ in workspace.history.entries() if entry.verb == "proposed")
+            workspace.history.undo(entry.id)
         assert app.drafts() == []
 
 
@@ -969,13 +969,13 @@ def crash_loop(base: str, mode: str) -> None:
         place.ingest()
         note(place, "- `src/old.py:5` moved on\n- `src/dead.py` counts them\n- Words are split.\n")
         with place.open() as workspace:
-            checked[:] = workspace.verify(["note.md"], system=False)
+            checked[:] = workspace.verification.verify(["note.md"], system=False)
 
     def act(workspace: Workspace) -> object:
         """What was checked before is repaired; what a killed run has changed meanwhile is checked anew."""
-        repairs, done = workspace.repair(checked)
+        repairs, done = workspace.verification.repair(checked)
         if len(repairs) < len(checked):
-            done += workspace.repair(workspace.verify(system=False))[1]
+            done += workspace.verification.repair(workspace.verification.verify(system=False))[1]
         return done
 
     crash.SCENARIOS["repair"] = crash.Scenario(prepare, act, is_repeatable=True, is_atomic=False)

@@ -186,7 +186,7 @@ def rotten(place: Place) -> str:
 def checked(place: Place, *, repository: Path | None = None) -> CheckedMemory:
     """Hold the only memory against its repository."""
     with place.open() as workspace:
-        (found,) = workspace.verify(repository=repository)
+        (found,) = workspace.verification.verify(repository=repository)
     return found
 
 
@@ -585,7 +585,7 @@ def test_m2_nothing_is_proposed_for_removal_by_a_clone_without_history(place: Pl
     clone(place, *options)
     a_memory(place, "Settings are in `src/dead.py`.\n")
     with place.open() as workspace:
-        (repair,), _ = workspace.repair(workspace.verify())
+        (repair,), _ = workspace.verification.repair(workspace.verification.verify())
     assert (repair.draft, place.drafts()) == (None, [])
     assert "src/dead.py" in repair.left[0]
 
@@ -616,7 +616,7 @@ def test_m2_a_shallow_clone_that_is_deepened_is_asked_again(place: Place) -> Non
     assert by_text(checked(place))["src/dead.py"].reason == "not-there"
     git(place.repo, "fetch", "-q", "--unshallow", f"file://{place.base}/remote")
     with place.open() as workspace:
-        assert not {"incomplete", "not-there"} & {verdict.reason for verdict in workspace.get(NOTES).verdicts}
+        assert not {"incomplete", "not-there"} & {verdict.reason for verdict in workspace.search.get(NOTES).verdicts}
     assert words(checked(place)) == sound(first)
 
 
@@ -1241,11 +1241,11 @@ def test_m8_a_recall_without_time_says_unchecked_and_never_gone(place: Place) ->
     rotten(place)
     place.configure("[verify]\nbudget_ms = 0\n")
     with place.open() as workspace:
-        told = workspace.get(NOTES)
+        told = workspace.search.get(NOTES)
         assert told.verdicts == ()
         assert told.unchecked
-        workspace.verify()
-        after = workspace.get(NOTES)
+        workspace.verification.verify()
+        after = workspace.search.get(NOTES)
     assert {verdict.verdict for verdict in after.verdicts} >= {"gone", "moved", "confirmed"}
     assert after.checked_at
 
@@ -1257,7 +1257,7 @@ def test_m8_a_recall_whose_time_runs_out_anywhere_still_answers(place: Place) ->
     for budget in (1, 3, 6, 10, 15, 21, 28, 36, 45, 60, 80, 110, 150):
         place.configure(f"[verify]\nbudget_ms = {budget}\n")
         with place.open() as workspace:
-            told = workspace.get(NOTES)
+            told = workspace.search.get(NOTES)
         assert told.unchecked or told.verdicts
         for verdict in told.verdicts:
             assert verdict.verdict in (wanted[verdict.claim.text], "unverifiable"), verdict

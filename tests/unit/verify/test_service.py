@@ -83,7 +83,7 @@ class TestIngest:
         leave(app, "The dead one is `src/dead.py` and always was.", day="2026-11-05")
         app.ingest()
         with app.open() as workspace:
-            assert workspace.approve(app.drafts()[0].stem).outcome == "promoted"
+            assert workspace.review.approve(app.drafts()[0].stem).outcome == "promoted"
         assert "src/dead.py" in app.card("handoff.md")
 
     def test_the_policy_can_let_it_pass(self, app: Place) -> None:
@@ -165,7 +165,7 @@ class TestIngest:
     def test_lint_says_what_ingest_will_do(self, app: Place) -> None:
         text = a_handoff(facts="- The service works", content=a_card(body="The dead one is `src/dead.py`."))
         with app.open() as workspace:
-            (filing,) = workspace.lint([(text.encode(), "2026-11-05-0900-a.md", app.repo)])
+            (filing,) = workspace.handoffs.lint([(text.encode(), "2026-11-05-0900-a.md", app.repo)])
         assert filing.outcome == "review"
         assert [finding.code for finding in filing.blocking] == ["refuted"]
 
@@ -194,10 +194,10 @@ class TestIngest:
     def test_a_second_run_of_the_same_process_looks_again(self, app: Place) -> None:
         with app.open() as workspace:
             leave(app, "The first is in `src/api.py`.", name="a.md", day="2026-11-05", title="One")
-            workspace.ingest()
+            workspace.handoffs.ingest()
             (app.repo / "src" / "fresh.py").write_text("FRESH = 1\n")
             leave(app, "The second is in `src/fresh.py`.", name="b.md", day="2026-11-05", title="Two")
-            workspace.ingest()
+            workspace.handoffs.ingest()
         assert app.cards() == ["a.md", "b.md"]
 
     def test_a_dry_run_tells_and_writes_nothing(self, app: Place) -> None:
@@ -280,7 +280,7 @@ class TestSearch:
         app.configure("[verify]\nbudget_ms = 0\n")
         note(app, "The walrus is kept in `src/dead.py`.")
         with app.open() as workspace:
-            workspace.verify(system=False)
+            workspace.verification.verify(system=False)
         assert words(hit_of(search(app, "walrus"), "note.md")) == {"src/dead.py": "gone"}
 
     @pytest.mark.parametrize("change", ["memory", "evidence", "commit"])
@@ -288,7 +288,7 @@ class TestSearch:
         app.configure("[verify]\nbudget_ms = 0\n")
         note(app, "The walrus is kept in `src/api.py`.")
         with app.open() as workspace:
-            workspace.verify(system=False)
+            workspace.verification.verify(system=False)
         if change == "memory":
             note(app, "The walrus is kept in `src/api.py`, and nowhere else.")
         else:
@@ -300,7 +300,7 @@ class TestSearch:
     def test_memory_that_names_nothing_is_not_waiting_for_a_check(self, app: Place) -> None:
         note(app, "The walrus is kept in the zoo.")
         with app.open() as workspace:
-            workspace.verify(system=False)
+            workspace.verification.verify(system=False)
         assert hit_of(search(app, "walrus"), "note.md").unchecked == ""
 
     def test_memory_without_a_checkout_is_simply_unchecked(self, app: Place) -> None:
@@ -329,8 +329,8 @@ class TestGet:
     def test_an_excerpt_carries_them_too(self, app: Place) -> None:
         note(app, "One is in `src/api.py`.\n\nTwo is in `src/dead.py`.")
         with app.open() as workspace:
-            whole = workspace.get("memory/cards/note.md")
-            part = workspace.get("memory/cards/note.md", first=1, lines=9)
+            whole = workspace.search.get("memory/cards/note.md")
+            part = workspace.search.get("memory/cards/note.md", first=1, lines=9)
         assert [verdict.verdict for verdict in whole.verdicts] == ["confirmed", "gone"]
         assert [verdict.verdict for verdict in part.verdicts] == ["confirmed"]
         assert whole.checked_at
@@ -339,7 +339,7 @@ class TestGet:
         app.configure("[verify]\nbudget_ms = 0\n")
         note(app, "One is in `src/api.py`.")
         with app.open() as workspace:
-            assert workspace.get("memory/cards/note.md").unchecked == "not checked yet"
+            assert workspace.search.get("memory/cards/note.md").unchecked == "not checked yet"
 
     def test_the_command(self, app: Place) -> None:
         note(app, "Two is in `src/dead.py`.")
@@ -414,7 +414,7 @@ class TestTools:
 
 def resolve(place: Place, topic: str) -> Resolution:
     with place.open() as workspace:
-        return workspace.resolve(topic)
+        return workspace.verification.resolve(topic)
 
 
 def order(resolution: Resolution) -> list[tuple[str, str]]:
@@ -513,9 +513,9 @@ class TestRepos:
         note(app, "Two.", "b.md", repository="me/app")
         note(app, "Three.", "c.md", repository="github.com/me/nowhere")
         with app.open() as workspace:
-            ((checkout, cards),) = workspace.checkouts()
+            ((checkout, cards),), missing = workspace.repositories.count_cards()
             assert (checkout.root, checkout.name, checkout.is_linked, cards) == (str(app.repo), NAME, False, 2)
-            assert workspace.unknown_repositories() == {"github.com/me/nowhere": 1}
+            assert missing == {"github.com/me/nowhere": 1}
 
     def test_worktrees_clones_and_what_is_no_repository(self, app: Place) -> None:
         git(app.repo, "worktree", "add", "-q", "-b", "side", str(app.base / "repos" / "side"))
@@ -523,7 +523,9 @@ class TestRepos:
         git(app.base / "repos" / "copy", "remote", "set-url", "origin", "git@github.com:me/app.git")
         (app.base / "repos" / "empty").mkdir()
         with app.open() as workspace:
-            found = {os.path.basename(item.root): (item.name, item.is_linked) for item, _ in workspace.checkouts()}
+            found = {
+                os.path.basename(item.root): (item.name, item.is_linked) for item in workspace.repositories.checkouts()
+            }
         assert found == {"app": (NAME, False), "copy": (NAME, False), "side": (NAME, True)}
 
     def test_checkouts_of_their_own(self, app: Place, tmp_path: Path) -> None:
@@ -532,12 +534,12 @@ class TestRepos:
         other.write(tmp_path / "elsewhere", remote="https://github.com/me/other.git")
         app.configure(f'[verify]\ncheckouts = ["{tmp_path}/elsewhere"]\n')
         with app.open() as workspace:
-            assert [item.name for item, _ in workspace.checkouts()] == ["github.com/me/other", NAME]
+            assert [item.name for item in workspace.repositories.checkouts()] == ["github.com/me/other", NAME]
 
     def test_a_repository_that_git_will_not_read(self, app: Place) -> None:
         (app.repo / ".git" / "HEAD").write_text("nonsense\n")
         with app.open() as workspace:
-            ((checkout, _),) = workspace.checkouts()
+            (checkout,) = workspace.repositories.checkouts()
         assert checkout.problem
 
     def test_what_came_through_the_workspaces_own_inbox_is_about_no_repository(self, app: Place) -> None:

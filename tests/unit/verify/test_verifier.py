@@ -1387,7 +1387,7 @@ def note(place: Place, body: str, name: str = "note.md", **keys: str) -> Path:
 
 def verify(place: Place, *files: str, changed: bool = False, repository: Path | None = None) -> list[CheckedMemory]:
     with place.open() as workspace:
-        return workspace.verify(files, changed=changed, repository=repository, system=False)
+        return workspace.verification.verify(files, changed=changed, repository=repository, system=False)
 
 
 def one(place: Place, *files: str) -> dict[str, tuple[str, str]]:
@@ -1587,16 +1587,16 @@ class TestKept:
         verify(app)
         edit(app, "src/api.py", FETCH_SINCE)
         with app.open() as workspace:
-            workspace.search("gets it")
-            workspace.get("memory/cards/note.md")
-            workspace.verify_text("`fetch()` gets it.", repository=app.repo)
+            workspace.search.find("gets it")
+            workspace.search.get("memory/cards/note.md")
+            workspace.verification.verify_text("`fetch()` gets it.", repository=app.repo)
         assert one(app) == {"fetch": ("changed", "body-changed")}
 
     def test_reading_never_makes_a_first_print(self, app: Place) -> None:
         note(app, "`fetch()` gets it.", updated="")
         with app.open() as workspace:
-            workspace.search("gets it")
-            workspace.get("memory/cards/note.md")
+            workspace.search.find("gets it")
+            workspace.search.get("memory/cards/note.md")
         edit(app, "src/api.py", FETCH_SINCE)
         assert one(app) == {"fetch": ("confirmed", "defined")}
 

@@ -85,13 +85,13 @@ def covering(place: Place, text: str, topic: str, repository: str = "", name: st
 
 def verbs(place: Place) -> list[tuple[str, str]]:
     with place.open() as workspace:
-        return [(entry.verb, entry.note) for entry, _ in workspace.history()]
+        return [(entry.verb, entry.note) for entry, _ in workspace.history.entries()]
 
 
 def undo(place: Place, number: int | None) -> None:
     assert number is not None
     with place.open() as workspace:
-        workspace.undo(number)
+        workspace.history.undo(number)
 
 
 # --- A new card ------------------------------------------------------------------------------------------------------
@@ -618,7 +618,7 @@ def test_a_confirmation_touches_one_line_and_goes_with_undo(filed: Place) -> Non
         path, day, entry = confirm_card(workspace, "staging-proxy", actor="ada")
         assert (path, day) == ("memory/cards/staging-proxy.md", NOW.date())
         assert confirm_card(workspace, "staging-proxy", actor="ada")[2] is None
-        assert workspace.card("staging-proxy")[0].confirmed == NOW.date()
+        assert workspace.cards.get("staging-proxy")[0].confirmed == NOW.date()
     lines = filed.card().split("\n")
     assert lines[lines.index("confirmed: 2026-11-15") - 1].startswith("updated: ")
     lines.remove("confirmed: 2026-11-15")
@@ -736,7 +736,7 @@ def test_a_line_that_followed_a_topic_goes_back_in_an_edited_index(filed: Place)
     assert "[Staging is behind nginx]" in index.read_text()
     index.write_text("my own words\n\n" + index.read_text())
     with filed.open() as workspace:
-        workspace.undo(next(entry.id for entry, _ in workspace.history()))
+        workspace.history.undo(next(entry.id for entry, _ in workspace.history.entries()))
     assert index.read_text().startswith("my own words\n\n")
     assert "- [Proxy in front of staging](memory/cards/staging-proxy.md)\n" in index.read_text()
     assert "nginx" not in index.read_text() + filed.card()

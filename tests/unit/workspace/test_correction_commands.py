@@ -254,17 +254,17 @@ def test_rows_are_in_the_ledger_and_go_with_undo(place: Place) -> None:
     assert [item.path for item in noted] == [kind.path for kind in KINDS]
     assert [item.line for item in noted] == [5, 6]
     with place.open() as workspace:
-        entries = [entry for entry, _ in workspace.history()]
+        entries = [entry for entry, _ in workspace.history.entries()]
         assert [(entry.verb, entry.note) for entry in entries] == [
             ("gated", "releasing the shop"), ("corrected", "Pushed to main"),
         ]  # fmt: skip
-        assert [line.entry.verb for line in workspace.why(noted[1].path) if line.entry] == ["gated"]
+        assert [line.entry.verb for line in workspace.history.blame(noted[1].path) if line.entry] == ["gated"]
         assert list_lessons(workspace, CORRECTION).lessons[0].day == NOW.date().isoformat()
     assert (correct(place).entry, gate(place).entry) == (None, None)
     with place.open() as workspace:
         for item in noted:
             assert item.entry is not None
-            workspace.undo(item.entry)
+            workspace.history.undo(item.entry)
     assert tree(place.workspace) == before
 
 
@@ -281,7 +281,7 @@ def test_a_header_stays_while_rows_are_there(place: Place, kind: LessonTable, be
     for done, number in enumerate(order, 1):
         assert number is not None
         with place.open() as workspace:
-            workspace.undo(number)
+            workspace.history.undo(number)
             read = list_lessons(workspace, kind) if file.exists() else None
         left = [f"mistake {noted.index(other)}" for other in sorted(filter(None, order[done:]))]
         assert [lesson.wrong for lesson in read.lessons] == left if read else not left
@@ -322,7 +322,7 @@ def test_whatever_is_undone_and_brought_back_every_row_can_be_read(
                 entry = sorted(held)[act % len(held)]
                 wrong, adds = held[entry]
                 try:
-                    made, _ = workspace.undo(entry)
+                    made, _ = workspace.history.undo(entry)
                 except (BadInput, EditedSince):
                     continue
                 held.pop(entry)
@@ -433,7 +433,7 @@ def test_ten_thousand_rows_are_one_splice_more(place: Place) -> None:
     ledger = place.workspace / ".truekeep/ledger.sqlite"
     assert path.read_text().endswith("| 10001 | releasing the shop | run the smoke test | it was down |\n")
     with place.open() as workspace:
-        assert len(workspace.wake(place.repo).text) < 8_000
+        assert len(workspace.sessions.wake(place.repo).text) < 8_000
     assert ledger.stat().st_size < 1_000_000
 
 
@@ -493,7 +493,7 @@ def here(place: Place) -> Place:
 
 def woken(place: Place, root: Path | None = None, **options: object) -> str:
     with place.open() as workspace:
-        return workspace.wake(root or place.repo, **options).text  # type: ignore[arg-type]
+        return workspace.sessions.wake(root or place.repo, **options).text  # type: ignore[arg-type]
 
 
 def test_wake_tells_what_concerns_the_work_at_hand_most_specific_first(here: Place) -> None:
@@ -566,7 +566,7 @@ def test_a_row_cannot_end_the_brief(here: Place) -> None:
 
 def hinted(place: Place, prompt: str, told: tuple[str, ...] = ()) -> tuple[str, tuple[str, ...]]:
     with place.open() as workspace:
-        return workspace.hint(prompt, repository="github.com/acme/shop", told=told, root=place.repo)
+        return workspace.sessions.hint(prompt, repository="github.com/acme/shop", told=told, root=place.repo)
 
 
 @pytest.fixture
@@ -582,7 +582,7 @@ def gated(here: Place) -> Place:
     gate(here, "editing `fly_deploy.toml`", "ask first")
     correct(here, "Sent twice", "check the outbox", "newsletter mailings")
     with here.open() as workspace:
-        workspace.index()
+        workspace.search.index()
     return here
 
 

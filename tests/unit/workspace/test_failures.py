@@ -235,7 +235,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
 
 def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     place.leave("no handoff at all\n", "2026-11-14-1100-odd.md")
     place.ingest(now=datetime.now(UTC))
     done = run_cli("status", "--exit-code", "-w", str(place.workspace))

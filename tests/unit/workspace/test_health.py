@@ -256,7 +256,7 @@ def test_a_memory_of_no_repository_is_to_be_checked_once(place: Place) -> None:
     put(place, "a.md", created=day(1), body="`begin` is in `src/main.py`.")
     assert see(place).get("claims").verdict == "look"
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     assert see(place).get("claims").verdict == OK, "nothing but that can be done about it"
 
 
@@ -265,7 +265,7 @@ def test_nobody_is_told_again_to_verify_what_is_on_another_machine(place: Place)
     card.write_text(card.read_text().replace("tags: []", "tags: []\nrepository: git.example/acme/elsewhere"))
     assert see(place).get("claims").verdict == "look"
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     claims = see(place).get("claims")
     assert (claims.verdict, claims.said) == (OK, "none whose repository is known")
 
@@ -285,7 +285,7 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     assert before.hint.startswith("`truekeep verify` ")
     assert not (place.workspace / ".truekeep" / "facts.sqlite").exists(), "looking makes nothing"
     with place.open(now=today) as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     reading = see(place, now=today).get("claims")
     assert (reading.verdict, reading.figures["verdicts"]["confirmed"]) == (OK, 2)
     assert reading.figures["checked_at"]
@@ -308,7 +308,7 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     card.write_text(text)
     os.utime(card, (time.time() - 60, time.time() - 60))
     with place.open(now=today) as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     reading = see(place, now=today).get("claims")
     assert (reading.verdict, reading.figures["verdicts"]["moved"]) == ("look", 2)
     os.utime(card, (time.time() + 60, time.time() + 60))
@@ -416,7 +416,7 @@ def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(60):
         put(place, f"c{number}.md", created=day(1))
     with place.open() as workspace:
-        workspace.index()
+        workspace.search.index()
     reading = see(place).get("search")
     assert (reading.verdict, reading.figures["files"], reading.figures["waiting"]) == (OK, 61, 0)
     for number in range(55):
@@ -494,7 +494,7 @@ def test_what_code_confirmed_is_touched_as_decay_says(place: Place) -> None:
         (place.workspace / "memory" / "cards" / name).write_text(text)
     assert told(place)["health"]["questions"]["untouched"]["figures"]["past"] == 2
     with place.open(now=datetime.now(UTC)) as workspace:
-        workspace.verify()
+        workspace.verification.verify()
         stale = [card.path for card in Upkeep(workspace).stale_cards()]
     figures = told(place)["health"]["questions"]["untouched"]["figures"]
     assert stale == [figures["oldest"]] == ["memory/cards/b.md"]
@@ -508,8 +508,8 @@ def test_a_damaged_state_file_costs_its_own_line(place: Place, name: str) -> Non
     place.leave("# doubt\n")
     place.ingest()
     with place.open() as workspace:
-        workspace.index()
-        workspace.verify()
+        workspace.search.index()
+        workspace.verification.verify()
     path = place.workspace / ".truekeep" / name
     path.write_bytes(b"\xff\0 = [ no longer what it was\n" * 400)
     for more in ("-wal", "-shm"):
@@ -558,7 +558,7 @@ def test_a_workspace_that_cannot_be_written(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     command = [sys.executable, "-m", "truekeep", "status", "--json", "-w", str(place.workspace)]
     done = subprocess.run(
@@ -622,7 +622,7 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
     health = see(place)
     assert health.verdict == OK, [reading for reading in health.readings if reading.verdict != OK]
     memory = {"workspace": "w", "canonical_host": "h"}
@@ -709,7 +709,7 @@ def test_the_exit_code_is_for_monitors(place: Place) -> None:
     assert told(place)["health"]["verdict"] == "act", "ingest has never run"
     told(place, "--exit-code", code=1)
     with place.open(now=datetime.now().astimezone()) as workspace:
-        workspace.ingest()
+        workspace.handoffs.ingest()
     assert told(place, "--exit-code", code=0)["health"]["verdict"] == "ok"
 
 

@@ -107,9 +107,9 @@ def test_the_first_note_begins_with_what_the_ledger_knows(place: Place) -> None:
     place.leave(a_handoff(), "2026-11-12-0900-proxy.md")
     place.ingest(now=NOW.replace(day=12))
     with place.open() as workspace:
-        workspace.verify()
+        workspace.verification.verify()
         assert health.note_day(workspace)
-        first, last = workspace.days()
+        first, last = workspace.health.days()
         size = len(place.index().encode())
         assert first == Day("2026-11-12", index_bytes=size)
         assert last._replace(verdicts={}) == Day("2026-11-15", 1, 0, size)
@@ -117,7 +117,7 @@ def test_the_first_note_begins_with_what_the_ledger_knows(place: Place) -> None:
         with place.open(now=NOW.replace(day=16)) as later:
             seen = see_health(later, now=NOW.replace(day=16), flow=lambda: see_pipeline(later, now=NOW))
             assert health.note_day(later, seen)
-            assert later.days()[-1] == last._replace(day="2026-11-16")
+            assert later.health.days()[-1] == last._replace(day="2026-11-16")
 
 
 def test_claims_are_noted_by_their_verdicts(place: Place) -> None:
@@ -128,9 +128,9 @@ def test_claims_are_noted_by_their_verdicts(place: Place) -> None:
         subprocess.run(["git", "-C", str(place.repo), *arguments], check=True)
     write_card(place, "a", "`begin` is in `main.py`.", repository="github.com/me/app")
     with place.open(now=datetime.now(UTC)) as workspace:
-        workspace.verify()
+        workspace.verification.verify()
         health.note_day(workspace)
-        assert workspace.days()[-1].verdicts == {"confirmed": 2}
+        assert workspace.health.days()[-1].verdicts == {"confirmed": 2}
 
 
 def test_verify_notes_the_day_if_all_of_memory_is_checked(place: Place) -> None:
@@ -147,7 +147,7 @@ def test_a_damaged_ledger_costs_only_what_it_knew(place: Place) -> None:
     (place.workspace / ".truekeep" / "ledger.sqlite").write_bytes(b"no database" * 100)
     with place.open() as workspace:
         assert health.note_day(workspace)
-        assert [day.day for day in workspace.days()] == ["2026-11-15"]
+        assert [day.day for day in workspace.health.days()] == ["2026-11-15"]
 
 
 def test_another_machine_notes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class Box:
 
     def take(self, *, now: datetime = NOW) -> Tenure:
         with self.here(), self.place.open(now=now) as workspace:
-            return workspace.take_host(workspace.standing())
+            return workspace.host.take(workspace.host.status())
 
     def init(self) -> None:
         with self.here():
@@ -98,7 +98,7 @@ class Box:
 
     def release(self, *, now: datetime = NOW) -> Tenure:
         with self.here(), self.place.open(now=now) as workspace:
-            return workspace.release_host()
+            return workspace.host.release()
 
     def standing(self) -> HostStatus:
         return read_standing(str(self.state))
@@ -116,7 +116,9 @@ class Box:
 
     def notes(self) -> list[tuple[str, str]]:
         with self.here(), self.place.open() as workspace:
-            return [(entry.verb, entry.note) for entry, _ in workspace.history() if entry.verb.endswith("-host")]
+            return [
+                (entry.verb, entry.note) for entry, _ in workspace.history.entries() if entry.verb.endswith("-host")
+            ]
 
 
 class Fleet:
@@ -198,9 +200,9 @@ class TestTaking:
         laptop.take()
         assert laptop.notes() == [("took-host", "generation 2: laptop took over from desk")]
         with laptop.here(), laptop.place.open() as workspace:
-            (entry,) = [entry for entry, _ in workspace.history() if entry.verb == "took-host"]
+            (entry,) = [entry for entry, _ in workspace.history.entries() if entry.verb == "took-host"]
             with pytest.raises(BadInput, match="changed no file"):
-                workspace.undo(entry.id)
+                workspace.history.undo(entry.id)
         (shown,) = laptop.run("history")["entries"]
         assert (shown["verb"], shown["files"]) == ("took-host", [])
 
@@ -240,7 +242,7 @@ class TestTaking:
         tablet.take()
         fleet.sync(laptop, tablet)
         with laptop.here(), laptop.place.open() as workspace, pytest.raises(EditedSince):
-            workspace.take_host(seen)
+            workspace.host.take(seen)
         assert not laptop.own.exists()
 
     def test_asked_first(self, fleet: Fleet) -> None:
@@ -406,10 +408,10 @@ class TestSplit:
     def test_handoffs_can_be_left(self, fleet: Fleet) -> None:
         for box in split(fleet):
             with box.here(), box.place.open() as workspace:
-                left = workspace.checkpoint(Checkpoint(summary="Done."), root=box.place.repo)
+                left = workspace.sessions.checkpoint(Checkpoint(summary="Done."), root=box.place.repo)
                 assert (left.paths, len(left.handoffs)) == ((), 1)
                 with pytest.raises(SplitHost, match="each hold"):
-                    workspace.checkpoint(Checkpoint(summary="Done."))
+                    workspace.sessions.checkpoint(Checkpoint(summary="Done."))
 
     def test_two_machines_that_both_began_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Even where the sync tool lets one `host` silently win."""
@@ -634,8 +636,8 @@ class TestWrites:
         before = desk.own.read_bytes()
         desk.ingest(now=LATER)
         with desk.here(), desk.place.open(now=LATER) as workspace:
-            list(workspace.history())
-            workspace.drafts()
+            list(workspace.history.entries())
+            workspace.review.drafts()
             assert workspace.is_canonical
         assert desk.own.read_bytes() == before
 
@@ -722,10 +724,10 @@ class TestRefusals:
     def test_a_checkpoint_becomes_handoffs(self, fleet: Fleet) -> None:
         laptop = fleet.join("laptop")
         with laptop.here(), laptop.place.open() as workspace:
-            left = workspace.checkpoint(Checkpoint(summary="Done."), root=laptop.place.repo)
+            left = workspace.sessions.checkpoint(Checkpoint(summary="Done."), root=laptop.place.repo)
             assert (left.paths, len(left.handoffs)) == ((), 1)
             with pytest.raises(NotCanonical) as error:
-                workspace.checkpoint(Checkpoint(summary="Done."))
+                workspace.sessions.checkpoint(Checkpoint(summary="Done."))
         assert "in a repository" in error.value.hint
         assert error.value.details["host"] == "desk"
 

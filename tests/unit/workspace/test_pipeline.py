@@ -49,7 +49,7 @@ def test_what_another_machine_left_is_filed_with_its_name(place: Place, own_home
     place.ingest()
     assert "repository: github.com/acme/shop\nwriter: codex\n" in place.card()
     with place.open() as workspace:
-        ((_, record),) = [pair for pair in workspace.history() if pair[1] is not None]
+        ((_, record),) = [pair for pair in workspace.history.entries() if pair[1] is not None]
         assert record is not None
         assert (record.origin.machine, record.origin.inbox) == ("laptop", f"laptop:/home/ada/repos/shop/{CODEX}")
     (source,) = see(place).sources
@@ -112,7 +112,7 @@ def test_what_is_held_is_not_filed(place: Place, own_home: Path) -> None:
     (alarm,) = seen.alarms
     assert (alarm.code, "1 handoff is before a person" in alarm.message) == ("silent", True)
     with place.open(now=later) as workspace:
-        workspace.reject(workspace.drafts()[0].id, reason="no")
+        workspace.review.reject(workspace.review.drafts()[0].id, reason="no")
     seen = see(place, now=later)
     assert (seen.drafts, [(item.filed, item.held) for item in seen.sources]) == (0, [(0, 1)])
     place.leave(a_handoff(), name="2026-11-14-1300-y.md")
@@ -126,8 +126,8 @@ def test_nothing_to_review_does_not_grow(place: Place, own_home: Path) -> None:
         place.leave(a_handoff(card="bad/name.md", title=f"No {number}"), name=f"2026-11-14-12{number:02}-x.md")
     place.ingest()
     with place.open() as workspace:
-        for draft in workspace.drafts():
-            workspace.reject(draft.id, reason="no")
+        for draft in workspace.review.drafts():
+            workspace.review.reject(draft.id, reason="no")
     assert "growing" not in codes(see(place))
 
 

@@ -71,7 +71,7 @@ def test_without_workspace_and_repository_there_is_a_next_step(tmp_path: Path) -
 
 def test_an_entry_reads_like_one_of_the_host(place: Place) -> None:
     with place.open() as workspace:
-        workspace.checkpoint(from_values({"summary": "Said here."}), root=place.repo, writer="claude")
+        workspace.sessions.checkpoint(from_values({"summary": "Said here."}), root=place.repo, writer="claude")
     parts = ("summary", "last_action", "scope_rules", "next_actions", "now")
     send(place, {name: WHOLE[name] for name in parts})
     send(place, {"now": "only a heartbeat"}, at=NOW + timedelta(minutes=1), writer="")
@@ -158,8 +158,8 @@ def test_the_last_status_stands(place: Place) -> None:
     after = f"# App\r\n\r\nmine\r\n\r\n## Status\r\n\r\n(2026-11-15 12:00, {BY})\r\n\r\nred\r\n\r\n## Notes\n\nkeep\r\n"
     assert path.read_bytes() == after.encode()
     with place.open() as workspace:
-        for entry, _ in list(workspace.history("memory/projects/app.md")):
-            workspace.undo(entry.id)
+        for entry, _ in list(workspace.history.entries("memory/projects/app.md")):
+            workspace.history.undo(entry.id)
     assert b"\r\n## status\r\n\r\nold\r\n" in path.read_bytes()
 
 
@@ -172,7 +172,7 @@ def test_an_older_status_waits_for_a_person(place: Place) -> None:
     assert "new" in read(place, "memory/projects/app.md")
     (draft,) = place.drafts()
     with place.open() as workspace:
-        workspace.approve(draft.stem)
+        workspace.review.approve(draft.stem)
     assert "late" in read(place, "memory/projects/app.md")
 
 

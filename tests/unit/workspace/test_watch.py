@@ -160,7 +160,7 @@ def test_errors_are_told_and_survived(place: Place) -> None:
         assert wait_until(lambda: any("config.toml" in line for line in watcher.said))
         config.write_text(right)
         assert wait_until(lambda: "thing-1.md" in place.cards()), watcher.said
-        with place.open() as other, other.still():
+        with place.open() as other, other.locked():
             drop(place.inbox, 2)
             assert wait_until(lambda: any("another truekeep is writing" in line for line in watcher.said))
         assert wait_until(lambda: "thing-2.md" in place.cards()), watcher.said

@@ -96,7 +96,7 @@ def _from_workspace(
     for attempt in range(_RETRIES):
         try:
             with (
-                workspace.still(),
+                workspace.locked(),
                 WorkspaceTree(root, plain=asked.plain) as tree,
                 _manner(workspace, asked) as (manner, notes),
                 written(target, recipients=asked.recipients, replace=asked.replace) as writer,
@@ -182,7 +182,7 @@ def _manner(workspace: Workspace, asked: ExportOptions) -> Iterator[tuple[Manner
     state = _openclaw_state(workspace.path)
     databases = find_databases(state) if state is not None else []
     vectors = Vectors(str(workspace.path / STATE / "index.sqlite"), databases) if asked.embeddings else None
-    archive = workspace.archive() if asked.transcripts else None
+    archive = workspace.sessions.transcripts() if asked.transcripts else None
 
     def sessions(agent: str) -> Iterable[Record]:
         assert archive is not None
@@ -220,7 +220,7 @@ def _seen(workspace: Workspace) -> Callable[[str], LastCheck | None]:
     """What the last check said to a card, as far as that still stands."""
 
     def seen(path: str) -> LastCheck | None:
-        checked = workspace.last_checked(path)
+        checked = workspace.verification.last_checked(path)
         return last_check_of(checked) if checked is not None and checked.verdicts else None
 
     return seen

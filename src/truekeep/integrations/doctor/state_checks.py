@@ -253,7 +253,7 @@ def _begin_ledger(case: Case) -> str:
 
 def _mend_ledger(case: Case, path: str) -> str:
     """Write what can be read into a new ledger; killed in between, the next run finds that and goes on with it."""
-    with case.open() as workspace, workspace.still():
+    with case.open() as workspace, workspace.locked():
         workspace.state.check_host(workspace.machine, "mend the ledger")
         is_saved = save_tables(path, f"{path}.new") and _is_ledger(f"{path}.new")
         if not is_saved:
@@ -265,7 +265,7 @@ def _mend_ledger(case: Case, path: str) -> str:
 
 
 def _put_ledger(case: Case, path: str) -> str:
-    with case.open() as workspace, workspace.still():
+    with case.open() as workspace, workspace.locked():
         workspace.state.check_host(workspace.machine, "mend the ledger")
         if os.path.lexists(path) and os.path.getsize(path):
             raise Busy("another truekeep was faster", hint="run it again")
@@ -315,8 +315,8 @@ def _catalog(case: Case) -> str:
 
 def _survey(case: Case) -> str:
     with case.open() as workspace:
-        workspace.survey()
-        total = workspace.surveyed.total if workspace.surveyed is not None else 0
+        workspace.maintenance.survey()
+        total = workspace.maintenance.last_refresh.total if workspace.maintenance.last_refresh is not None else 0
     return f"made anew from {total} files"
 
 
@@ -327,7 +327,7 @@ def _facts(case: Case) -> str:
 
 def _index(case: Case) -> str:
     with case.open() as workspace:
-        done = workspace.index()
+        done = workspace.search.index()
     return f"made anew from {done.files} files"
 
 
@@ -410,7 +410,7 @@ def check_search(case: Case) -> Found:
 
     def bring() -> str:
         with case.open() as workspace:
-            done = workspace.index()
+            done = workspace.search.index()
         return f"brought up to date: {done.files} files, {done.chunks} pieces" + (
             f" ({done.rebuilt})" * bool(done.rebuilt)
         )
@@ -465,7 +465,7 @@ def check_transcripts(case: Case) -> Found:
 def _mend_transcripts(case: Case) -> str:
     if case.has_state:
         with case.open() as workspace:
-            done = workspace.sync_transcripts()
+            done = workspace.sessions.sync_transcripts()
     else:
         done = producer.sync_transcripts(force=False)
     return "; ".join(done.notes) or "synced"

@@ -207,7 +207,7 @@ def _is_recent(last: str, now: datetime) -> bool:
 
 
 def _ingest(workspace: Workspace) -> Step:
-    report = workspace.ingest()
+    report = workspace.handoffs.ingest()
     names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
     counts = {"processed": report.processed} | {name: report.count(name) for name in names}
     failed = report.count("failed")
@@ -215,18 +215,18 @@ def _ingest(workspace: Workspace) -> Step:
 
 
 def _transcripts(workspace: Workspace | None) -> Step:
-    done = workspace.sync_transcripts() if workspace is not None else producer.sync_transcripts(force=False)
+    done = workspace.sessions.sync_transcripts() if workspace is not None else producer.sync_transcripts(force=False)
     problem = f"{done.problems[0]} (and {len(done.problems) - 1} more)" if done.problems else ""
     return Step("transcripts", {"turns": done.turns}, problem.removesuffix(" (and 0 more)"))
 
 
 def _index(workspace: Workspace) -> Step:
-    done = workspace.index(wait=PATIENCE)
+    done = workspace.search.index(wait=PATIENCE)
     return Step("index", {"indexed": done.changed + done.removed})
 
 
 def _verify(workspace: Workspace) -> Step:
-    checked = workspace.verify(changed=True, system=False)
+    checked = workspace.verification.verify(changed=True, system=False)
     note_day(workspace)
     rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
     return Step("verify", {"checked": len(checked), "refuted": rot})

@@ -62,14 +62,14 @@ def adopt(
     Example: truekeep adopt claude --dry-run
     """
     opened = workspace_if_any(ctx, workspace)
-    done, skipped = (opened.adopt if opened is not None else producer.adopt)(
+    done, skipped = (opened.handoffs.adopt if opened is not None else producer.adopt)(
         harness,
         given=Path(given).expanduser() if given else None,
         repository=Path(repository).expanduser() if repository else None,
         dry_run=dry_run,
     )
     unseen = sorted({item.repository for item in done if item.handoff and item.repository})
-    unseen = [root for root in unseen if opened is not None and not opened.looks_into(Path(root))]
+    unseen = [root for root in unseen if opened is not None and not opened.handoffs.is_scanned(Path(root))]
     if as_json:
         print_json(
             "adopt",

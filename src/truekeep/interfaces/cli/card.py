@@ -96,7 +96,7 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
     """
     cards = [
         found
-        for found in open_workspace(ctx, workspace).cards()
+        for found in open_workspace(ctx, workspace).cards.all()
         if (category is None or found.category == category) and (tag is None or tag in found.tags)
     ]
     if as_json:
@@ -130,7 +130,7 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
 
     Example: truekeep card show staging-proxy
     """
-    found, text, entry, record = open_workspace(ctx, workspace).card(name, partly=True, masked=True)
+    found, text, entry, record = open_workspace(ctx, workspace).cards.get(name, partly=True, masked=True)
     handoff = record.origin.name if record else ""
     if as_json:
         data = _card_json(found) | {"text": text, "entry": entry.id if entry else None, "handoff": handoff}
@@ -226,7 +226,7 @@ def _scribe(opened: Workspace | None, repo: str | None) -> Scribe:
 
 def _known_name(opened: Workspace | None, wanted: str) -> str:
     """The name of a card that is there; where no cards can be seen, as it was given."""
-    return opened.card_file(wanted)[0] if opened is not None else wanted
+    return opened.cards.get_file(wanted)[0] if opened is not None else wanted
 
 
 def _read_text(file: str | None) -> tuple[str, bool]:
@@ -436,11 +436,11 @@ def drop(
     opened = open_workspace(ctx, workspace)
 
     def act(name: str) -> None:
-        found, stored = opened.card_file(name)
+        found, stored = opened.cards.get_file(name)
         if not yes:
             if as_json or not sys.stdin.isatty():
                 raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
-            shown = opened.card(found)[0]
+            shown = opened.cards.get(found)[0]
             age = shown_age(age_in_days(shown.updated, _today()))
             click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
         dropped = drop_card(opened, found, reason=reason, actor=person(), seen=stored.data)

@@ -246,7 +246,7 @@ def _cards_path(ctx: click.Context, workspace: str | None) -> Path:
 
 
 def _unseen(wish: Wish, opened: Workspace | None) -> list[str]:
-    if wish.root is None or opened is None or opened.looks_into(wish.root):
+    if wish.root is None or opened is None or opened.handoffs.is_scanned(wish.root):
         return []
     return [f"ingest does not look into {wish.root}; add it to `repositories` in {opened.path}/.truekeep/config.toml"]
 

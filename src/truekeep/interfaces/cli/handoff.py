@@ -85,7 +85,7 @@ def running_harness() -> str:
 def _judge(opened: Workspace | None, letters: Sequence[Unposted]) -> list[Decision]:
     """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
     if opened is not None:
-        return opened.lint(letters)
+        return opened.handoffs.lint(letters)
     return producer.judge(letters)
 
 
@@ -141,7 +141,7 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
             blocking = tuple(finding._replace(line=None) for finding in blocking)
         raise InvalidHandoff("this handoff would not be filed, so it was not written", blocking, hint=hint)
     path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw)
-    unseen = opened is not None and not opened.looks_into(root)
+    unseen = opened is not None and not opened.handoffs.is_scanned(root)
     hints = [finding for finding in filing.findings if finding not in filing.blocking]
     if as_json:
         print_json(
@@ -192,7 +192,7 @@ def _compose(given: dict[str, Any], opened: Workspace | None, root: Path) -> str
         kind=given["type_"],
         content=content,
         repository="" if is_own else repository_name(root),
-        has_card=opened.has_card if opened is not None else lambda _: False,
+        has_card=opened.cards.exists if opened is not None else lambda _: False,
         **{name: given[name] for name in names},
     )
 
@@ -249,7 +249,7 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
     if not results:
         click.echo("no handoff waits here")
     for root in dict.fromkeys(root for _, _, _, root, _ in inputs if root):
-        if opened is not None and not opened.looks_into(root):
+        if opened is not None and not opened.handoffs.is_scanned(root):
             _warn_unseen(opened, root)
     if opened is None and results:
         click.echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
@@ -342,7 +342,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
     """
     opened = workspace_if_any(ctx, workspace)
     if opened is not None:
-        inboxes = opened.inboxes([Path(repo) for repo in repositories] if repositories else None)
+        inboxes = opened.handoffs.inboxes([Path(repo) for repo in repositories] if repositories else None)
     else:
         roots = [_this_repository(repo) for repo in repositories or (".",)]
         inboxes = find_inboxes(roots, _default_writers())

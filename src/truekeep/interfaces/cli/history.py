@@ -102,7 +102,7 @@ def history(
     opened = open_workspace(ctx, workspace)
     days = [day.isoformat() if (day := parse_since(given, opened.today())) else "" for given in (since, until)]
     sought = LedgerQuery(who=who, machine=machine, verb=verb, since=days[0], until=days[1])
-    entries = list(opened.history(file, limit=None if everything else limit, sought=sought))
+    entries = list(opened.history.entries(file, limit=None if everything else limit, sought=sought))
     if as_json:
         print_json("history", {"entries": [_entry_json(entry, record) for entry, record in entries]})
         return
@@ -141,7 +141,7 @@ def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) ->
     opened = open_workspace(ctx, workspace)
     match = _PLACE.match(place)
     file, number = (match[1], int(match[2])) if match else (place, None)
-    lines = opened.why(file)
+    lines = opened.history.blame(file)
     if number is not None:
         if not 1 <= number <= len(lines):
             raise BadInput(f"{file} has {many(len(lines), 'line')}", hint="name a line that is there")
@@ -249,7 +249,7 @@ def _numbers(entries: tuple[str, ...], opened: Workspace) -> tuple[list[int], se
         if match and not match[2]:
             named.add(first)
             continue
-        newest = next((entry.id for entry, _ in opened.history(limit=1)), 0)
+        newest = next((entry.id for entry, _ in opened.history.entries(limit=1)), 0)
         if last > newest:  # a slip of the finger would take back all that there is
             raise NotFound(f"there is no entry {last}", hint=f"the newest is {newest}; `truekeep history` lists them")
         ranged.update(range(first, last + 1))
@@ -258,9 +258,9 @@ def _numbers(entries: tuple[str, ...], opened: Workspace) -> tuple[list[int], se
 
 def _undo_one(opened: Workspace, number: int, *, dry_run: bool, as_json: bool) -> None:
     if dry_run:
-        _show_undoing(opened.plan_undo(number), as_json=as_json)
+        _show_undoing(opened.history.plan_undo(number), as_json=as_json)
         return
-    made, notes = opened.undo(number)
+    made, notes = opened.history.undo(number)
     if as_json:
         print_json("undo", _undone_json(number, made, notes))
     else:
@@ -274,11 +274,11 @@ def _undo_several(opened: Workspace, numbers: list[int], ranged: set[int], *, as
     passed: list[int] = []
     code = 0
     for number in numbers:
-        if number in ranged and not opened.is_undoable(number):
+        if number in ranged and not opened.history.is_undoable(number):
             passed.append(number)
             continue
         try:
-            made, notes = opened.undo(number)
+            made, notes = opened.history.undo(number)
         except TruekeepError as error:
             code = error.exit_code
             failed.append({"entry": number, "code": error.code, "message": error.message, "hint": error.hint})

@@ -38,7 +38,7 @@ def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     Example: truekeep host show
     """
     opened = open_workspace(ctx, workspace)
-    standing = opened.standing()
+    standing = opened.host.status()
     if as_json:
         print_json("host-show", _standing_json(standing, opened.machine))
         return
@@ -71,14 +71,14 @@ def take(ctx: click.Context, yes: bool, as_json: bool, workspace: str | None) ->
     Example: truekeep host take
     """
     opened = open_workspace(ctx, workspace)
-    standing, here = opened.standing(), opened.machine
+    standing, here = opened.host.status(), opened.machine
     found = standing.canonical
     is_held = found is not None and found.id == here.id
     if not is_held:
         if not as_json:
             _show_consequences(standing, here)
         _ask(here, yes=yes, may_ask=not as_json)
-    tenure = opened.take_host(standing)
+    tenure = opened.host.take(standing)
     if as_json:
         print_json("host-take", {"taken": not is_held, "tenure": _tenure_json(tenure)})
     elif is_held:
@@ -101,7 +101,7 @@ def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     Example: truekeep host release
     """
     opened = open_workspace(ctx, workspace)
-    tenure = opened.release_host()
+    tenure = opened.host.release()
     if as_json:
         print_json("host-release", {"tenure": _tenure_json(tenure)})
         return

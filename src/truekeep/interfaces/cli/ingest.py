@@ -82,12 +82,12 @@ def ingest(
         elif not quiet:
             _show(opened, item)
 
-    report = opened.ingest(
+    report = opened.handoffs.ingest(
         repositories=[Path(repo) for repo in repositories] if repositories else None,
         cards=both or promote_cards,
         documents=both or route_documents,
         dry_run=dry_run,
-        tell=tell,
+        on_filed=tell,
     )
     if as_json:
         _print_json(report, filed)

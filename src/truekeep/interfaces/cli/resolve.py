@@ -31,7 +31,7 @@ def resolve(ctx: click.Context, topic: tuple[str, ...], limit: int, as_json: boo
 
     Example: truekeep resolve "staging port"
     """
-    resolution = open_workspace(ctx, workspace).resolve(" ".join(topic), limit=limit)
+    resolution = open_workspace(ctx, workspace).verification.resolve(" ".join(topic), limit=limit)
     if as_json:
         print_json("resolve", shown_resolution(resolution))
         return

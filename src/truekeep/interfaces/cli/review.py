@@ -137,9 +137,9 @@ def list_(
     Example: truekeep review list --why same-topic
     """
     opened = open_workspace(ctx, workspace)
-    waiting = opened.drafts(judged=True)
+    waiting = opened.review.drafts(judged=True)
     drafts = _chosen(waiting, why, writer, repository)
-    changed = [opened.outdated(draft) for draft in drafts]
+    changed = [opened.review.outdated(draft) for draft in drafts]
     if as_json:
         print_json("review-list", {"drafts": [_draft_json(*item) for item in zip(drafts, changed, strict=True)]})
         return
@@ -178,10 +178,10 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     Example: truekeep review show proxy-port-3f9a
     """
     opened = open_workspace(ctx, workspace)
-    proposal = opened.show_draft(draft, target=target)
+    proposal = opened.review.show(draft, target=target)
     found, filing = proposal.draft, proposal.filing
     if as_json:
-        data = _draft_json(found, opened.outdated(found)) | {
+        data = _draft_json(found, opened.review.outdated(found)) | {
             "would": filing.outcome,
             "would_write": filing.target,
             "must_be_mended": [shown_finding(finding) for finding in filing.blocking],
@@ -197,7 +197,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
 
 def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
     """Where a draft came from, why it waits, and what approving would write."""
-    found, filing, changed = proposal.draft, proposal.filing, opened.outdated(proposal.draft)
+    found, filing, changed = proposal.draft, proposal.filing, opened.review.outdated(proposal.draft)
     click.echo(f"from {printable(_origin(found))}")
     if found.original and not found.is_proposal and not found.is_upkeep:
         click.echo(f"original: {printable(found.original)}")
@@ -241,7 +241,7 @@ def walk(
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("there is no terminal to ask on", hint="`truekeep review list`, then `approve` or `reject`")
     opened = open_workspace(ctx, workspace)
-    waiting = opened.drafts(judged=True)
+    waiting = opened.review.drafts(judged=True)
     drafts = _chosen(waiting, why, writer, repository)
     if not drafts:
         click.echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
@@ -253,13 +253,13 @@ def walk(
             break
         done[word] += 1
     told = [f"{done[word]} {word}" for word in ("approved", "rejected") if done[word]]
-    click.echo(", ".join([*told, f"{len(opened.drafts())} still wait"]))
+    click.echo(", ".join([*told, f"{len(opened.review.drafts())} still wait"]))
 
 
 def _decide(opened: Workspace, wanted: str, place: str) -> str:
     """Show a draft, and do what the person says: approved, rejected, left or quit."""
     try:
-        proposal = opened.show_draft(wanted, exact=True)
+        proposal = opened.review.show(wanted, exact=True)
         title = printable(proposal.filing.title) or wanted
         click.echo("\n" + click.style(f"{place}: {title}", bold=True))
         _show_proposal(opened, proposal)
@@ -274,7 +274,7 @@ def _decide(opened: Workspace, wanted: str, place: str) -> str:
                 continue
             if word := _act(opened, proposal, key):
                 return word
-            proposal = opened.show_draft(wanted, exact=True)
+            proposal = opened.review.show(wanted, exact=True)
             _show_proposal(opened, proposal)
     except NotFound:
         click.echo("somebody else has decided it")
@@ -286,14 +286,14 @@ def _act(opened: Workspace, proposal: Proposal, key: str) -> str:
     wanted = proposal.draft.id
     try:
         if key == "a":
-            filing = opened.approve(wanted, seen=proposal.seen)
+            filing = opened.review.approve(wanted, seen=proposal.seen)
             click.echo(f"{coloured(_did(proposal.draft, filing), width=9)} {filing.target}")
             return "approved"
         if key == "x":
-            opened.reject(wanted, seen=proposal.seen)
+            opened.review.reject(wanted, seen=proposal.seen)
             click.echo(coloured("rejected"))
             return "rejected"
-        opened.edit_draft(wanted, _in_editor, seen=proposal.seen)
+        opened.review.edit(wanted, _in_editor, seen=proposal.seen)
     except NotFound:
         raise
     except TruekeepError as error:
@@ -343,9 +343,9 @@ def approve(
     opened = open_workspace(ctx, workspace)
 
     def act(wanted: str) -> dict[str, Any]:
-        draft = opened.show_draft(wanted).draft
+        draft = opened.review.show(wanted).draft
         found = draft.id
-        filing = opened.approve(found, target=target, anyway=anyway)
+        filing = opened.review.approve(found, target=target, anyway=anyway)
         if not as_json:
             way = "took away" if draft.is_removal else "->"
             click.echo(f"{coloured(_did(draft, filing), width=9)} {found} {way} {filing.target}")
@@ -390,7 +390,7 @@ def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bo
     opened = open_workspace(ctx, workspace)
 
     def act(wanted: str) -> dict[str, Any]:
-        draft = opened.reject(wanted, reason=reason)
+        draft = opened.review.reject(wanted, reason=reason)
         if not as_json:
             click.echo(
                 f"{coloured('rejected')} {draft.id}"
@@ -420,7 +420,7 @@ def edit(ctx: click.Context, draft: str, from_stdin: bool, as_json: bool, worksp
     def change(body: bytes) -> bytes:
         return sys.stdin.buffer.read() if from_stdin else _in_editor(body)
 
-    found, changed = open_workspace(ctx, workspace).edit_draft(draft, change)
+    found, changed = open_workspace(ctx, workspace).review.edit(draft, change)
     if as_json:
         print_json("review-edit", _draft_json(found) | {"changed": changed})
     else:
@@ -441,7 +441,7 @@ def retry(ctx: click.Context, draft: str | None, as_json: bool, workspace: str |
 
     Example: truekeep review retry
     """
-    results = open_workspace(ctx, workspace).retry(draft)
+    results = open_workspace(ctx, workspace).review.retry(draft)
     if as_json:
         print_json(
             "review-retry",
@@ -484,7 +484,7 @@ def prune(
     Example: truekeep review prune --older-than 30d --dry-run
     """
     age = _parse_age(older_than) if older_than else None
-    drafts, files = open_workspace(ctx, workspace).prune(older_than=age, dry_run=dry_run, force=force)
+    drafts, files = open_workspace(ctx, workspace).handoffs.prune(older_than=age, dry_run=dry_run, force=force)
     if as_json:
         shown = {
             "dry_run": dry_run,

@@ -49,7 +49,7 @@ def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspa
     if watch:
         _watch(opened, as_json=as_json)
         return
-    done = opened.index(rebuild=rebuild, tell=_progress(as_json))
+    done = opened.search.index(rebuild=rebuild, progress=_progress(as_json))
     _show_indexed(done, as_json=as_json)
 
 
@@ -153,7 +153,7 @@ def get(
 
     Example: truekeep get memory/cards/staging-proxy.md#L5-L9
     """
-    excerpt = open_workspace(ctx, workspace).get(path, first=first, lines=lines)
+    excerpt = open_workspace(ctx, workspace).search.get(path, first=first, lines=lines)
     if as_json:
         print_json("get", shown_excerpt(excerpt))
         return

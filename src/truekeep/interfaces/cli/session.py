@@ -71,7 +71,7 @@ def wake(
     Example: truekeep wake --for claude
     """
     with open_workspace(ctx, workspace) as opened:
-        brief = opened.wake(
+        brief = opened.sessions.wake(
             _root(repo), tokens=budget, harness=harness or "", budget=opened.config.verify.budget_ms / 1000
         )
     if as_json:
@@ -153,7 +153,7 @@ def _leave(
     writer = writer or running_harness()
     opened = workspace_if_any(ctx, workspace)
     if opened is not None:
-        return opened.checkpoint(asked, root=root, writer=writer)
+        return opened.sessions.checkpoint(asked, root=root, writer=writer)
     from truekeep.workspace import producer
 
     if root is None:
@@ -265,7 +265,7 @@ def heartbeat(
         return
     from truekeep.text.secrets.scanner import mask_lines  # here, and not above: start-up time
 
-    text = mask_lines(open_workspace(ctx, workspace).read("HEARTBEAT.md"))
+    text = mask_lines(open_workspace(ctx, workspace).files.read("HEARTBEAT.md"))
     if as_json:
         print_json("heartbeat", {"text": text})
     else:

@@ -160,7 +160,7 @@ def _memory(opened: Workspace, health: HealthReport) -> dict[str, Any]:
         "cards": figures["cards"].get("cards"),
         "handoffs_waiting": figures["handoffs"].get("waiting"),
         "drafts_to_review": figures["review"].get("drafts"),
-        "last_ingest": opened.last_line("ingest.log").partition(" ")[0] or None,
+        "last_ingest": opened.state.last_line("ingest.log").partition(" ")[0] or None,
     }
 
 
@@ -404,8 +404,8 @@ def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
     Example: truekeep status problems --json
     """
     with open_workspace(ctx, workspace) as opened:
-        found = list(opened.survey(_progress).problems(opened.today()))
-        unread = opened.surveyed.unread if opened.surveyed is not None else ()
+        found = list(opened.maintenance.survey(_progress).problems(opened.today()))
+        unread = opened.maintenance.last_refresh.unread if opened.maintenance.last_refresh is not None else ()
     if as_json:
         shown = [{**item._asdict(), "what": withhold(item.what)} for item in found]
         print_json("status-problems", {"problems": shown, "unread": list(unread)})

@@ -269,7 +269,7 @@ def _progress(as_json: bool) -> Callable[[int, int], None]:
 
 def _has_meaning(opened: Workspace) -> bool:
     """Whether cards were compared by their meaning, too."""
-    return uses_meaning(opened.survey(within=_LATELY))
+    return uses_meaning(opened.maintenance.survey(within=_LATELY))
 
 
 def _shown_doubles(found: TidyReport, opened: Workspace) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def sync(ctx: click.Context, force: bool, as_json: bool, workspace: str | None) 
     Example: truekeep transcripts sync
     """
     opened = workspace_if_any(ctx, workspace)
-    sync_ = opened.sync_transcripts if opened is not None else producer.sync_transcripts
-    done = sync_(force=force, tell=_progress(as_json))
+    sync_ = opened.sessions.sync_transcripts if opened is not None else producer.sync_transcripts
+    done = sync_(force=force, progress=_progress(as_json))
     if as_json:
         print_json("transcripts-sync", done._asdict())
         return
@@ -66,7 +66,7 @@ def sync(ctx: click.Context, force: bool, as_json: bool, workspace: str | None) 
 def _archive(ctx: click.Context, workspace: str | None) -> Archive:
     """The workspace's archive; on a machine that only produces, its own."""
     opened = workspace_if_any(ctx, workspace)
-    return opened.archive() if opened is not None else producer.archive()
+    return opened.sessions.transcripts() if opened is not None else producer.archive()
 
 
 def _show_synced(done: TranscriptImportReport) -> None:

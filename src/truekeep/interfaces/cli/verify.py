@@ -108,13 +108,15 @@ def verify(
     else:
         opened = open_workspace(ctx, workspace)
         tell = _progress(as_json)
-        checked = opened.verify(files, repository=root, changed=given["changed"], online=given["online"], tell=tell)
+        checked = opened.verification.verify(
+            files, repository=root, changed=given["changed"], online=given["online"], progress=tell
+        )
         if not files and root is None:
             note_day(opened)
     repairs: Sequence[Repair] = ()
     done: Sequence[str] = ()
     if given["fix"] and opened is not None:
-        repairs, done = opened.repair(checked, dry_run=given["dry_run"])
+        repairs, done = opened.verification.repair(checked, dry_run=given["dry_run"])
         outside = [_as_given(item).path for item in checked if is_outside(item.path) and _is_rotten(item)]
         done = [*done, *(f"{path}: not a file of this memory, so nothing was written there" for path in outside)]
     if as_json:
@@ -182,7 +184,7 @@ def _from_stdin(ctx: click.Context, workspace: str | None, root: Path | None, *,
     text = raw.decode("utf-8", "replace")
     root = root or _here()
     if _has_workspace(ctx, workspace):
-        return open_workspace(ctx, workspace).verify_text(text, repository=root, online=online)
+        return open_workspace(ctx, workspace).verification.verify_text(text, repository=root, online=online)
     return verify_anywhere([text_memory("", text)], root=root, online=online, is_current=True)[0]
 
 
@@ -431,8 +433,7 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if ctx.invoked_subcommand is not None:
         return
     opened = open_workspace(ctx, workspace)
-    found = opened.checkouts()
-    missing = opened.unknown_repositories()
+    found, missing = opened.repositories.count_cards()
     if as_json:
         rows = [
             {
@@ -488,9 +489,9 @@ def match(
     if dry_run and not fix:
         raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
     opened = open_workspace(ctx, workspace)
-    found, left = opened.match_repositories(files, tell=_progress(as_json))
+    found, left = opened.repositories.match(files, progress=_progress(as_json))
     is_written = fix and not dry_run and any(item.is_writable for item in found)
-    done = opened.assign_repositories(found) if is_written else []
+    done = opened.repositories.assign(found) if is_written else []
     if as_json:
         print_json("repos-match", _shown_matches(found, done, left))
     else:

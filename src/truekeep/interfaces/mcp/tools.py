@@ -124,7 +124,7 @@ class MemoryTools:
             notes.append(f"only the first {QUERY_LIMIT:,} characters of the query were searched for")
         limit = min(int(given.get("maxResults", 10 if corpus == "all" else 6)), MOST_RESULTS)
         ask = partial(
-            self._workspace.search,
+            self._workspace.search.find,
             query,
             limit=limit,
             since=parse_since(given.get("since", ""), self._workspace.today()),
@@ -151,7 +151,7 @@ class MemoryTools:
                 raise NotMemory("this is not the path of a memory file", hint="use the path that memory_search gave")
             lines = given.get("lines")
             first = int(given["from"]) if "from" in given else None
-            excerpt = self._workspace.get(wanted, first=first, lines=int(lines) if lines is not None else None)
+            excerpt = self._workspace.search.get(wanted, first=first, lines=int(lines) if lines is not None else None)
         except NotMemory as error:
             data = {"status": "error", "text": "", **shown, "code": "MEMORY_PATH_NOT_ALLOWED", "error": fault(error)}
             return Reply(said(f"{error.message}\n{error.hint}"), data, is_error=True)
@@ -160,7 +160,9 @@ class MemoryTools:
         return shown_excerpt(excerpt)
 
     def verify(self, given: Given, _client: str) -> Reply:
-        checked = self._workspace.verify_text(given["text"], repository=self._checkout(given.get("repo", "")))
+        checked = self._workspace.verification.verify_text(
+            given["text"], repository=self._checkout(given.get("repo", ""))
+        )
         problem = "; ".join(one_line(why, 300) for why in checked.problems)
         counts = {word: checked.count(word) for word in VERDICTS}
         told = [verdict for verdict in checked.verdicts if verdict.verdict != "confirmed"]
@@ -181,7 +183,7 @@ class MemoryTools:
         """The checkout that a client means: one that is known here by its name, else the one it works in."""
         if not name:
             return self._root
-        chosen = choose_checkout(name, self._workspace.found_checkouts())
+        chosen = choose_checkout(name, self._workspace.repositories.checkouts())
         if chosen is None:
             raise NotFound(f"no checkout of {one_line(name, 200)!r} is known here", hint="`truekeep repos` lists them")
         return Path(chosen.root)
@@ -201,11 +203,11 @@ class MemoryTools:
             tags=given.get("tags", ()),
             content=None if content is None or content.strip() in ("", "-") else content,
             repository=repository_name(self._root) if self._root is not None else "",
-            has_card=self._workspace.has_card,
+            has_card=self._workspace.cards.exists,
         )
         with self._fresh() as workspace:
             writer = self._writer or _writer_for(client, workspace.config.writers)
-            path, filing = workspace.leave_handoff(text, writer=writer, root=self._root)
+            path, filing = workspace.handoffs.write(text, writer=writer, root=self._root)
             host = workspace.state.host()
             is_here = host.id == workspace.machine.id
             left = str(path.relative_to(workspace.path)) if path.is_relative_to(workspace.path) else str(path)
@@ -229,7 +231,7 @@ class MemoryTools:
         tokens, root = given.get("budget"), self._checkout(given.get("repo", ""))
         with self._fresh() as workspace:
             seconds = workspace.config.verify.budget_ms / 1000
-            brief = workspace.wake(root, tokens=int(tokens) if tokens is not None else None, budget=seconds)
+            brief = workspace.sessions.wake(root, tokens=int(tokens) if tokens is not None else None, budget=seconds)
         opening, body = brief.text.split("\n", 1)
         body, closing = body.rstrip("\n").rsplit("\n", 1)
         left_out = [
@@ -243,7 +245,7 @@ class MemoryTools:
     def checkpoint(self, given: Given, client: str) -> Reply:
         with self._fresh() as workspace:
             writer = self._writer or _writer_for(client, workspace.config.writers)
-            left = workspace.checkpoint(from_values(given), root=self._root, writer=writer)
+            left = workspace.sessions.checkpoint(from_values(given), root=self._root, writer=writer)
         lines = [f"Wrote {path}" for path in left.paths]
         lines += [f"Left {path} for the canonical host" for path in left.handoffs]
         lines += [f"Note: {note}" for note in left.notes]
@@ -256,9 +258,9 @@ class MemoryTools:
         return Reply(said("\n".join(lines)), data)
 
     def status(self, _given: Given, _client: str) -> Reply:
-        index = self._workspace.recall_status()
+        index = self._workspace.search.status()
         with self._fresh() as workspace:
-            host, drafts = workspace.state.host(), len(workspace.drafts())
+            host, drafts = workspace.state.host(), len(workspace.review.drafts())
             is_here = host.id == workspace.machine.id
         data = {
             "workspace": one_line(str(self._workspace.path), 300),
@@ -293,7 +295,7 @@ class MemoryTools:
         """The first cards by name, each as a resource."""
         with self._fresh() as workspace:
             today, listed = workspace.today(), list[types.Resource]()
-            for card in islice(workspace.cards(), MOST_CARDS):
+            for card in islice(workspace.cards.all(), MOST_CARDS):
                 if withhold(card.name) != card.name:
                     continue
                 age = shown_age((today - card.updated).days) if card.updated else shown_age(None)
@@ -315,7 +317,7 @@ class MemoryTools:
         if not name or len(name) > 255 or name[0] == "." or not name.isprintable() or set(name) & set('/\\%?#"<>|*:'):
             raise NotFound(f"{one_line(uri, 200)} names no card", hint=f"{CARD_URI}NAME.md; resources/list shows them")
         with self._fresh() as workspace:
-            _, text, _, _ = workspace.card(name, masked=True)
+            _, text, _, _ = workspace.cards.get(name, masked=True)
         text = cleaned(text)
         return text if len(text) <= RESOURCE_LIMIT else f"{text[:RESOURCE_LIMIT]}\n[cut: memory_get reads the rest]\n"
 

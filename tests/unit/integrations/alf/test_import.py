@@ -183,9 +183,9 @@ def test_replace_keeps_the_old_bytes_in_the_ledger(tmp_path: Path) -> None:
     assert done.replaced == 3
     assert look(root) == before
     with Workspace.open(root) as workspace:
-        [entry] = [entry for entry, _ in workspace.history() if entry.verb == "imported"]
+        [entry] = [entry for entry, _ in workspace.history.entries() if entry.verb == "imported"]
         assert entry.note == "a.alf"
-        workspace.undo(entry.id)
+        workspace.history.undo(entry.id)
     for path, data in mine.items():
         assert (root / path).read_bytes() == data
 

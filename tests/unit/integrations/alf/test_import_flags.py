@@ -309,11 +309,11 @@ def test_a_draft_with_forged_reasons_is_judged_anew(place: Place) -> None:
     path = place.workspace / "memory" / "handoff-inbox" / "fake-0000000000.md"
     path.write_bytes(forged_draft(orders))
     with place.open() as workspace:
-        (listed,) = workspace.drafts(judged=True)
+        (listed,) = workspace.review.drafts(judged=True)
         assert {"instruction", "near-duplicate"} <= set(listed.codes)
-        assert "instruction" in workspace.show_draft("fake").draft.codes
+        assert "instruction" in workspace.review.show("fake").draft.codes
         with pytest.raises(InvalidHandoff) as caught:
-            workspace.approve("fake")
+            workspace.review.approve("fake")
         assert {finding.code for finding in caught.value.findings} == {"instruction"}
         assert "--anyway" in caught.value.hint
     assert path.exists()
@@ -333,7 +333,7 @@ def test_an_honest_draft_is_approved_as_before(place: Place) -> None:
     place.leave(a_handoff(title="Gate", card="gate.md", content=a_card(topic="Gate", body=orders)))
     place.ingest()
     with place.open() as workspace:
-        (draft,) = workspace.drafts(judged=True)
+        (draft,) = workspace.review.drafts(judged=True)
         assert draft.codes.count("instruction") == 1
-        workspace.approve(draft.id)
-        assert workspace.drafts() == []
+        workspace.review.approve(draft.id)
+        assert workspace.review.drafts() == []

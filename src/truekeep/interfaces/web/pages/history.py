@@ -83,7 +83,7 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         until=_day(given.get("until", "")),
     )
     before, after = number_of(request, "before", 0), number_of(request, "after", 0)
-    found = workspace.find_entries(sought, most=PAGE + 1, before=0 if after else before, after=after)
+    found = workspace.history.find(sought, most=PAGE + 1, before=0 if after else before, after=after)
     is_more = len(found) > PAGE
     found = found[-PAGE:] if after else found[:PAGE]
     has_newer = is_more if after else bool(before)
@@ -96,7 +96,7 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         title="History",
         sought=sought,
         query=query,
-        names=workspace.books().ledger.names(),
+        names=workspace.context.transaction.ledger.names(),
         days=list(_by_day(found)),
         newer={**query, "after": ends[0]} if has_newer and found else {},
         older={**query, "before": ends[1]} if has_older and found else {},
@@ -165,14 +165,14 @@ def show(site: Site, workspace: Workspace, request: Request) -> Response:
 
 def _around(workspace: Workspace, entry: LedgerEntry) -> dict[str, Any]:
     """The entries next to one, for going on."""
-    newer = workspace.find_entries(LedgerQuery(), most=1, after=entry.id)
-    older = workspace.find_entries(LedgerQuery(), most=1, before=entry.id)
+    newer = workspace.history.find(LedgerQuery(), most=1, after=entry.id)
+    older = workspace.history.find(LedgerQuery(), most=1, before=entry.id)
     return {"newer": newer[0][0].id if newer else 0, "older": older[0][0].id if older else 0}
 
 
 def _entry(workspace: Workspace, request: Request) -> tuple[LedgerEntry, HandoffRow | None]:
     number = int(request.path_params["id"])
-    ledger = workspace.books().ledger
+    ledger = workspace.context.transaction.ledger
     entry = ledger.get_entry(number) if number < 2**62 else None
     if entry is None:
         raise NotFound(f"there is no entry {number}", hint="the page History lists the entries")
@@ -180,7 +180,7 @@ def _entry(workspace: Workspace, request: Request) -> tuple[LedgerEntry, Handoff
 
 
 def _file(workspace: Workspace, entry: LedgerEntry, path: str, *, is_open: bool) -> ChangedFile:
-    around = workspace.books().ledger.around(entry.id, path) if is_open else None
+    around = workspace.context.transaction.ledger.around(entry.id, path) if is_open else None
     return ChangedFile(path, page_of(path), _sides(*around) if around is not None else None)
 
 
@@ -214,7 +214,7 @@ def undo(site: Site, workspace: Workspace, request: Request, form: FormData) -> 
     """Take an entry back, if that still means what the person saw."""
     number = int(request.path_params["id"])
     try:
-        made, notes = workspace.undo(number, seen=text_of(form, "seen") or "nothing")
+        made, notes = workspace.history.undo(number, seen=text_of(form, "seen") or "nothing")
     except (EditedSince, BadInput) as error:
         return _answer(site, workspace, request, failed=error)
     told = f"undone: entry {number}; this is entry {made.id}, and can be undone itself"
@@ -228,7 +228,7 @@ def _answer(site: Site, workspace: Workspace, request: Request, failed: Truekeep
     notes: tuple[str, ...] = ()
     seen = ""
     try:
-        planned = workspace.plan_undo(entry.id)
+        planned = workspace.history.plan_undo(entry.id)
         seen, notes = planned.digest, planned.notes
         changes += [
             (change.path, _sides(change.before.data if change.before else None, change.data))

@@ -116,7 +116,7 @@ def routes(site: Site) -> list[BaseRoute]:
 
 def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
     """Look at all of memory. `is_noted`: the day's line is written, where this machine may."""
-    now = workspace.moment()
+    now = workspace.now()
     records = list(iter_records())
     roots = list(dict.fromkeys(record.root for record in records if record.root))
     flows: list[Pipeline] = []
@@ -139,16 +139,16 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
         pipeline=flows[0] if flows else None,
         stale=tuple(stale),
         closeouts=tuple(closeouts(records, since=now.timestamp() - SPAN * 86_400)),
-        days=tuple(workspace.days()[-SPAN:]),
-        sent=tuple(workspace.books().ledger.received_by_day(since)),
+        days=tuple(workspace.health.days()[-SPAN:]),
+        sent=tuple(workspace.context.transaction.ledger.received_by_day(since)),
     )
 
 
 def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Picture]) -> Response:
     """The page."""
     look = glance.get()
-    picture, now = look.seen, workspace.moment()
-    drafts = workspace.drafts()
+    picture, now = look.seen, workspace.now()
+    drafts = workspace.review.drafts()
     since = as_stamp(now - timedelta(days=1))
     health = picture.health
     answers = [_answer(reading) for reading in health.readings]
@@ -226,8 +226,8 @@ def _waited(at: str, now: datetime) -> str:
 def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
     """What was done since a moment, by its kind."""
     found = []
-    for verb, count in workspace.books().ledger.count_by_verb(since):
-        newest = workspace.find_entries(LedgerQuery(verb=verb, since=since), most=SHOWN)
+    for verb, count in workspace.context.transaction.ledger.count_by_verb(since):
+        newest = workspace.history.find(LedgerQuery(verb=verb, since=since), most=SHOWN)
         found.append(ActivityCount(verb, count, tuple(as_shown(entry, record, most=2) for entry, record in newest)))
     return found
 

@@ -113,7 +113,7 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     query["store"] = query["store"] if query["store"] in (*STORES, "all") else "cards"
     page = max(1, number_of(request, "page", 1))
     wanted = _wanted(query, workspace.today())
-    listed, total = workspace.browse(wanted, first=(page - 1) * PAGE, most=PAGE)
+    listed, total = workspace.files.browse(wanted, first=(page - 1) * PAGE, most=PAGE)
     context: dict[str, Any] = {
         "query": query,
         "rows": [(item, _age(item.day, workspace.today())) for item in listed],
@@ -239,7 +239,7 @@ class Pages:
         lines = text.removesuffix("\n").split("\n")
         context: dict[str, Any] = {"is_source": is_source, "total": len(lines), "wanted": wanted}
         if is_source:
-            by = workspace.why(str(workspace.path / file.path)) if query.get("why") == "1" else []
+            by = workspace.history.blame(str(workspace.path / file.path)) if query.get("why") == "1" else []
             first = number_of(
                 request, "from", (max(1, wanted[0] if wanted else 1) - 1) // _SOURCE_LINES * _SOURCE_LINES + 1
             )
@@ -255,8 +255,8 @@ class Pages:
             marks = [_mark(item, number, first, lines[item.claim.line - 1]) for number, item in inside]
             context |= {"first": first, "last": last, "has_why": False}
             context["body"] = render_markdown("\n".join(lines[first - 1 : last]), marks=marks, path=file.path)
-        entries = list(workspace.history(str(workspace.path / file.path), limit=MOST_ENTRIES))
-        changes = workspace.differences(file.path, [entry.id for entry, _ in entries[:COMPARED]])
+        entries = list(workspace.history.entries(str(workspace.path / file.path), limit=MOST_ENTRIES))
+        changes = workspace.history.differences(file.path, [entry.id for entry, _ in entries[:COMPARED]])
         return site.render(
             request,
             "memory_file.html",
@@ -291,7 +291,7 @@ class Pages:
         wanted = _lines_of(request.query_params.get("line", ""))
         first = max(1, number_of(request, "from", max(1, wanted[0] - 20) if wanted else 1))
         try:
-            excerpt = workspace.get(path, first=first)
+            excerpt = workspace.search.get(path, first=first)
         except (BadInput, EditedSince) as error:
             raise NotFound("there is no such file in memory", hint="Search finds where something is said") from error
         if excerpt.path != path and find_file(workspace, excerpt.path) is not None:
@@ -303,7 +303,7 @@ class Pages:
 
     def _gone(self, site: Site, workspace: Workspace, request: Request, path: str) -> Response | None:
         """What became of a file that truekeep once wrote; None where it never did."""
-        ledger = workspace.books().ledger
+        ledger = workspace.context.transaction.ledger
         entry = next(ledger.entries(path=path, limit=1), None)
         if entry is None:
             return None
@@ -320,8 +320,8 @@ class Pages:
         if file.text is None:
             return "it is not UTF-8 text"
         if not is_asked:
-            return workspace.check(file.path, budget=BUDGET)
-        (checked,) = workspace.verify([str(workspace.path / file.path)])
+            return workspace.verification.check(file.path, budget=BUDGET)
+        (checked,) = workspace.verification.verify([str(workspace.path / file.path)])
         if not checked.roots and checked.problems:
             return "; ".join(checked.problems)
         return checked
@@ -361,11 +361,11 @@ class Pages:
         file = get_file(workspace, request)
         if (conflict := self._conflict(site, request, file, form)) is not None:
             return conflict
-        checked = workspace.verify([str(workspace.path / file.path)])
+        checked = workspace.verification.verify([str(workspace.path / file.path)])
         if checked[0].digest != digest_text(file.text or ""):
             raise EditedSince(f"{file.path} changed while it was checked; nothing was written", hint="look at it again")
         is_sure = text_of(form, "sure") == "1"
-        plans, left = workspace.repair(checked, dry_run=True)
+        plans, left = workspace.verification.repair(checked, dry_run=True)
         edits = sum(len(plan.edits) for plan in plans)
         has_draft = any(plan.draft is not None for plan in plans)
         if not plans or (not edits and not has_draft):
@@ -378,8 +378,8 @@ class Pages:
             return site.render(
                 request, "memory_repair.html", title=f"Repair {file.path}", file=file, plans=plans, changes=told_changes
             )
-        _, done = workspace.repair(checked)
-        workspace.verify([str(workspace.path / file.path)])  # so that its page and the lists know
+        _, done = workspace.verification.repair(checked)
+        workspace.verification.verify([str(workspace.path / file.path)])  # so that its page and the lists know
         return site.go(f"/memory/file/{quote(file.path)}", told="; ".join(done)[:300] or "nothing was repaired")
 
     # What was shown.
@@ -421,11 +421,11 @@ _LOOKING = threading.Lock()
 def survey_of(workspace: Workspace) -> Survey:
     """The survey. One that has very much to read goes on by itself; whoever asks is told so, or gets the last one."""
     try:
-        survey = workspace.survey(within=LATELY)
+        survey = workspace.maintenance.survey(within=LATELY)
     except Busy:
         _look_later(workspace.path)
         raise
-    if workspace.surveyed is not None and workspace.surveyed.later:
+    if workspace.maintenance.last_refresh is not None and workspace.maintenance.last_refresh.later:
         _look_later(workspace.path)
     return survey
 
@@ -438,7 +438,7 @@ def _look_later(path: Path) -> None:
 def _look(path: Path) -> None:
     try:
         with Workspace.open(path) as workspace:
-            workspace.survey()
+            workspace.maintenance.survey()
     except Exception as error:  # noqa: BLE001 - the next who asks begins anew
         if is_bug(error):
             note_bug(error, "serve")
@@ -453,7 +453,7 @@ def find_file(workspace: Workspace, path: str) -> MemoryFilePage | None:
     if listed is None:
         return None
     try:
-        stored = workspace.books().vault.read(path)
+        stored = workspace.context.transaction.vault.read(path)
     except (UnsafePath, FileNotFoundError, NotADirectoryError):
         return None
     except ChangedSince as error:

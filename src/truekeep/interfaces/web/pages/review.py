@@ -167,7 +167,7 @@ class CardNames:
         stamp = (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)  # before the listing
         known, names, having = self._known
         if known != stamp:
-            names, found = sorted(workspace.card_names()), dict[str, list[str]]()
+            names, found = sorted(workspace.cards.names()), dict[str, list[str]]()
             for name in names:
                 for word in set(name[:-3].casefold().split("-")):
                     found.setdefault(word, []).append(name)
@@ -207,12 +207,12 @@ class _Pages:
 
     def queue(self, site: Site, workspace: Workspace, request: Request) -> Response:
         choice = Choice.of(request)
-        drafts = workspace.drafts(judged=True)
+        drafts = workspace.review.drafts(judged=True)
         chosen = [draft for draft in drafts if choice.has(draft)]
         pages = max(1, -(-len(chosen) // ROWS))
         page = min(max(1, number_of(request, "page", 1)), pages)
         rows = chosen[(page - 1) * ROWS : page * ROWS]
-        now = workspace.moment()
+        now = workspace.now()
         return site.render(
             request,
             "review.html",
@@ -249,11 +249,11 @@ class _Pages:
         choice, wanted = Choice.of(request), request.path_params["id"]
         target = request.query_params.get("target", "").strip()[:300]
         try:
-            proposal = workspace.show_draft(wanted, target=target, exact=True)
+            proposal = workspace.review.show(wanted, target=target, exact=True)
         except NotFound as error:
             return self._gone(site, workspace, request, error, after=after, is_late=problem is not None)
         draft, filing = proposal.draft, proposal.filing
-        ids = [one.id for one in workspace.drafts(judged=True) if choice.has(one)]
+        ids = [one.id for one in workspace.review.drafts(judged=True) if choice.has(one)]
         at = ids.index(draft.id) if draft.id in ids else -1
         context = None if request.query_params.get("lines") == "all" else 3
         return site.render(
@@ -271,7 +271,7 @@ class _Pages:
             before=choice.link(f"/review/{ids[at - 1]}") if at > 0 else "",
             after=choice.link(f"/review/{ids[at + 1]}") if at + 1 < len(ids) else "",
             next_id=ids[at + 1] if at + 1 < len(ids) else "",
-            age=age_of(draft.received_at, workspace.moment()),
+            age=age_of(draft.received_at, workspace.now()),
             meanings=MEANINGS,
             edits=[self._compared(edit, filing.is_whole, context) for edit in proposal.edits],
             is_approvable=not filing.blocking and proposal.hindrance is None,
@@ -314,7 +314,7 @@ class _Pages:
         if entry is None:
             raise error
         choice = Choice.of(request)
-        ids = [draft.id for draft in workspace.drafts(judged=True) if choice.has(draft)]
+        ids = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
         following = after if after in ids else next(iter(ids), "")
         return site.render(
             request,
@@ -325,7 +325,7 @@ class _Pages:
             entry=entry,
             is_taken=entry.verb in _LEAVING,
             verb=_DONE.get(entry.verb, entry.verb).lower(),
-            age=age_of(entry.at, workspace.moment()),
+            age=age_of(entry.at, workspace.now()),
             next=choice.link(f"/review/{following}") if following else "",
             queue=choice.link(),
             count=len(ids),
@@ -338,9 +338,11 @@ class _Pages:
         try:
             match text_of(form, "do"):
                 case "approve":
-                    workspace.approve(wanted, target=request.query_params.get("target", "").strip()[:300], seen=seen)
+                    workspace.review.approve(
+                        wanted, target=request.query_params.get("target", "").strip()[:300], seen=seen
+                    )
                 case "reject":
-                    workspace.reject(wanted, reason=_reason(form), seen=seen)
+                    workspace.review.reject(wanted, reason=_reason(form), seen=seen)
                 case _:
                     raise BadInput("this form asks for nothing", hint="load the page again")
         except TruekeepError as error:
@@ -375,7 +377,7 @@ class _Pages:
         choice, wanted = Choice.of(request), request.path_params["id"]
         target = request.query_params.get("target", "").strip()[:300]
         try:
-            proposal = workspace.show_draft(wanted, target=target, exact=True)
+            proposal = workspace.review.show(wanted, target=target, exact=True)
         except NotFound as error:
             if typed is None:
                 return self._gone(site, workspace, request, error, after="", is_late=False)
@@ -419,13 +421,13 @@ class _Pages:
         following = _following(workspace, choice, wanted)
         is_saved = False
         try:
-            draft, is_saved = workspace.edit_draft(wanted, lambda body: _as_before(body, typed), seen=seen)
+            draft, is_saved = workspace.review.edit(wanted, lambda body: _as_before(body, typed), seen=seen)
             if text_of(form, "do") != "approve":
                 told = "" if is_saved else "Nothing was changed: the text is as it was"
                 query = choice.query(target=target, done=_number(workspace, wanted) if is_saved else 0, told=told)
                 return site.go(quote(f"/review/{wanted}"), **query)
             seen = seen | {draft.path: draft.file_digest} if is_saved else seen
-            workspace.approve(wanted, target=target, seen=seen)
+            workspace.review.approve(wanted, target=target, seen=seen)
         except TruekeepError as error:
             problem = self._problem(workspace, error, seen)
             if is_saved and not isinstance(error, InvalidHandoff):
@@ -442,12 +444,12 @@ class _Pages:
         wanted = list(dict.fromkeys(request.query_params.getlist("draft")))[:ROWS]
         if request.query_params.get("all"):
             page = max(1, number_of(request, "page", 1))
-            chosen = [draft.id for draft in workspace.drafts(judged=True) if choice.has(draft)]
+            chosen = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
             wanted = chosen[(page - 1) * ROWS : page * ROWS]
         rows, missing = [], []
         for one in wanted:
             try:
-                proposal = workspace.show_draft(one, exact=True)
+                proposal = workspace.review.show(one, exact=True)
             except NotFound:
                 missing.append(one)
                 continue
@@ -485,13 +487,13 @@ class _Pages:
         for wanted in [str(one) for one in dict.fromkeys(form.getlist("draft"))][:ROWS]:
             try:
                 if do == "retry":
-                    ((_, filing),) = workspace.retry(wanted, exact=True)
+                    ((_, filing),) = workspace.review.retry(wanted, exact=True)
                     if filing.outcome in ("review", "refused"):
                         raise InvalidHandoff("it still waits", filing.blocking)
                 elif do == "reject":
-                    workspace.reject(wanted, reason=reason, seen=_seen(form, f"saw-{wanted}"))
+                    workspace.review.reject(wanted, reason=reason, seen=_seen(form, f"saw-{wanted}"))
                 else:
-                    workspace.approve(wanted, seen=_seen(form, f"saw-{wanted}"))
+                    workspace.review.approve(wanted, seen=_seen(form, f"saw-{wanted}"))
             except TruekeepError as error:
                 link = "" if isinstance(error, NotFound) else choice.link(f"/review/{wanted}")
                 failed.append((wanted, error, link))
@@ -550,7 +552,7 @@ def _options(counts: Counter[str], chosen: str) -> list[tuple[str, int]]:
 
 def _now(workspace: Workspace, path: str) -> bytes | None:
     """A file as it is; of a draft, the handoff in it."""
-    stored = workspace.books().vault.read(path)
+    stored = workspace.context.transaction.vault.read(path)
     if stored is None or not path.startswith(f"{REVIEW}/"):
         return stored.data if stored is not None else None
     return parse_draft(path, stored.data).body
@@ -569,7 +571,7 @@ def _reason(form: FormData) -> str:
 
 def _following(workspace: Workspace, choice: Choice, wanted: str) -> str:
     """The draft after this one, among those that somebody goes through."""
-    ids = [draft.id for draft in workspace.drafts(judged=True) if choice.has(draft)]
+    ids = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
     at = ids.index(wanted) if wanted in ids else -1
     return ids[at + 1] if at + 1 < len(ids) else ""
 
@@ -581,7 +583,7 @@ def _go_on(site: Site, workspace: Workspace, choice: Choice, wanted: str, follow
 
 def _last_entry(workspace: Workspace, wanted: str) -> LedgerEntry | None:
     """The last act on a draft."""
-    return next(workspace.books().ledger.entries(path=f"{REVIEW}/{wanted}.md", limit=1), None)
+    return next(workspace.context.transaction.ledger.entries(path=f"{REVIEW}/{wanted}.md", limit=1), None)
 
 
 def _number(workspace: Workspace, wanted: str) -> int:
@@ -592,7 +594,7 @@ def _number(workspace: Workspace, wanted: str) -> int:
 def _done(workspace: Workspace, request: Request) -> dict[str, Any] | None:
     """What was done just now, as the ledger tells it."""
     number = number_of(request, "done", 0)
-    entry = workspace.books().ledger.get_entry(number) if number else None
+    entry = workspace.context.transaction.ledger.get_entry(number) if number else None
     if entry is None or entry.verb not in _DONE or entry.undone_by is not None:
         return None
     drafts = [path for path in entry.paths if path.startswith(f"{REVIEW}/")]

@@ -60,7 +60,7 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
     is_typing = bool(given.get("fragment"))
     answer = None
     if text.strip():
-        answer = workspace.search(
+        answer = workspace.search.find(
             text,
             limit=count,
             stores=(query["store"],) if query["store"] else (),
@@ -71,7 +71,7 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
             within=TYPING if is_typing else LATELY,
         )
     found = answer.hits if answer is not None else ()
-    topics = workspace.topics([hit.path for hit in found])
+    topics = workspace.files.topics([hit.path for hit in found])
     hits = [shown_hit(hit, topics.get(hit.path, "")) for hit in found]
     more = {**query, "q": text, "n": str(min(MOST, count * 2))} if len(hits) == count < MOST else None
     name = "search_hits.html" if is_typing else "search.html"

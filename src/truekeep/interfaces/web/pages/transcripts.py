@@ -60,7 +60,7 @@ def routes(site: Site) -> list[BaseRoute]:
 def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     """Sessions by day, harness, machine and repository; or what was said in them, by words."""
     given = request.query_params
-    with workspace.archive() as archive:
+    with workspace.sessions.transcripts() as archive:
         if cited := given.get("cited", ""):
             return _cited(site, workspace, archive, request, cited)
         query = {name: given.get(name, "")[:200] for name in ("q", "harness", "machine", "repo", "since", "until")}
@@ -96,7 +96,7 @@ def _found(
     is_typing: bool,
 ) -> dict[str, Any]:
     """What was said, by words and meaning; each hit with its session, where the archive has it."""
-    answer = workspace.search(
+    answer = workspace.search.find(
         query["q"],
         limit=HITS,
         stores=("transcripts",),
@@ -135,7 +135,9 @@ def _cited(site: Site, workspace: Workspace, archive: Archive, request: Request,
         number = archive.turn_at(kept, line)
         return RedirectResponse(f"/transcripts/{quote(kept.name)}?turn={number}#T{number}", status_code=303)
     try:
-        excerpt = workspace.get(cited.partition("#")[0], first=line) if cited.startswith("transcripts/") else None
+        excerpt = (
+            workspace.search.get(cited.partition("#")[0], first=line) if cited.startswith("transcripts/") else None
+        )
     except (BadInput, EditedSince) as error:
         raise NotFound("there is no such session any more", hint="Transcripts lists what there is") from error
     if excerpt is None:
@@ -150,7 +152,7 @@ def read(site: Site, workspace: Workspace, request: Request) -> Response:
     """A session as conversation, some turns a page."""
     wanted = number_of(request, "turn", 0)
     page = max(1, number_of(request, "page", (wanted - 1) // TURNS + 1 if wanted else 1))
-    with workspace.archive() as archive:
+    with workspace.sessions.transcripts() as archive:
         told = archive.conversation(request.path_params["name"], first=(page - 1) * TURNS + 1, most=TURNS)
     kept = told.kept
     pages = max(1, -(-kept.total // TURNS))
@@ -236,14 +238,14 @@ def leave(site: Site, workspace: Workspace, request: Request, form: FormData) ->
         card=typed["card"].strip() or None,
         update=bool(typed["update"]),
         repository=repository_name(root) if root is not None else "",
-        has_card=workspace.has_card,
+        has_card=workspace.cards.exists,
     )
     try:
         if text_of(form, "act") != "leave":
-            name = handoff_name(typed["title"], workspace.moment())
-            (filing,) = workspace.lint([(text.encode("utf-8", "replace"), name, root)])
+            name = handoff_name(typed["title"], workspace.now())
+            (filing,) = workspace.handoffs.lint([(text.encode("utf-8", "replace"), name, root)])
             return _form(site, workspace, request, kept, turns, typed, filing=filing, text=text)
-        path, filing = workspace.leave_handoff(text, writer=typed["writer"], root=root)
+        path, filing = workspace.handoffs.write(text, writer=typed["writer"], root=root)
     except InvalidHandoff as error:
         return _form(site, workspace, request, kept, turns, typed, problem=error, text=text)
     what = f"ingest will make it {filing.target}" if filing.target else "memory has it already"
@@ -283,7 +285,7 @@ def _form(
 
 def _chosen(workspace: Workspace, name: str, numbers: Sequence[int]) -> tuple[StoredSession, list[tuple[int, Turn]]]:
     """A session, and the turns of it that were chosen."""
-    with workspace.archive() as archive:
+    with workspace.sessions.transcripts() as archive:
         first = archive.conversation(name, most=1)
         turns = []
         for number in numbers:
@@ -299,5 +301,5 @@ def _numbers(given: Sequence[str]) -> list[int]:
 
 def _root(workspace: Workspace, kept: StoredSession) -> Path:
     """The repository whose inbox the handoff goes to; the workspace's own where ingest looks into no other."""
-    folder = workspace.checkout_of(kept.repository) if kept.repository else ""
-    return Path(folder) if folder and workspace.looks_into(Path(folder)) else workspace.path
+    folder = workspace.repositories.checkout_of(kept.repository) if kept.repository else ""
+    return Path(folder) if folder and workspace.handoffs.is_scanned(Path(folder)) else workspace.path

@@ -1,0 +1,97 @@
+"""The drafts that wait for a person: list, show, approve, reject, edit, judge again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from truekeep.core.errors import EditedSince
+from truekeep.core.machine import person
+from truekeep.handoffs.review import Review, iter_drafts
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.draft import Draft
+    from truekeep.handoffs.policy import Decision
+    from truekeep.handoffs.review import Known, Proposal
+    from truekeep.workspace.workspace import Workspace
+
+
+class ReviewQueue:
+    """The review queue of one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._context = workspace.context
+        self._known_drafts: Known = {}
+        self._known_judged_drafts: Known = {}
+
+    def open(self) -> Review:
+        """The review of the drafts as they are now. Its caller holds the write lock if it writes."""
+        context = self._context
+        hold = self._workspace.handoffs.hold
+        return Review(
+            context.transaction, context.catalog, context.config, actor=person(), now=context.now(), hold=hold
+        )
+
+    def drafts(self, *, judged: bool = False) -> list[Draft]:
+        """The waiting drafts, oldest first, without their texts. Unchanged drafts are not read again.
+
+        `judged`: with the findings of the policy on their texts now, for a list that shows reasons.
+        """
+        known = self._known_judged_drafts if judged else self._known_drafts
+        return list(iter_drafts(self._context.vault, known, judged=judged))
+
+    def show(self, wanted: str, *, target: str = "", exact: bool = False) -> Proposal:
+        """One draft, with what approving it would write."""
+        review = self.open()
+        return review.propose(review.get(wanted, exact=exact), target=target)
+
+    def outdated(self, draft: Draft) -> list[str]:
+        """The cards that changed since the draft was made from them."""
+        return self.open().outdated(draft)
+
+    def approve(
+        self, wanted: str, *, target: str = "", seen: Mapping[str, str] | None = None, anyway: bool = False
+    ) -> Decision:
+        """File a draft because a person approves it.
+
+        `seen` is what they saw (`Proposal.seen`): if a file differs, nothing is written. `anyway` also passes findings
+        that the draft does not list.
+        """
+        with self._context.writing("approve drafts", patient=bool(seen)):
+            review = self.open()
+            draft = review.get(wanted, exact=seen is not None)
+            return review.approve(draft, target=target, seen=seen, anyway=anyway)
+
+    def reject(self, wanted: str, *, reason: str = "", seen: Mapping[str, str] | None = None) -> Draft:
+        """Remove a draft without filing it; the original stays in processed/."""
+        with self._context.writing("reject drafts", patient=bool(seen)):
+            review = self.open()
+            draft = review.get(wanted, exact=seen is not None)
+            review.reject(draft, reason=reason, seen=seen)
+            return draft
+
+    def edit(
+        self, wanted: str, change: Callable[[bytes], bytes], *, seen: Mapping[str, str] | None = None
+    ) -> tuple[Draft, bool]:
+        """Change the handoff inside a draft. `change` runs without the lock: a person may take an hour."""
+        review = self.open()
+        draft = review.get(wanted, exact=seen is not None)
+        body = change(draft.body)
+        if body == draft.body:
+            return draft, False
+        with self._context.writing("edit drafts", patient=bool(seen)):
+            review = self.open()
+            if review.get(draft.id, exact=True).file_digest != draft.file_digest:
+                raise EditedSince(
+                    f"draft {draft.id} was changed by somebody else meanwhile", hint="start again from it"
+                )
+            return review.edit(draft, body, seen=seen), True
+
+    def retry(self, wanted: str | None, *, exact: bool = False) -> list[tuple[Draft, Decision]]:
+        """Judge one draft, or all, as ingest would now; file those that pass."""
+        with self._context.writing("retry drafts", patient=exact):
+            review = self.open()
+            ids = [review.get(wanted, exact=exact).id] if wanted else [draft.id for draft in review.drafts()]
+            drafts = (review.get(number, exact=True) for number in ids)
+            return [(draft, review.retry(draft)) for draft in drafts]

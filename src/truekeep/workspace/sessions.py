@@ -1,0 +1,69 @@
+"""Agent sessions: the wake brief, prompt hints, checkpoints, and the archive of transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.core.machine import own_state
+from truekeep.core.state_dir import STATE
+
+if TYPE_CHECKING:
+    from truekeep.sessions.checkpoint import Checkpoint
+    from truekeep.sessions.packing import Brief
+    from truekeep.transcripts.importer import TranscriptImportReport
+    from truekeep.transcripts.service import Archive
+    from truekeep.workspace.checkpointing import CheckpointResult
+    from truekeep.workspace.workspace import Workspace
+
+
+class AgentSessions:
+    """What agents get from one workspace when they begin, and leave when they end.
+
+    Hooks wait for this, so each method imports its own module.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._context = workspace.context
+
+    def wake(
+        self, root: Path | None = None, *, tokens: int | None = None, harness: str = "", budget: float = 0.0
+    ) -> Brief:
+        """The brief for an agent that starts in this repository. `budget`: seconds for checking cards."""
+        from truekeep.workspace.briefing import wake
+
+        summaries = self._workspace.verification.summaries
+        return wake(self._context, summaries, root, tokens=tokens, harness=harness, budget=budget)
+
+    def hint(
+        self, prompt: str, *, repository: str, told: Sequence[str], root: Path | None = None
+    ) -> tuple[str, tuple[str, ...]]:
+        """Cards and rules for a prompt, as text for the agent, and their keys; those in `told` are left out."""
+        from truekeep.workspace.briefing import hint
+
+        summaries = self._workspace.verification.summaries
+        return hint(self._context, summaries, prompt, repository=repository, told=told, root=root)
+
+    def checkpoint(self, given: Checkpoint, *, root: Path | None = None, writer: str = "") -> CheckpointResult:
+        """Save what a session learned: in memory on the canonical host, as handoffs on any other machine."""
+        from truekeep.workspace.checkpointing import leave_checkpoint
+
+        return leave_checkpoint(self._context, given, root=root, writer=writer)
+
+    def transcripts(self) -> Archive:
+        """The transcript archive: this workspace's on its canonical host, elsewhere the machine's own."""
+        from truekeep.transcripts.service import Archive
+
+        return Archive(str(self._context.path / STATE) if self._workspace.is_canonical else own_state())
+
+    def sync_transcripts(
+        self, *, force: bool = False, progress: Callable[[int, int], None] = lambda *_: None
+    ) -> TranscriptImportReport:
+        """Import the harnesses' sessions before they delete them. `force` lets even most of the archive expire."""
+        context = self._context
+        days = context.config.transcripts.keep_days
+        return self.transcripts().sync_here(
+            machine=context.machine.name, now=context.now(), keep_days=days, force=force, tell=progress
+        )
