@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -181,6 +180,8 @@ class Handoffs:
 
     def lint(self, letters: Sequence[Unposted]) -> list[Decision]:
         """Judge handoffs as ingest would, each after the ones before it; write nothing."""
+        from dataclasses import replace
+
         from truekeep.handoffs.policy import Decision, IncomingHandoff, file_as_bug, is_contained, plan_filing
         from truekeep.verify.same_name_checkouts import SameNames
 

@@ -13,7 +13,6 @@ from truekeep.core.model import CARDS
 from truekeep.text.encoding import decode_text
 from truekeep.verify.results import LineOrigin, MemoryText, digest_text
 from truekeep.verify.service import end_of_day
-from truekeep.verify.text_edits import changed_words
 
 if TYPE_CHECKING:
     from truekeep.workspace.context import WorkspaceContext
@@ -52,6 +51,8 @@ class LineOrigins:
 
     def repaired_spans(self, memory: MemoryText) -> list[tuple[int, int]]:
         """The spans of a card that an earlier repair wrote, in lines that did not change since."""
+        from truekeep.verify.text_edits import changed_words
+
         if not memory.path.startswith(f"{CARDS}/") or not self._context.ledger.last_repairs([memory.path]):
             return []
         starts = [0, *accumulate(len(line) + 1 for line in memory.text.split("\n"))]

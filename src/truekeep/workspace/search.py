@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_head
-from truekeep.search.excerpt import LINES, parse_citation, read_excerpt
 from truekeep.search.file_metadata import FRONT, topic_in
 from truekeep.search.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Filter
@@ -89,6 +88,8 @@ class MemorySearch:
 
     def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:
         """Some lines of a memory file, by its path or by a citation such as memory/cards/a.md#L5-L9."""
+        from truekeep.search.excerpt import LINES, parse_citation, read_excerpt
+
         context = self._context
         path, cited, count = parse_citation(path)
         first, lines, today = first or cited or 1, lines or count or LINES, context.today()

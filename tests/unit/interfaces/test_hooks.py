@@ -603,7 +603,7 @@ OURS_FOR_THE_BRIEF = {
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.results", "verify.service", "verify.verdict",
-    "verify.options", "verify.text_edits", "workspace", "workspace.briefing", "workspace.context",
+    "verify.options", "workspace", "workspace.briefing", "workspace.context",
     "workspace.line_origins", "workspace.repositories", "workspace.sessions", "workspace.verification",
     "workspace.workspace",
 }  # fmt: skip
