@@ -1,10 +1,10 @@
-"""Claims: what a memory names that can be checked now. Markdown → claims, each with its span. Pure.
+"""Find the claims of a Markdown text: names in it that can be checked against the code now. Pure.
 
-A claim is a path, a line, a symbol, a flag, a port, a decision ... with the exact place of its words in the text, so
-that a repair can touch nothing else. Inline code, links, prose, tables and fences are read, each by what it can be
-trusted to mean: a word in prose must look like nothing else, a word in inline code may be any identifier. What may
-well be something else (`iterator`, `origin/main`) is kept as `weak`: it counts only where the repository knows it, now
-or before. A sentence about the past ("removed in 2.0", "formerly `old.py`") makes no claim that the thing exists.
+A claim is a path, a line, a symbol, a flag, a port, a decision ... with its exact span in the text, so that a repair
+changes nothing else. A word in prose is a claim only if it cannot be anything but code; a word in inline code may be
+any identifier. A word that may well be something else (`iterator`, `origin/main`) is a weak claim: it counts only where
+the repository knows it, now or in its history. A sentence about the past ("removed in 2.0", "formerly `old.py`") does
+not claim that the thing exists.
 """
 
 from __future__ import annotations
@@ -12,38 +12,31 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
+from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import cover_secrets
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.context import placed
-from truekeep.verify.claims.hashes import only_commits
-from truekeep.verify.claims.inline_code import in_code, in_fence
+from truekeep.verify.claims.context import complete_claims
+from truekeep.verify.claims.hashes import drop_other_ids
+from truekeep.verify.claims.inline_code import fence_claims, inline_code_claims
 from truekeep.verify.claims.patterns import (
-    LONGEST,
+    MAX_CLAIM_CHARS,
     PATH,
     PATTERN,
     URL,
-    Raw,
+    RawClaim,
     bare_path,
     code_spans,
     is_file,
     is_path,
-    url_token,
+    url_claim,
 )
-from truekeep.verify.claims.prose import DECISION, decisions, in_prose, in_words
+from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_claims
 
 MAX_CLAIMS = 5_000
 _LONGEST_LINE = 20_000
-_CHANGE_LINE = re.compile(
-    r"^\s*(?:[-*+]|\d+[.)])\s+(?:\*\*|\[|`)?(?:Removed?|Deleted?|Dropp?(?:ed)?|Renamed?|Deprecated?|Fix(?:ed"
-    r"|es)?|Changed?|Added?)\b[:\]*]*\s"
-)
-_CHANGELOG = re.compile(
-    r"\W*(?:full |the )?(?:change ?log|release notes|(?:version |release )?history|what'?s new\b.*|removed\b.*"
-    r"|removals?)\W*\Z",
-    re.IGNORECASE,
-)
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
@@ -51,17 +44,37 @@ _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 
+class _LinePatterns(NamedTuple):
+    """Lines that change what the lines below them are about, in all languages."""
+
+    change_item: re.Pattern[str]
+    changelog_heading: re.Pattern[str]
+    decision_heading: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _LinePatterns:
+    phrases = load_phrases("claims")
+    return _LinePatterns(
+        change_item=re.compile(
+            rf"^\s*(?:[-*+]|\d+[.)])\s+(?:\*\*|\[|`)?(?:{phrases.any_of('changelog.item')})\b[:\]*]*\s"
+        ),
+        changelog_heading=re.compile(rf"\W*(?:{phrases.any_of('changelog.heading')})\W*\Z", re.IGNORECASE),
+        decision_heading=re.compile(phrases.any_of("words.decision_heading"), re.IGNORECASE),
+    )
+
+
 class Claims(NamedTuple):
-    """What a text claims, and how many claims were left out beyond the limit."""
+    """The claims of a text, and how many were left out beyond the limit."""
 
     claims: tuple[Claim, ...]
     left_out: int = 0
 
 
 def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CLAIMS) -> Claims:
-    """Everything that a Markdown text claims, in its order; nothing inside the frontmatter, nothing of a credential.
+    """Find the claims of a Markdown text below its frontmatter, in order.
 
-    Claims are asked of git, kept and shown; so a credential is covered before any claim leaves the text.
+    Claims are searched for in git, stored and shown; so credentials are masked first.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
@@ -75,6 +88,7 @@ def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CL
 
 
 def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
+    patterns = _patterns()
     fence = info = ""
     offset = 0
     in_front = text.startswith("---\n") and ("\n---\n" in text[3:] or text.endswith("\n---"))
@@ -95,7 +109,7 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             if (is_open and not bare) or (len(bare) >= len(fence) and not bare.strip(fence[0])):
                 fence = ""
             elif not is_changelog and not past_level:
-                yield from placed(in_fence(line, info), line, number, start, past=False)
+                yield from complete_claims(fence_claims(line, info), line, number, start, past=False)
             continue
         if ("`" in line or "~" in line) and (opened := _FENCE.match(line)) and "`" not in opened[3]:
             fence, info = opened[1], opened[2].lower()
@@ -104,12 +118,13 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
         if (heading := _HEADING.match(line)) is not None:
             level, title = len(heading[1]), heading[2]
             if not past_level or level <= past_level:
-                past_level = level if _CHANGELOG.match(title) or _RELEASE.match(title) else 0
-            decided = "decision" in title.lower()
+                past_level = level if patterns.changelog_heading.match(title) or _RELEASE.match(title) else 0
+            decided = patterns.decision_heading.search(title) is not None
         if not line.strip():
             continue
-        past = is_changelog or bool(past_level) or _CHANGE_LINE.match(line) is not None
-        yield from placed(_in_line(line, decided=decided and heading is None), line, number, start, past=past)
+        past = is_changelog or bool(past_level) or patterns.change_item.match(line) is not None
+        raws = _line_claims(line, decided=decided and heading is None)
+        yield from complete_claims(raws, line, number, start, past=past)
 
 
 def _fence_ends(lines: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
@@ -129,23 +144,23 @@ def _is_closed(ends: dict[str, list[tuple[int, int]]], fence: str, number: int) 
     return at < len(below) and below[at][1] >= len(fence)
 
 
-def _in_line(line: str, *, decided: bool) -> list[Raw]:
+def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     """The claims of one line outside fences."""
-    raws: list[Raw] = []
+    raws: list[RawClaim] = []
     taken: list[tuple[int, int]] = []
     if "`" in line:
         for start, end in code_spans(line):
             taken.append((start - 1, end + 1))
-            raws += in_code(line[start:end], start)
+            raws += inline_code_claims(line[start:end], start)
     if "](" in line:
         for match in _LINK.finditer(line):
             group = 1 if match[1] else 2
             taken.append(match.span())
-            raws += _in_link(match[group], match.start(group))
+            raws += _link_claims(match[group], match.start(group))
     elif "]:" in line and (reference := _REFERENCE.match(line)) is not None:
-        raws += _in_link(reference[1], reference.start(1))
+        raws += _link_claims(reference[1], reference.start(1))
         taken.append(reference.span())
-    raws += in_words(line, raws)
+    raws += worded_claims(line, raws)
     prose = line
     if taken:
         pieces, at = [], 0
@@ -155,33 +170,32 @@ def _in_line(line: str, *, decided: bool) -> list[Raw]:
             pieces.append("\x00" * (end - max(start, at)))
             at = max(at, end)
         prose = "".join(pieces) + line[at:]
-    raws += in_prose(prose)
-    if decided or DECISION.search(line):
-        raws += decisions(line, decided=decided)
+    raws += prose_claims(prose)
+    raws += decision_claims(line, decided=decided)
     raws.sort(key=lambda raw: (raw.start, -raw.end))
-    return _without_overlaps(only_commits(raws, line))
+    return _without_overlaps(drop_other_ids(raws, line))
 
 
-def _in_link(target: str, start: int) -> list[Raw]:
+def _link_claims(target: str, start: int) -> list[RawClaim]:
     if URL.match(target):
-        return [url_token(target, start, "a link")]
+        return [url_claim(target, start, "a link")]
     bare, _, fragment = target.partition("#")
-    if not bare or ":" in bare.split("/")[0] or len(bare) > LONGEST:
+    if not bare or ":" in bare.split("/")[0] or len(bare) > MAX_CLAIM_CHARS:
         return []
     end = start + len(bare)
     if (match := re.match(r"L(\d{1,7})(?:-L?(\d{1,7}))?\Z", fragment)) is not None and is_path(bare):
-        first = int(match[1])
-        return [Raw(start, start + len(target), "line", bare_path(bare), "a link", place=bare_path(bare), first=first,
-                     last=max(first, int(match[2] or 0)))]  # fmt: skip
+        path, first = bare_path(bare), int(match[1])
+        last = max(first, int(match[2] or 0))
+        return [RawClaim(start, start + len(target), "line", path, "a link", place=path, first=first, last=last)]
     if PATTERN.search(bare) or not PATH.match(bare) or ("/" not in bare and not is_file(bare)):
         return []
     kind = "directory" if bare.endswith("/") else "path"
-    return [Raw(start, end, kind, bare_path(bare), "a link", is_weak=True)]
+    return [RawClaim(start, end, kind, bare_path(bare), "a link", is_weak=True)]
 
 
-def _without_overlaps(raws: list[Raw]) -> list[Raw]:
-    """Each stretch of text makes one claim: the more telling kind wins; a decision may hold others."""
-    kept: list[Raw] = []
+def _without_overlaps(raws: list[RawClaim]) -> list[RawClaim]:
+    """Of claims that overlap, the one of the more specific kind; a decision may contain others."""
+    kept: list[RawClaim] = []
     taken: list[tuple[int, int]] = []  # in order and apart from each other
     for raw in sorted(raws, key=lambda raw: (_ORDER.get(raw.kind, 9), raw.is_weak, raw.start - raw.end)):
         if raw.kind != "decision":

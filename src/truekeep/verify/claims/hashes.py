@@ -1,42 +1,50 @@
 """Hexadecimal words: which of them may be commits, and of which repository. Pure.
 
-Many things have a hexadecimal id (containers, jobs, sessions, checksums), and a commit may be another repository's: the
-words beside it say so.
+Many things have a hexadecimal id (containers, jobs, sessions, checksums), and a commit may be in another repository:
+the words beside it say so (`phrases/claims.*.toml`).
 """
 
-# ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
-from truekeep.verify.claims.patterns import Raw
+from truekeep.text.phrases import load_phrases
+from truekeep.verify.claims.patterns import RawClaim
 
-_MD5 = 32  # digits of an MD5 sum and of a UUID without dashes; nobody shortens a commit to that
-_NOUNS = "|".join(
-    "account agent artifact backup bucket channel chat checksum container conversation cron cronjob crontab "
-    "database device digest document event fingerprint guid image instance invoice job key layer md5 message namespace "
-    "network node object order org page pipeline pod process project queue record request resource row schedule "
-    "schema secret session sha-?1 sha-?256 snapshot span subscription task tenant thread ticket token trace "
-    "transaction user uuid volume webhook worker workflow workspace id ids".split()
-)
+MD5_DIGITS = 32  # also of a UUID without dashes; commits are not shortened to that length
 _MARKS = r"[\s`\"'*_(\[|:=#,–—-]"
-_LINKS = r"(?:ids?|uuid|run|job|task|hash|sum|value|name|number|named|called|is|are|was|were|has|with|and|or)"
-_ID_BEFORE = re.compile(
-    rf"(?<![\w-])(?:{_NOUNS})(?:e?s)?(?:{_MARKS}+(?:{_LINKS}|[0-9a-f]{{6,64}}))*{_MARKS}+\Z", re.IGNORECASE
-)
-_ID_AFTER = re.compile(rf"[`\"'*_)\]]*\s(?:{_NOUNS})s?(?![\w-])", re.IGNORECASE)
-_COMMIT_BEFORE = re.compile(
-    rf"\b(?:commit|revision|rev|changeset|sha|hash)s?(?: (?:id|ids|hash|hashes))?{_MARKS}+\Z", re.IGNORECASE
-)
-_NEAR = 100  # characters around an id that may say what it is
+_WINDOW = 100  # characters around an id that may say what it is
 _REPOSITORY = re.compile(r"https?://(?:www\.)?([\w.-]+\.\w+/[\w.-]+/[\w-]+(?:\.[\w-]+)*)[^\s<>\"'`]*")
-_STOP = re.compile(r"[.!?;]\s")
+_SENTENCE_STOP = re.compile(r"[.!?;]\s")
 
 
-def only_commits(raws: Sequence[Raw], line: str) -> list[Raw]:
-    """The claims of a line without ids that are no commits; commits with the repository whose URL is beside them."""
+class _IdPatterns(NamedTuple):
+    """What the words around a hexadecimal id say it is, in all languages."""
+
+    other_before: re.Pattern[str]
+    other_after: re.Pattern[str]
+    commit_before: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _IdPatterns:
+    words = load_phrases("claims").table("id")
+    return _IdPatterns(
+        other_before=re.compile(
+            rf"(?<![\w-])(?:{words['owner']})(?:e?s)?(?:{_MARKS}+(?:(?:{words['links']})|[0-9a-f]{{6,64}}))*{_MARKS}+\Z",
+            re.IGNORECASE,
+        ),
+        other_after=re.compile(rf"[`\"'*_)\]]*\s(?:{words['owner']})s?(?![\w-])", re.IGNORECASE),
+        commit_before=re.compile(rf"\b(?:{words['commit']}){_MARKS}+\Z", re.IGNORECASE),
+    )
+
+
+def drop_other_ids(raws: Sequence[RawClaim], line: str) -> list[RawClaim]:
+    """The claims of a line without ids of other things; a commit gets the repository whose URL is beside it."""
     if not any(raw.kind == "commit" for raw in raws):
         return list(raws)
     urls = list(_REPOSITORY.finditer(line))
@@ -52,21 +60,22 @@ def only_commits(raws: Sequence[Raw], line: str) -> list[Raw]:
     return kept
 
 
-def _may_be_commit(raw: Raw, line: str) -> bool:
-    """Whether an id can be a commit's: of such a length, and not called something else."""
-    if len(raw.name) == _MD5:
+def _may_be_commit(raw: RawClaim, line: str) -> bool:
+    """Whether an id has the length of a commit and is not called something else."""
+    if len(raw.name) == MD5_DIGITS:
         return False
-    before = line[max(0, raw.start - _NEAR) : raw.start]
-    if _COMMIT_BEFORE.search(before):
+    before = line[max(0, raw.start - _WINDOW) : raw.start]
+    patterns = _patterns()
+    if patterns.commit_before.search(before):
         return True
-    return not (_ID_BEFORE.search(before) or _ID_AFTER.match(line, raw.end))
+    return not (patterns.other_before.search(before) or patterns.other_after.match(line, raw.end))
 
 
-def _repository_beside(raw: Raw, line: str, urls: Sequence[re.Match[str]]) -> str:
-    """host/owner/name of the nearest URL in the same sentence; empty when there is none."""
+def _repository_beside(raw: RawClaim, line: str, urls: Sequence[re.Match[str]]) -> str:
+    """host/owner/name of the nearest URL in the same sentence; empty without one."""
     found = []
     for url in urls:
         gap = line[raw.end : url.start()] if url.start() >= raw.end else line[url.end() : raw.start]
-        if len(gap) <= _NEAR and not _STOP.search(gap):
+        if len(gap) <= _WINDOW and not _SENTENCE_STOP.search(gap):
             found.append((len(gap), url[1].removesuffix(".git").lower()))
     return min(found)[1] if found else ""

@@ -1,4 +1,4 @@
-"""Code in Markdown: inline code, commands, imports and code blocks → claims. What a command would do is never asked."""
+"""Claims in code: inline code, commands, imports and code blocks. Nothing is run."""
 
 # ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
@@ -13,14 +13,14 @@ from truekeep.verify.claims.patterns import (
     FLAG,
     IDENTIFIER,
     IMPORT,
-    LONGEST,
+    MAX_CLAIM_CHARS,
     NAME,
     TOOLS,
-    Raw,
+    RawClaim,
     bare_path,
+    identifier_claims,
     is_file,
-    symbol_token,
-    token,
+    token_claims,
 )
 
 _SCRIPT = re.compile(
@@ -44,10 +44,10 @@ _CODE_FENCES = frozenset(
 )
 
 
-def in_code(code: str, offset: int) -> list[Raw]:
-    """What a span of inline code names."""
+def inline_code_claims(code: str, offset: int) -> list[RawClaim]:
+    """The claims of one span of inline code."""
     bare = code.strip()
-    if not bare or len(bare) > LONGEST:
+    if not bare or len(bare) > MAX_CLAIM_CHARS:
         return []
     start = offset + code.index(bare)
     # `"quoted"`, `name,` and `name:` are the name.
@@ -66,32 +66,32 @@ def in_code(code: str, offset: int) -> list[Raw]:
         and is_file(rest.rpartition("/")[2])
         and _WITH_BLANKS.match(trimmed)
     ):
-        return [Raw(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
+        return [RawClaim(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
     if " " in trimmed or "\t" in trimmed:
-        return _in_command(trimmed, start)
-    return token(trimmed, start, "inline code")
+        return _words_of_code_claims(trimmed, start)
+    return token_claims(trimmed, start, "inline code")
 
 
-def _in_command(code: str, start: int) -> list[Raw]:
+def _words_of_code_claims(code: str, start: int) -> list[RawClaim]:
     """Inline code of several words: a declaration, an import, an assignment, or a command."""
     if (match := DECLARATION.match(code)) is not None:
         at = start + match.start(1)
-        return [Raw(at, at + len(match[1]), "symbol", match[1], "a declaration")]
+        return [RawClaim(at, at + len(match[1]), "symbol", match[1], "a declaration")]
     if (match := IMPORT.match(code)) is not None:
-        return _imported(match, start)
+        return _import_claims(match, start)
     if (call := CALL.match(code)) is not None:
-        return [raw._replace(why="a call") for raw in symbol_token(call[1] + "()", start, "a call")]
+        return [raw._replace(why="a call") for raw in identifier_claims(call[1] + "()", start, "a call")]
     if (match := ASSIGNED.match(code)) is not None and "_" in match[1] and " " in code[: match.end(1) + 2]:
         at = start + match.start(1)
-        return [Raw(at, at + len(match[1]), "env", match[1], "an assignment")]
-    return list(_command(code, start))
+        return [RawClaim(at, at + len(match[1]), "env", match[1], "an assignment")]
+    return list(_command_claims(code, start))
 
 
-def _imported(match: re.Match[str], start: int) -> list[Raw]:
+def _import_claims(match: re.Match[str], start: int) -> list[RawClaim]:
     module = match[1] or match[3]
     if match[1] is None:
         return [
-            Raw(
+            RawClaim(
                 start + match.start(3),
                 start + match.end(3),
                 "symbol",
@@ -104,22 +104,22 @@ def _imported(match: re.Match[str], start: int) -> list[Raw]:
     raws = []
     for name in re.finditer(NAME, match[2]):
         at = start + match.start(2) + name.start()
-        raws.append(Raw(at, at + len(name[0]), "method", name[0], "an import", owner=module, is_weak=True))
+        raws.append(RawClaim(at, at + len(name[0]), "method", name[0], "an import", owner=module, is_weak=True))
     return raws
 
 
 _INTERPRETERS = frozenset("python python3 py node deno bun ruby php perl bash sh zsh uv npx tsx ts-node".split())
 
 
-def _command(code: str, start: int) -> Iterator[Raw]:
-    """The paths, flags and scripts in a command. What it would do is nobody's business here."""
+def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
+    """The paths, flags and scripts in a command."""
     words = [(match.start(), match[0]) for match in re.finditer(r"[^\s\"'()]+", code)]
     at = 0
     while at < len(words) and (
         words[at][1] in ("sudo", "time", "env", "nohup", "exec", "export", "set") or ASSIGNED.match(words[at][1])
     ):
         if (match := ASSIGNED.match(words[at][1])) is not None and "_" in match[1]:
-            yield Raw(
+            yield RawClaim(
                 start + words[at][0], start + words[at][0] + len(match[1]), "env", match[1], "a command", is_weak=True
             )
         at += 1
@@ -130,7 +130,8 @@ def _command(code: str, start: int) -> Iterator[Raw]:
         tool, name = match["tool"], match["name"]
         own = tool in ("make", "gmake", "just") or match["run"] or (tool != "npm" or name in ("test", "start"))
         if own and (match["run"] or tool in ("make", "gmake", "just") or name not in _NPM_OWN) and "=" not in name:
-            yield Raw(start + match.start("name"), start + match.end("name"), "script", name, "a command", owner=tool)
+            first, last = match.span("name")
+            yield RawClaim(start + first, start + last, "script", name, "a command", owner=tool)
         return
     if program in _INTERPRETERS:
         script = next(
@@ -147,17 +148,17 @@ def _command(code: str, start: int) -> Iterator[Raw]:
         if clean.startswith("--"):
             if (match := FLAG.match(clean)) is not None:
                 first = start + position
-                yield Raw(
+                yield RawClaim(
                     first, first + len(match[1]), "flag", match[1], "a command", owner=program, is_weak=not is_own
                 )
         elif "/" in clean or is_file(clean):
-            for raw in token(clean, start + position, "a command", is_command=True):
+            for raw in token_claims(clean, start + position, "a command", is_command=True):
                 if raw.kind in ("path", "directory", "line", "bundle", "symbol", "method"):
                     # What a command names may be what it makes; only a sure shape is a claim.
                     yield raw._replace(is_weak=raw.is_weak or (position != words[at][0] and "/" not in clean))
 
 
-def in_fence(line: str, info: str) -> list[Raw]:
+def fence_claims(line: str, info: str) -> list[RawClaim]:
     """A line of a code block: commands, imports, and paths that cannot be anything else."""
     bare = line.strip()
     if not bare or len(bare) > 1000 or "──" in bare:
@@ -169,12 +170,12 @@ def in_fence(line: str, info: str) -> list[Raw]:
     if info in _SHELLS or prompt is not None:
         if bare.startswith("#"):
             return []
-        return [raw for piece, at in _pieces(bare) for raw in _command(piece, start + at)]
+        return [raw for piece, at in _pieces(bare) for raw in _command_claims(piece, start + at)]
     if info in _CODE_FENCES:
         match = IMPORT.match(bare)
-        return _imported(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
+        return _import_claims(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
     if not info:
-        raws = [raw for piece, at in _pieces(bare) for raw in _command(piece, start + at)]
+        raws = [raw for piece, at in _pieces(bare) for raw in _command_claims(piece, start + at)]
         return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
     return []
 

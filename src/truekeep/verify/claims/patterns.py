@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-LONGEST = 300  # characters of one claim
+MAX_CLAIM_CHARS = 300  # characters of one claim
 
 _EXTENSIONS = frozenset(
     "py pyi pyx ipynb js jsx mjs cjs ts tsx mts cts vue svelte astro go rs java kt kts scala groovy gradle c h "
@@ -55,7 +55,7 @@ _ROOTS = frozenset(
 )
 _MEDIA = frozenset("application text image audio video multipart font model message".split())
 HOSTS = frozenset("com org net io dev ai app edu gov co uk de sh xyz cloud tech info local internal localhost".split())
-_DULL = frozenset(
+_COMMON_WORDS = frozenset(
     # words that are in inline code everywhere and name nothing of one's own
     "true false null none nil undefined nan inf yes no on off self this cls super int str string bool boolean "
     "float double "
@@ -136,7 +136,7 @@ _HYPHENATED = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+\Z")
 _VERSION = re.compile(r"v?\d+\.\d+(?:\.\d+)?(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?\Z")
 
 
-class Raw(NamedTuple):
+class RawClaim(NamedTuple):
     """A claim before its sentence was read: offsets count within its line."""
 
     start: int
@@ -151,65 +151,65 @@ class Raw(NamedTuple):
     is_weak: bool = False
 
 
-def token(word: str, start: int, why: str, *, is_command: bool = False) -> list[Raw]:
+def token_claims(word: str, start: int, why: str, *, is_command: bool = False) -> list[RawClaim]:
     """What one word of code names; nothing when it may be anything."""
     end = start + len(word)
     if URL.match(word):
-        return [url_token(word, start, why)]
+        return [url_claim(word, start, why)]
     if (match := FLAG.match(word)) is not None:
-        return [Raw(start, start + len(match[1]), "flag", match[1], why)]
+        return [RawClaim(start, start + len(match[1]), "flag", match[1], why)]
     if (match := _PATH_LINE.match(word)) is not None and is_path(match[1]):
         path = bare_path(match[1])
         first = int(match[2] or match[4])
         last = int(match[3] or match[5] or 0)
-        return [Raw(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
+        return [RawClaim(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
     if (match := _BUNDLE.match(word)) is not None and _is_hash(match[1]):
-        return [Raw(start, end, "bundle", bare_path(word), why)]
+        return [RawClaim(start, end, "bundle", bare_path(word), why)]
     if UNIT.match(word) and "/" not in word:
-        return [Raw(start, end, "unit", word, why, is_weak=not word.endswith((".service", ".timer")))]
+        return [RawClaim(start, end, "unit", word, why, is_weak=not word.endswith((".service", ".timer")))]
     if (match := _PATH_SYMBOL.match(word)) is not None and is_path(match[1]) and not match[2].isdigit():
         parts = re.split(r"::|\.", match[2])
         at = start + match.start(2)
         path = bare_path(match[1])
         return [
-            Raw(start, start + match.end(1), "path", path, why),
-            Raw(at, at + len(match[2]), "method" if len(parts) > 1 else "symbol", parts[-1], why, place=path,
+            RawClaim(start, start + match.end(1), "path", path, why),
+            RawClaim(at, at + len(match[2]), "method" if len(parts) > 1 else "symbol", parts[-1], why, place=path,
                  owner=".".join(parts[:-1])),
         ]  # fmt: skip
     if _PACKAGE.match(word):
-        return [Raw(start, end, "package", word, why, is_weak=True)]
+        return [RawClaim(start, end, "package", word, why, is_weak=True)]
     if (match := _PINNED.match(word)) is not None and not is_file(match[1]):
         exactly = "==" if match[2] == "==" else ""
-        return [Raw(start, end, "version", exactly + match[3], why, owner=match[1])]
+        return [RawClaim(start, end, "version", exactly + match[3], why, owner=match[1])]
     if (match := _HOST_PORT.match(word)) is not None and is_port(match[1]):
-        return [Raw(start + match.start(1), start + match.end(1), "port", match[1], why)]
+        return [RawClaim(start + match.start(1), start + match.end(1), "port", match[1], why)]
     if (match := _CONSTANT.match(word)) is not None or (match := _UPPER.match(word)) is not None:
-        return [Raw(start + match.start(1), start + match.end(1), "env", match[1], why)]
+        return [RawClaim(start + match.start(1), start + match.end(1), "env", match[1], why)]
     if (match := ASSIGNED.match(word)) is not None:
         name = match[1]
-        return [Raw(start + match.start(1), start + match.end(1), "env", name, why, is_weak="_" not in name)]
+        return [RawClaim(start + match.start(1), start + match.end(1), "env", name, why, is_weak="_" not in name)]
     if _COMMIT.match(word) and (len(word) == 40 or not (word.isdigit() or word.isalpha())):
-        return [Raw(start, end, "commit", word, why)]
+        return [RawClaim(start, end, "commit", word, why)]
     if "/" in word or "\\" in word:
-        return _path_token(word, start, why)
+        return _path_claims(word, start, why)
     if is_file(word) and not PATTERN.search(word):
-        return [Raw(start, end, "path", word, why, is_weak=True)]
+        return [RawClaim(start, end, "path", word, why, is_weak=True)]
     if is_command or _VERSION.match(word):
         return []
-    if _HYPHENATED.match(word) and word not in _DULL:
-        return [Raw(start, end, "package", word, why, is_weak=True)]
-    return symbol_token(word, start, why)
+    if _HYPHENATED.match(word) and word not in _COMMON_WORDS:
+        return [RawClaim(start, end, "package", word, why, is_weak=True)]
+    return identifier_claims(word, start, why)
 
 
-def url_token(word: str, start: int, why: str) -> Raw:
+def url_claim(word: str, start: int, why: str) -> RawClaim:
     """A link; one to this machine is its port."""
     match = _LOCAL_URL.match(word)
     if match is not None and is_port(match[1]):
-        return Raw(start + match.start(1), start + match.end(1), "port", match[1], why)
-    return Raw(start, start + len(word), "url", word, why)
+        return RawClaim(start + match.start(1), start + match.end(1), "port", match[1], why)
+    return RawClaim(start, start + len(word), "url", word, why)
 
 
-def _path_token(word: str, start: int, why: str) -> list[Raw]:
+def _path_claims(word: str, start: int, why: str) -> list[RawClaim]:
     end = start + len(word)
     path = word.replace("\\", "/") if re.match(r"(?:[A-Za-z]:)?[\w.-]*\\[\w.\\-]+\Z", word) else word
     if PATTERN.search(path) or not PATH.match(path) or "//" in path:
@@ -223,16 +223,16 @@ def _path_token(word: str, start: int, why: str) -> list[Raw]:
         return []
     if path.startswith(("/", "~")):
         outside = path.startswith("~") or parts[0] in _ROOTS
-        return [Raw(start, end, kind, bare, why, is_weak=not outside)]
+        return [RawClaim(start, end, kind, bare, why, is_weak=not outside)]
     is_sure = kind == "directory" or is_file(parts[-1]) or (parts[0] in TOP_FOLDERS and len(parts) > 1)
     if "." in parts[0][1:] and parts[0].rsplit(".", 1)[-1].lower() in HOSTS and not path.startswith("."):
         is_sure = False  # github.com/owner/name
     if len(parts) == 1 and kind == "directory":
         is_sure = False
-    return [Raw(start, end, kind, bare, why, is_weak=not is_sure)]
+    return [RawClaim(start, end, kind, bare, why, is_weak=not is_sure)]
 
 
-def symbol_token(word: str, start: int, why: str) -> list[Raw]:
+def identifier_claims(word: str, start: int, why: str) -> list[RawClaim]:
     body = word
     generic = re.match(r"(?:\[\])?[*&]*([\w$.:#@-]+?)<[\w$., &*?\[\]:<>]{1,80}>(\(\))?\Z", body)
     if generic is not None:
@@ -259,16 +259,16 @@ def symbol_token(word: str, start: int, why: str) -> list[Raw]:
         parts = parts[1:]
     last = parts[-1]
     if len(parts) == 1:
-        if last.lower() in _DULL and not is_call:
+        if last.lower() in _COMMON_WORDS and not is_call:
             return []
         if len(last) < 3 and not is_call:
             return []
-        return [Raw(start, end, "symbol", last, why, is_weak=not (is_call or _is_odd(last)))]
+        return [RawClaim(start, end, "symbol", last, why, is_weak=not (is_call or _is_odd(last)))]
     if parts[-1].lower() in HOSTS and all(part.islower() for part in parts):
         return []
     if all(part.isdigit() for part in parts[1:]):
         return []
-    return [Raw(start, end, "method", last, why, owner=".".join(parts[:-1]))]
+    return [RawClaim(start, end, "method", last, why, owner=".".join(parts[:-1]))]
 
 
 def is_path(word: str) -> bool:

@@ -1,25 +1,30 @@
-"""Prose: what can only be code although nothing marks it, and what the words around it make a port or a version."""
+"""Claims in prose: names that can only be code, and numbers that the words beside them make a port or a version.
 
-# ruff: noqa: SIM905  (a list of words reads best as words)
+The words are in `phrases/claims.*.toml`.
+"""
+
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
 
+from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.verify.claims.patterns import (
     HOSTS,
-    LONGEST,
+    MAX_CLAIM_CHARS,
     PRODUCTS,
     TOOLS,
     TOP_FOLDERS,
     UNIT,
-    Raw,
+    RawClaim,
+    identifier_claims,
     is_file,
     is_port,
-    symbol_token,
-    token,
-    url_token,
+    token_claims,
+    url_claim,
 )
 
 # In prose, where nothing marks a word as code.
@@ -35,180 +40,195 @@ _PROSE = re.compile(
     r"|(?<![\w.$/-])(?P<snake>_{0,2}[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?![\w/(-])"
     r"|(?<![\w./-])(?P<method>[A-Z][A-Za-z0-9]*[a-z]\w*\.[a-z_]\w*)(?![\w/(-])"
 )
-_PORT = re.compile(
-    r"\b[Pp]orts?(?: number)?[ :=]+`?(\d{2,5})`?(?:(?:,| and| or|/) ?`?(\d{2,5})`?)?(?!\w|\.\d)"
-    r"|\b(?:listen(?:s|ing)?|answers?|serv(?:es|ing)|runs?|running|bound|binds?) (?:on|at"
-    r"|to) `?:?(\d{3,5})`?(?![\w:%]|\.\d)"
-    r"|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
-)
-_LINE_WORD = re.compile(r"\b(?:at |on )?(?:[Ll]ines?|L)[ ]?(\d{1,6})(?: ?(?:-|–|to|and|through) ?(\d{1,6}))?\b")
 _HEX = re.compile(r"(?<![\w./#@-])[0-9a-f]{7,40}(?![\w/-]|\.\w)")
-_COMMITS = re.compile(
-    r"\b(?:commits?|git (?:show|log|revert|diff|checkout|cherry-pick)|reverts?|cherry-pick(?:ed)?|bisect(?:ed)?"
-    r"|revision|changeset)\b",
-    re.IGNORECASE,
-)
-_COMMIT_WORD = re.compile(r"\b(?:commit|revision|rev|sha|changeset)s? +(?:id +)?`?([0-9a-f]{7,40})\b`?", re.IGNORECASE)
-_VERSIONED = re.compile(
-    r"(?<![\w./@-])([A-Za-z][\w.+-]{1,40}?)(?:`)?(?: version"
-    r"| release)? v?(\d{1,4}(?:\.\d{1,4}){1,3})(?:\.x)?(?![\w%]|\.\d)"
-)
-_OR_NEWER = re.compile(r"`?(?:\+|,? (?:or|and) (?:newer|later|above|higher|greater|up|upwards?|more recent)\b)")
-_UP_TO = re.compile(
-    r"`?(?: ?(?:-|–|—|to|through|until|and|or|,|/) ?v?\d|,? (?:or|and) (?:older|earlier|below|lower)\b)"
-)  # one end of a range, one of several
-_SINCE = re.compile(r"\b(?:since|before|until|till|as of|prior to|up to)\s+[`*_]*\Z", re.IGNORECASE)
-_CONTAINER = re.compile(
-    r"\bcontainers? (?:named |called )?[`\"']([A-Za-z0-9][\w.-]{1,62})[`\"']"
-    r"|`([A-Za-z0-9][\w.-]{1,62})` container\b"
-    r"|\bdocker (?:exec(?: -\w+)*|logs(?: -\w+)*|restart|stop|start|inspect) ([A-Za-z0-9][\w.-]{1,62})"
-)
-_PACKAGE_WORD = re.compile(
-    r"\b(?:package|library|dependency|crate|gem|module|plugin)s? (?:called |named )?`(@?[A-Za-z][\w./-]{1,60})`"
-    r"|`(@?[A-Za-z][\w./-]{1,60})` (?:package|library|dependency|crate|gem)\b"
-    r"|\b(?:depends? on|dependency on|dependency:|pinned? to|pins|requires?|asks for"
-    r"|installs?) `(@?[A-Za-z][\w./-]{1,60})`"
-    r"|`(@?[A-Za-z][\w./-]{1,60})` is (?:a|our|an indirect|a direct|a dev|a runtime) (?:\w+ )?dependency\b"
-)
 _MANIFEST = re.compile(
     r"\b(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Gemfile|composer\.json|pom\.xml|build\.gradle"
-    r"|requirements[\w-]*\.txt|setup\.(?:py|cfg)"
-    r"|Pipfile|mix\.exs|pubspec\.yaml)\b"
+    r"|requirements[\w-]*\.txt|setup\.(?:py|cfg)|Pipfile|mix\.exs|pubspec\.yaml)\b"
 )
-_TARGET_WORD = re.compile(
-    r"\b(?P<kind>make|npm|just|package\.json) (?:target|script|recipe|task)s? `(?P<before>[\w:.-]{1,60})`"
-    r"|`(?P<after>[\w:.-]{1,60})` (?P<other>make|npm|just|yarn|pnpm) (?:target|script|recipe|task)"
-)
-DECISION = re.compile(
-    r"\b(?:we|they|the team|I) (?:have |had )?(?:decided|chose|chosen|agreed (?:to|on|that|not)|settled (?:on|for)"
-    r"|picked|opted (?:for|to)|switched (?:\w+ ){0,3}(?:to|from)|standardi[sz]ed on|moved (?:\w+ )?(?:to|from|away))\b"
-    r"|\b(?:it was|was) (?:decided|agreed)\b|^\W{0,6}(?:\*\*)?(?:Decision|Decided|Agreed)\b:?"
-    r"|\bwe(?:'re| are)? (?:use|using|go with|going with)\b[^.;]{0,60}\b(?:over|instead of|rather than|not)\b",
-    re.IGNORECASE,
-)
+_CONTAINER_NAME = r"[A-Za-z0-9][\w.-]{1,62}"
+_PACKAGE_NAME = r"@?[A-Za-z][\w./-]{1,60}"
+_MAX_GAP_TO_PATH = 40  # characters between "line 12" and a path
 
 
-def in_words(line: str, raws: list[Raw]) -> list[Raw]:
+class _WordPatterns(NamedTuple):
+    """Patterns for what words beside a name or number make of it, built from the phrases of all languages."""
+
+    port: re.Pattern[str]
+    line_hint: re.Pattern[str]
+    line: re.Pattern[str]
+    commit: re.Pattern[str]
+    commits: re.Pattern[str]
+    commit_only: re.Pattern[str]
+    version: re.Pattern[str]
+    or_newer: re.Pattern[str]
+    range_end: re.Pattern[str]
+    since: re.Pattern[str]
+    not_versioned: frozenset[str]
+    container: re.Pattern[str]
+    package: re.Pattern[str]
+    target: re.Pattern[str]
+    decision: re.Pattern[str]
+
+
+@cache
+def _patterns() -> _WordPatterns:
+    phrases = load_phrases("claims")
+    words = phrases.table("words")
+    container_names = {"QUOTED": rf"[`\"']({_CONTAINER_NAME})[`\"']", "NAME": rf"`({_CONTAINER_NAME})`"}
+    return _WordPatterns(
+        port=re.compile(
+            rf"\b(?:{words['port']})[ :=]+`?(\d{{2,5}})`?(?:(?:,| (?:{words['and']})|/) ?`?(\d{{2,5}})`?)?(?!\w|\.\d)"
+            rf"|\b(?:{words['listens']}) `?:?(\d{{3,5}})`?(?![\w:%]|\.\d)"
+            r"|\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b"
+        ),
+        line_hint=re.compile(words["line_hint"]),
+        line=re.compile(rf"\b(?:{words['line']})[ ]?(\d{{1,6}})(?: ?(?:-|–|{words['to']}) ?(\d{{1,6}}))?\b"),
+        commit=re.compile(rf"\b(?:{words['commit']})s? +(?:id +)?`?([0-9a-f]{{7,40}})\b`?", re.IGNORECASE),
+        commits=re.compile(rf"\b(?:{words['commits']})\b", re.IGNORECASE),
+        commit_only=re.compile(words["commit_only"], re.IGNORECASE),
+        version=re.compile(
+            rf"(?<![\w./@-])([A-Za-z][\w.+-]{{1,40}}?)(?:`)?(?: (?:{words['version']}))?"
+            r" v?(\d{1,4}(?:\.\d{1,4}){1,3})(?:\.x)?(?![\w%]|\.\d)"
+        ),
+        or_newer=re.compile(rf"`?(?:\+|,? (?:{words['or_newer']})\b)"),
+        range_end=re.compile(rf"`?(?: ?(?:-|–|—|{words['range']}|,|/) ?v?\d|,? (?:{words['or_older']})\b)"),
+        since=re.compile(rf"\b(?:{words['since']})\s+[`*_]*\Z", re.IGNORECASE),
+        not_versioned=phrases.words("words.not_versioned"),
+        container=re.compile(
+            expand_names(words["container"], container_names)
+            + rf"|\bdocker (?:exec(?: -\w+)*|logs(?: -\w+)*|restart|stop|start|inspect) ({_CONTAINER_NAME})"
+        ),
+        package=re.compile(expand_names(words["package"], {"NAME": rf"`({_PACKAGE_NAME})`"})),
+        target=re.compile(
+            rf"\b(?P<kind>make|npm|just|package\.json) (?:{words['target']})s? `(?P<before>[\w:.-]{{1,60}})`"
+            rf"|`(?P<after>[\w:.-]{{1,60}})` (?P<other>make|npm|just|yarn|pnpm) (?:{words['target']})"
+        ),
+        decision=re.compile(words["decision"], re.IGNORECASE),
+    )
+
+
+def worded_claims(line: str, raws: list[RawClaim]) -> list[RawClaim]:
     """Claims that need the words around them: ports, containers, packages, versions, line numbers, commits."""
-    found = [
-        Raw(*match.span(1), "commit", match[1].lower(), "called a commit")
-        for match in _COMMIT_WORD.finditer(line)
-        if match[0].endswith("`") or not _is_word_or_number(match)
-    ]
-    lowered = line.lower()
+    found = list(_commit_claims(line))
     if any(character.isdigit() for character in line):
-        for match in _PORT.finditer(line):
-            named = [group for group in range(1, 5) if match[group] and is_port(match[group])]
-            found += [Raw(*match.span(group), "port", match[group], "called a port") for group in named]
-        if "line" in lowered or " L" in line:
-            found += _line_words(line, raws)
-        speaks_of_commits = _COMMITS.search(line) is not None
-        for match in _HEX.finditer(line):
-            word = match[0]
-            if not word.isdigit() and not word.isalpha() and (len(word) == 40 or speaks_of_commits):
-                found.append(Raw(*match.span(), "commit", word, "called a commit"))
-        for match in _VERSIONED.finditer(line):
-            is_current = not _UP_TO.match(line, match.end()) and not _SINCE.search(
-                line, max(0, match.start() - 20), match.start()
-            )
-            if match[1].lower() not in _NOT_VERSIONED and is_current:
-                least = ">=" if _OR_NEWER.match(line, match.end()) else ""
-                why = "a name and the least number" if least else "a name and a number"
-                found.append(Raw(*match.span(2), "version", least + match[2], why, owner=match[1], is_weak=True))
+        found += _number_claims(line, raws)
+    lowered = line.lower()
     if "container" in lowered or "docker" in lowered:
-        for match in _CONTAINER.finditer(line):
+        for match in _patterns().container.finditer(line):
             group = match.lastindex or 1
-            found.append(Raw(*match.span(group), "container", match[group], "called a container"))
+            found.append(RawClaim(*match.span(group), "container", match[group], "called a container"))
     if "`" in line:
-        for match in _PACKAGE_WORD.finditer(line):
-            group = match.lastindex or 1
-            if not is_file(match[group]) and match[group].lower() not in TOOLS:
-                found.append(Raw(*match.span(group), "package", match[group], "called a package", is_weak=True))
-        if _MANIFEST.search(line):
-            for raw in raws:
-                is_name = raw.kind == "symbol" and raw.why == "inline code"
-                if is_name and line[raw.end : raw.end + 1] == "`":
-                    found.append(raw._replace(kind="package", why="beside a manifest", is_weak=True))
-        for match in _TARGET_WORD.finditer(line):
-            name = "before" if match["before"] else "after"
-            tool = match["kind"] or match["other"]
-            found.append(
-                Raw(
-                    *match.span(name),
-                    "script",
-                    match[name],
-                    "called a target",
-                    owner="npm" if tool == "package.json" else tool,
-                )
-            )
+        found += _package_claims(line, raws)
+        found += _target_claims(line)
     return found
+
+
+def _commit_claims(line: str) -> Iterator[RawClaim]:
+    for match in _patterns().commit.finditer(line):
+        if match[0].endswith("`") or not _is_word_or_number(match):
+            yield RawClaim(*match.span(1), "commit", match[1].lower(), "called a commit")
+
+
+def _number_claims(line: str, raws: list[RawClaim]) -> Iterator[RawClaim]:
+    patterns = _patterns()
+    for match in patterns.port.finditer(line):
+        for group in range(1, patterns.port.groups + 1):
+            if match[group] and is_port(match[group]):
+                yield RawClaim(*match.span(group), "port", match[group], "called a port")
+    if patterns.line_hint.search(line):
+        yield from _line_claims(line, raws)
+    mentions_commits = patterns.commits.search(line) is not None
+    for match in _HEX.finditer(line):
+        word = match[0]
+        if not word.isdigit() and not word.isalpha() and (len(word) == 40 or mentions_commits):
+            yield RawClaim(*match.span(), "commit", word, "called a commit")
+    for match in patterns.version.finditer(line):
+        if match[1].lower() in patterns.not_versioned or patterns.range_end.match(line, match.end()):
+            continue
+        if patterns.since.search(line, max(0, match.start() - 20), match.start()):
+            continue
+        least = ">=" if patterns.or_newer.match(line, match.end()) else ""
+        why = "a name and the least number" if least else "a name and a number"
+        yield RawClaim(*match.span(2), "version", least + match[2], why, owner=match[1], is_weak=True)
+
+
+def _package_claims(line: str, raws: list[RawClaim]) -> Iterator[RawClaim]:
+    for match in _patterns().package.finditer(line):
+        group = match.lastindex or 1
+        if not is_file(match[group]) and match[group].lower() not in TOOLS:
+            yield RawClaim(*match.span(group), "package", match[group], "called a package", is_weak=True)
+    if _MANIFEST.search(line):
+        for raw in raws:
+            is_name = raw.kind == "symbol" and raw.why == "inline code"
+            if is_name and line[raw.end : raw.end + 1] == "`":
+                yield raw._replace(kind="package", why="beside a manifest", is_weak=True)
+
+
+def _target_claims(line: str) -> Iterator[RawClaim]:
+    for match in _patterns().target.finditer(line):
+        name = "before" if match["before"] else "after"
+        tool = match["kind"] or match["other"]
+        owner = "npm" if tool == "package.json" else tool
+        yield RawClaim(*match.span(name), "script", match[name], "called a target", owner=owner)
 
 
 def _is_word_or_number(match: re.Match[str]) -> bool:
     """Whether what follows "commit" or "revision" is a word ("defaced") or a number ("revision 20240101")."""
-    is_number = match[1].isdigit() and len(match[1]) < 40 and not match[0].lower().startswith("commit")
+    is_commit = _patterns().commit_only.match(match[0]) is not None
+    is_number = match[1].isdigit() and len(match[1]) < 40 and not is_commit
     return match[1].isalpha() or is_number
 
 
-_NOT_VERSIONED = frozenset(
-    "section version chapter figure table step release since before after until from to in at by of about over "
-    "under only "
-    "than and or is was are be the a an with line lines page port http tls ssl rfc iso utf ip than least most "
-    "around nearly "
-    "roughly approximately x score ratio rate took takes up down for on v".split()
-)
-
-
-def _line_words(line: str, raws: list[Raw]) -> Iterator[Raw]:
+def _line_claims(line: str, raws: list[RawClaim]) -> Iterator[RawClaim]:
     """ "line 120 of `a.py`" and "`a.py`, lines 3 to 9"."""
     paths = sorted(raw for raw in raws if raw.kind == "path")
     if not paths:
-        paths = [raw for raw in in_prose(line) if raw.kind == "path"]
+        paths = [raw for raw in prose_claims(line) if raw.kind == "path"]
     starts = [raw.start for raw in paths]
-    for match in _LINE_WORD.finditer(line):
+    for match in _patterns().line.finditer(line):
         at = bisect_left(starts, match.start())
         near = min(
             paths[max(0, at - 2) : at + 2],
             key=lambda raw: min(abs(raw.start - match.end()), abs(match.start() - raw.end)),
             default=None,
         )
-        if near is None or min(abs(near.start - match.end()), abs(match.start() - near.end)) > 40:
+        if near is None or min(abs(near.start - match.end()), abs(match.start() - near.end)) > _MAX_GAP_TO_PATH:
             continue
         if re.search(r"[.!?;]\s", line[min(match.end(), near.end) : max(match.start(), near.start)]):
             continue  # another sentence's
         first = int(match[1])
         last = int(match[2] or 0)
         end = match.end(2) if match[2] else match.end(1)
-        yield Raw(match.start(1), end, "line", near.name, "a line number by a path", place=near.name, first=first,
+        yield RawClaim(match.start(1), end, "line", near.name, "a line number by a path", place=near.name, first=first,
                    last=max(first, last))  # fmt: skip
 
 
-def in_prose(prose: str) -> list[Raw]:
-    """What can only be code, although nothing marks it."""
-    found: list[Raw] = []
+def prose_claims(prose: str) -> list[RawClaim]:
+    """Claims that can only be code, although nothing marks them as such."""
+    found: list[RawClaim] = []
     for match in _PROSE.finditer(prose):
         kind = match.lastgroup
         start, end = match.span(kind or 0)
         word = match[kind or 0].rstrip(".,;:!?-")
         end = start + len(word)
         if kind == "url":
-            found.append(url_token(word, start, "a link"))
+            found.append(url_claim(word, start, "a link"))
         elif kind in ("path", "file"):
             found += _prose_path(word, start) or _prose_method(word, start)
         elif kind == "flag":
-            found.append(Raw(start, end, "flag", word, "two dashes", is_weak=True))
+            found.append(RawClaim(start, end, "flag", word, "two dashes", is_weak=True))
         elif kind == "constant":
-            found.append(Raw(start, end, "env", word, "capitals with underscores", is_weak=True))
+            found.append(RawClaim(start, end, "env", word, "capitals with underscores", is_weak=True))
         elif kind == "snake":
-            found.append(Raw(start, end, "symbol", word, "underscores", is_weak=True))
+            found.append(RawClaim(start, end, "symbol", word, "underscores", is_weak=True))
         elif kind == "call":
-            found += [raw._replace(is_weak=True) for raw in symbol_token(f"{word}()", start, "a call")]
+            found += [raw._replace(is_weak=True) for raw in identifier_claims(f"{word}()", start, "a call")]
         elif kind == "method":
             found += _prose_method(word, start)
     return found
 
 
-def _prose_method(word: str, start: int) -> list[Raw]:
+def _prose_method(word: str, start: int) -> list[RawClaim]:
     """A class and its method in prose: `Config.load`, never `Node.js`."""
     owner, _, name = word.partition(".")
     is_class = owner[:1].isupper() and any(character.islower() for character in owner)
@@ -216,10 +236,10 @@ def _prose_method(word: str, start: int) -> list[Raw]:
         return []
     if name == "js" or is_file(word) or name in HOSTS or owner.lower() in PRODUCTS:
         return []
-    return [Raw(start, start + len(word), "method", name, "a dot between names", owner=owner, is_weak=True)]
+    return [RawClaim(start, start + len(word), "method", name, "a dot between names", owner=owner, is_weak=True)]
 
 
-def _prose_path(word: str, start: int) -> list[Raw]:
+def _prose_path(word: str, start: int) -> list[RawClaim]:
     path, colon, _ = word.replace("#L", ":", 1).partition(":")
     parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not parts:
@@ -229,7 +249,7 @@ def _prose_path(word: str, start: int) -> list[Raw]:
         if not has_file or (path.lower().endswith(".js") and path[:-3].lower() in PRODUCTS):
             return []
         if UNIT.match(path):
-            return [Raw(start, start + len(path), "unit", path, "a unit's name", is_weak=True)]
+            return [RawClaim(start, start + len(path), "unit", path, "a unit's name", is_weak=True)]
         if (
             not colon
             and path[0].isupper()
@@ -238,19 +258,21 @@ def _prose_path(word: str, start: int) -> list[Raw]:
         ):
             return []  # "Vue.js", a sentence without a blank
         if colon:
-            return token(word, start, "a file and a line")
-        return [Raw(start, start + len(path), "path", path, "a file's name", is_weak=True)]
+            return token_claims(word, start, "a file and a line")
+        return [RawClaim(start, start + len(path), "path", path, "a file's name", is_weak=True)]
     if has_file or path.startswith(("~/", "./", "../")):
-        return [raw._replace(why="a path") for raw in token(word, start, "a path")]
+        return [raw._replace(why="a path") for raw in token_claims(word, start, "a path")]
     if path.endswith("/") and len(parts) > 1:
-        return [raw._replace(is_weak=parts[0] not in TOP_FOLDERS) for raw in token(path, start, "a path")]
+        return [raw._replace(is_weak=parts[0] not in TOP_FOLDERS) for raw in token_claims(path, start, "a path")]
     if (parts[0] in TOP_FOLDERS and len(parts) > 1) or len(parts) > 2:
-        return [raw._replace(is_weak=True) for raw in token(path, start, "a path")]
+        return [raw._replace(is_weak=True) for raw in token_claims(path, start, "a path")]
     return []
 
 
-def decisions(line: str, *, decided: bool) -> Iterator[Raw]:
-    """Each sentence that tells of a decision; under a heading about decisions, each list item."""
+def decision_claims(line: str, *, decided: bool) -> Iterator[RawClaim]:
+    """Each sentence about a decision; under a heading about decision_claims (`decided`), each list item."""
+    if not decided and not _patterns().decision.search(line):
+        return
     at = 0
     for match in re.finditer(r"[.!?](?=\s+[A-Z*`])|\Z", line):
         if not at and line[: match.start()].strip().isdigit():
@@ -260,7 +282,7 @@ def decisions(line: str, *, decided: bool) -> Iterator[Raw]:
         if not bare:
             continue
         item = re.match(r"(?:[-*+>]|\d+[.)])\s+", bare)
-        if DECISION.search(bare) or (decided and item is not None):
+        if _patterns().decision.search(bare) or (decided and item is not None):
             first = start + sentence.index(bare) + (item.end() if item else 0)
             text = line[first : start + len(sentence.rstrip())]
-            yield Raw(first, first + len(text), "decision", text[:LONGEST], "a decision")
+            yield RawClaim(first, first + len(text), "decision", text[:MAX_CLAIM_CHARS], "a decision")

@@ -1,0 +1,132 @@
+"""Whether the sentence around a claim is about the past or a plan. The phrases are in `phrases/claims.*.toml`."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from truekeep.text.phrases import load_phrases
+from truekeep.verify.claims.patterns import RawClaim
+
+_SENTENCE_WINDOW = 160  # characters on either side of a claim
+_PAST_WINDOW = 90
+_PLAN_WINDOW = 70
+_CODE = re.compile(r"`[^`]*\0[^`]*`|`[^`\0]*`|[^\s`]*(?:\0|[\w)][/._:(][\w(/])[^\s`]*")
+_SENTENCE_STOP = re.compile(r"[.;!?]\s")
+_FILE_KINDS = ("path", "directory", "line", "bundle")
+_QUOTES_AFTER = re.compile(r"^(?:\(\))?[`*_\"')\], ]*")
+_ARROW = re.compile(r"(?:→|->|=>)\s")
+
+
+class _TensePatterns(NamedTuple):
+    """Patterns made of the phrases of all languages. "Before" and "after" are as seen from the claim."""
+
+    past_before: re.Pattern[str]
+    weak_before: re.Pattern[str]
+    strong_before: re.Pattern[str]
+    past_opening: re.Pattern[str]
+    past_after: re.Pattern[str]
+    past_next_clause: re.Pattern[str]
+    past_in_brackets: re.Pattern[str]
+    past_anywhere: re.Pattern[str]
+    present: re.Pattern[str]
+    habit: re.Pattern[str]
+    planned_before: re.Pattern[str]
+    planned_after: re.Pattern[str]
+    abbreviations: tuple[str, ...]
+
+
+@cache
+def _patterns() -> _TensePatterns:
+    phrases = load_phrases("claims")
+    past, planned = phrases.table("past"), phrases.table("planned")
+    ignore_case = re.IGNORECASE
+    return _TensePatterns(
+        past_before=re.compile(
+            rf"(?:\b(?:{past['before']})(?: (?:{past['between']}))*):?[ \"'(*_`]*\Z",
+            ignore_case,
+        ),
+        weak_before=re.compile(rf"\b(?:{past['weak']})\b", ignore_case),
+        strong_before=re.compile(past["strong"]),
+        past_opening=re.compile(rf"\b(?:{past['opening']})\b[^.;`]{{0,12}}[`\"'(*_ ]*\Z", ignore_case),
+        past_after=re.compile(
+            rf"[^.;]{{0,30}}?\b(?:(?:{past['be']})\s+(?:(?:{past['adverb']})\s+)?(?:{past['lost']})|{past['after']})"
+        ),
+        past_next_clause=re.compile(rf"[^.;,]{{0,40}}[.;,] ?(?:{past['next_clause']})", ignore_case),
+        past_in_brackets=re.compile(rf"[(\[](?:{past['in_brackets']})", ignore_case),
+        past_anywhere=re.compile(rf"\b(?:{past['anywhere']})\b", ignore_case),
+        present=re.compile(rf"\b(?:{past['present']})\b"),
+        habit=re.compile(rf"[^.;,]{{0,30}}?\b(?:{past['habit']})", ignore_case),
+        planned_before=re.compile(
+            rf"(?:\b(?:{planned['might']})\b[^.;`]{{0,40}}|\b(?:{planned['create']})(?: (?:{planned['created']}))*)"
+            r"[ \"'(*_`:]*\Z",
+            ignore_case,
+        ),
+        planned_after=re.compile(rf"[`*_\"')]*,? (?:{planned['after']})\b"),
+        abbreviations=tuple(sorted(phrases.words("place.abbreviation"))),
+    )
+
+
+def may_mention_loss(text: str) -> bool:
+    """Whether a line or sentence may be about something that is gone."""
+    return _patterns().past_anywhere.search(text) is not None
+
+
+def sentence_around(raw: RawClaim, line: str) -> str:
+    """The sentence around a claim, without the claim and other code."""
+    before = last_sentence(line[max(0, raw.start - _SENTENCE_WINDOW) : raw.start])
+    after = line[raw.end : raw.end + _SENTENCE_WINDOW]
+    stop = _SENTENCE_STOP.search(after)
+    return _CODE.sub(" ", f"{before}\0{after[: stop.start()] if stop else after}")
+
+
+def is_past(raw: RawClaim, line: str) -> bool:
+    """Whether the sentence says that the thing is gone, was something else, or is not there."""
+    patterns = _patterns()
+    before = last_sentence(line[max(0, raw.start - _PAST_WINDOW) : raw.start])
+    if (match := patterns.past_before.search(before)) is not None:
+        is_weak = patterns.weak_before.match(match[0].strip()) is not None
+        if not is_weak or patterns.strong_before.search(match[0]):
+            return True
+    is_struck_out = before.endswith(("~~`", "~~"))
+    if is_struck_out or patterns.past_opening.search(before):
+        return True
+    after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + _PAST_WINDOW])
+    if patterns.past_next_clause.match(after) or patterns.past_in_brackets.match(after):
+        return True
+    match = patterns.past_after.match(after)
+    # Another name between the claim and the verb is the subject of the verb.
+    return match is not None and "`" not in match[0] and not _is_habit(match[0], after[match.end() :])
+
+
+def _is_habit(matched: str, after: str) -> bool:
+    """Whether a present tense tells what happens again and again: "is replaced at build time"."""
+    patterns = _patterns()
+    return patterns.present.search(matched) is not None and patterns.habit.match(after) is not None
+
+
+def is_planned(raw: RawClaim, line: str) -> bool:
+    """Whether the sentence is about what could be, or an example: then only names that the repository knows count."""
+    patterns = _patterns()
+    before = last_sentence(line[max(0, raw.start - _PLAN_WINDOW) : raw.start])
+    is_ahead = patterns.planned_before.search(before) is not None
+    return is_ahead or patterns.planned_after.match(line[raw.end : raw.end + 30]) is not None
+
+
+def is_replaced(raw: RawClaim, raws: list[RawClaim], line: str) -> bool:
+    """Whether an arrow leads from this name to another one of its kind: old → new."""
+    arrow = _ARROW.match(_QUOTES_AFTER.sub("", line[raw.end : raw.end + 12]))
+    following = next((other for other in raws if other.start >= raw.end), None)
+    if arrow is None or following is None or following.start > raw.end + 14:
+        return False
+    return (raw.kind in _FILE_KINDS) == (following.kind in _FILE_KINDS)
+
+
+def last_sentence(text: str) -> str:
+    """The last sentence of a stretch of text, as far as it goes."""
+    for stop in (". ", "; ", "! ", "? "):
+        cut = text.rfind(stop)
+        if cut >= 0 and not text[:cut].endswith(_patterns().abbreviations):
+            text = text[cut + 2 :]
+    return text
