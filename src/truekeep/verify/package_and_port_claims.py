@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from truekeep.core.git import GitFailed, remote_name
 from truekeep.verify.live_system import see_containers, see_ports, see_units, see_urls, unit_ports
-from truekeep.verify.manifests import Manifest, Package, runtime_package, same_package, satisfies
+from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 
@@ -125,7 +125,7 @@ def check_package(world: World, question: Question) -> Verdict | None:
         path, package = best
         return confirmed(question, "listed", f"{package.name} {_version(package)}".rstrip(), f"{path}:{package.line}")
     for path, manifest in world.manifests.items():
-        if manifest.name and same_package(claim.name, manifest.name, manifest.ecosystem):
+        if manifest.name and is_same_package(claim.name, manifest.name, manifest.ecosystem):
             return confirmed(question, "listed", f"{path} is the manifest of {manifest.name} itself", path)
     before = _then(world, question, claim.name, _lists(claim.name))
     if before is not None and _is_unread(world, before.path):
@@ -288,12 +288,12 @@ def _packages(world: World, name: str) -> list[tuple[str, Package]]:
         (path, package)
         for path, manifest in world.manifests.items()
         for package in manifest.packages
-        if same_package(name, package.name, manifest.ecosystem)
+        if is_same_package(name, package.name, manifest.ecosystem)
     ]
 
 
 def _lists(name: str) -> Callable[[Manifest], bool]:
-    return lambda manifest: any(same_package(name, item.name, manifest.ecosystem) for item in manifest.packages)
+    return lambda manifest: any(is_same_package(name, item.name, manifest.ecosystem) for item in manifest.packages)
 
 
 def _best(found: list[tuple[str, Package]]) -> tuple[str, Package] | None:

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from tests.support.counting import assert_about_linear, count_work, unless_endless
 from truekeep.verify.manifests import (
-    LARGEST,
-    LARGEST_LOCK,
+    MAX_FILE_BYTES,
+    MAX_LOCK_BYTES,
     Manifest,
     Package,
     is_manifest,
-    normal_name,
+    is_same_package,
+    normalize_name,
     read_manifest,
     runtime_package,
-    same_package,
     satisfies,
 )
-from truekeep.verify.manifests.formats.table import Leaf, ValueTable
-from truekeep.verify.manifests.formats.toml import parse_toml
-from truekeep.verify.manifests.registry import BY_END, BY_NAME, find_reader, load_reader
+from truekeep.verify.manifests.formats import Leaf, ValueTable
+from truekeep.verify.manifests.registry import BY_EXTENSION, BY_NAME, find_reader, load_reader
+from truekeep.verify.manifests.toml import parse_toml
 
 
 def read(path: str, text: str) -> Manifest:
@@ -1402,7 +1402,7 @@ def test_every_line_holds_what_is_reported_of_it(path: str, change: str) -> None
         assert told(manifest) == told(read(path, text))
     for package in manifest.packages:
         name = package.name.rpartition(":")[2] if manifest.ecosystem == "java" else package.name
-        assert normal_name(name, "python") in normal_name(lines[package.line - 1], "python")
+        assert normalize_name(name, "python") in normalize_name(lines[package.line - 1], "python")
     for script in manifest.scripts:
         line_of = lines[script.line - 1]
         assert script.name.rpartition(":")[2] in line_of or "{" in line_of or "$(" in line_of  # names that are made up
@@ -1448,10 +1448,49 @@ def test_names_that_are_not(path: str) -> None:
     assert read_manifest(path, b"x").packages == ()
 
 
-@pytest.mark.parametrize("path", [*SAMPLES, *BY_NAME, *(f"x.{end}" for end in BY_END)])
-def test_a_reader_is_found_by_its_name(path: str) -> None:
+def test_every_registered_reader_exists() -> None:
+    for _, reader in {**BY_NAME, **BY_EXTENSION}.values():
+        module, _, function = reader.partition(":")
+        assert load_reader(reader).__name__ == function
+        assert load_reader(reader).__module__ == f"truekeep.verify.manifests.{module}"
+
+
+@pytest.mark.parametrize(
+    ("path", "ecosystem", "function"),
+    [
+        ("a/pyproject.toml", "python", "read_pyproject"),
+        ("requirements/dev.txt", "python", "read_requirements"),
+        ("constraints.in", "python", "read_requirements"),
+        ("environment-gpu.yml", "python", "read_environment"),
+        ("ci/test-environment.yaml", "python", "read_environment"),
+        ("pylock.prod.toml", "python", "read_toml_lock"),
+        ("Cargo.lock", "rust", "read_toml_lock"),
+        (".cargo/config.toml", "rust", "read_cargo"),
+        ("rust-toolchain.toml", "rust", "read_rust_toolchain"),
+        ("gradle/libs.versions.toml", "java", "read_version_catalog"),
+        ("app/build.gradle.kts", "java", "read_gradle"),
+        ("gradle/publish.gradle", "java", "read_gradle"),
+        ("src/App.fsproj", "dotnet", "read_msbuild"),
+        ("docker-compose.prod.yml", "docker", "read_compose"),
+        ("compose.yaml", "docker", "read_compose"),
+        ("Dockerfile.prod", "docker", "read_dockerfile"),
+        ("api.Dockerfile", "docker", "read_dockerfile"),
+        ("deploy/k8s/app.yml", "kubernetes", "read_kubernetes"),
+        ("deployment-web.yaml", "kubernetes", "read_kubernetes"),
+        ("helm/shop/Chart.yaml", "helm", "read_chart"),
+        ("Makefile.inc", "make", "read_makefile"),
+        ("rules.mk", "make", "read_makefile"),
+        ("Taskfile.dist.yml", "task", "read_taskfile"),
+        ("lib/tasks/db.rake", "rake", "read_rakefile"),
+        (".nvmrc", "npm", "read_runtime"),
+        (".tool-versions", "runtime", "read_tool_versions"),
+        ("Package.resolved", "swift", "read_package_resolved"),
+    ],
+)
+def test_the_right_reader_is_found_for_a_path(path: str, ecosystem: str, function: str) -> None:
     known = find_reader(path)
-    assert known is None or callable(load_reader(known[1]))
+    assert known is not None
+    assert (known[0], load_reader(known[1]).__name__) == (ecosystem, function)
 
 
 def test_asking_for_every_path_of_a_repository_is_little_work() -> None:
@@ -1658,7 +1697,7 @@ def test_ranges_agree_with_packaging(claimed: str, other: str, operator: str) ->
     ],
 )  # fmt: skip
 def test_which_words_mean_a_package(claimed: str, name: str, ecosystem: str, expected: bool) -> None:
-    assert same_package(claimed, name, ecosystem) is expected
+    assert is_same_package(claimed, name, ecosystem) is expected
 
 
 # Hostile files.
@@ -1759,7 +1798,7 @@ def test_one_line_of_megabytes(piece: str) -> None:
         def read_line(size: int, path: str = path) -> None:
             assert "bug" not in read_manifest(path, piece.encode() * (size // len(piece))).problem
 
-        assert_about_linear(read_line, 3_000, huge=5_000_000 if is_lock else LARGEST - 1_000)
+        assert_about_linear(read_line, 3_000, huge=5_000_000 if is_lock else MAX_FILE_BYTES - 1_000)
 
 
 def test_entities_are_never_expanded() -> None:
@@ -1787,6 +1826,63 @@ def test_properties_that_grow_by_each_other_stay_small() -> None:
         assert read("pom.xml", text).packages[0].version == ""
 
     assert_about_linear(read_levels, 10, huge=1_000)
+
+
+COMPOSE_WITH_ANCHORS = """\
+x-base: &base
+  image: postgres:15.4
+  ports: ["5432:5432"]
+x-image: &image redis:7.2
+services:
+  first:
+    <<: *base
+  second:
+    <<: [*base, {container_name: two}]
+    ports:
+      - "6543:5432"
+  cache: {image: *image}
+"""
+
+
+def test_aliases_and_merge_keys_of_yaml_are_followed() -> None:
+    assert told(read("compose.yaml", COMPOSE_WITH_ANCHORS)) == [
+        "docker", "2 postgres 15.4 (15.4)", "4 redis 7.2 (7.2)", "3 port 5432", "11 port 6543", "11 port 5432",
+        "6 service first", "8 service second", "9 service two", "12 service cache",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("template", ["&b{} {{<<: [*b{}, *b{}]}}", "&b{} [*b{}, *b{}]", "&b{} {{k: *b{}, l: *b{}}}"])
+def test_aliases_that_double_each_other_cost_nothing(template: str) -> None:
+    def read_levels(levels: int) -> str:
+        rows = "".join(f"a{n}: {template.format(n, n - 1, n - 1)}\n" for n in range(1, levels))
+        services = "".join(f"  s{n}: *b{levels - 1}\n" for n in range(levels))
+        return read("compose.yaml", f"a0: &b0 {{ports: [80, 81]}}\n{rows}services:\n{services}").problem
+
+    assert read_levels(5) == ""
+    assert "more than" in read_levels(60)
+    assert count_work(lambda: read_levels(60)) < 20_000
+
+
+def test_an_alias_inside_its_own_anchor_is_left_out() -> None:
+    assert told(read("compose.yaml", "services: &s\n  web: {ports: [80]}\n  again: *s\n")) == [
+        "docker", "2 port 80", "2 service web",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("services:\n  web: {ports: [80}\n", "line 2"),
+        ("services:\n\tweb:\n", "line 2"),
+        ("a: " + "[" * 60, "line 1: nested too deeply"),
+        ("a: [" + "1," * 300_000 + "1]", "more than"),
+        ("a: !!python/object/apply:os.system ['true']\n", ""),
+    ],
+)  # fmt: skip
+def test_yaml_that_cannot_be_read_names_the_line(text: str, problem: str) -> None:
+    manifest = read("compose.yaml", text)
+    assert problem in manifest.problem
+    assert bool(manifest.problem) == bool(problem)
 
 
 def test_doubled_keys() -> None:
@@ -1826,8 +1922,8 @@ def test_what_cannot_be_read_says_why_and_nothing_else(path: str, text: str, pro
 
 
 def test_files_beyond_the_limit_are_not_looked_at() -> None:
-    assert "larger" in read_manifest("package.json", b" " * (LARGEST + 1)).problem
-    assert "larger" in read_manifest("yarn.lock", b" " * (LARGEST_LOCK + 1)).problem
+    assert "larger" in read_manifest("package.json", b" " * (MAX_FILE_BYTES + 1)).problem
+    assert "larger" in read_manifest("yarn.lock", b" " * (MAX_LOCK_BYTES + 1)).problem
     assert read_manifest("yarn.lock", b"a@1:\n" * 2 * MEGABYTE).problem != ""
 
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import ManifestBuilder
-from truekeep.verify.manifests.formats.table import Leaf
-from truekeep.verify.manifests.formats.yaml import flow_table, parse_yaml
-from truekeep.verify.manifests.limits import LONGEST_NAME
-from truekeep.verify.manifests.text import Pattern, numbered_lines
+from truekeep.verify.manifests.builder import ManifestBuilder
+from truekeep.verify.manifests.formats import LazyPattern, Leaf, numbered_lines, parse_yaml
+from truekeep.verify.manifests.model import MAX_NAME_LENGTH
 
-_FROM = Pattern(r"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE)
-_ARG = Pattern(r"\s*ARG\s+(\w+)=[\"']?([^\"'\s]*)", re.IGNORECASE)
-_EXPOSE = Pattern(r"\s*EXPOSE\s+(.*)", re.IGNORECASE)
-_DEFAULT = Pattern(r"\$\{(\w{1,80})(?::?-([^{}$]{0,200}))?\}|\$(\w{1,80})")
-_KUBERNETES_PORT = Pattern(
+_FROM = LazyPattern(r"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE)
+_ARG = LazyPattern(r"\s*ARG\s+(\w+)=[\"']?([^\"'\s]*)", re.IGNORECASE)
+_EXPOSE = LazyPattern(r"\s*EXPOSE\s+(.*)", re.IGNORECASE)
+_DEFAULT = LazyPattern(r"\$\{(\w{1,80})(?::?-([^{}$]{0,200}))?\}|\$(\w{1,80})")
+_KUBERNETES_PORT = LazyPattern(
     r"\s*(?:- +)?(?:containerPort|hostPort|targetPort|nodePort|port)\s*:\s*[\"']?([0-9]{1,5})[\"']?\s*(?:#.*)?\Z"
 )
-_KUBERNETES_IMAGE = Pattern(r"\s*(?:- +)?image\s*:\s*[\"']?([^\s\"'{}#]+)[\"']?\s*(?:#.*)?\Z")
-_KUBERNETES_KIND = Pattern(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
+_KUBERNETES_IMAGE = LazyPattern(r"\s*(?:- +)?image\s*:\s*[\"']?([^\s\"'{}#]+)[\"']?\s*(?:#.*)?\Z")
+_KUBERNETES_KIND = LazyPattern(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 
 
-def read_dockerfile(draft: ManifestBuilder, text: str) -> None:
+def read_dockerfile(builder: ManifestBuilder, text: str) -> None:
     stages: set[str] = set()
     values: dict[str, str] = {}
     for number, line in numbered_lines(text):
@@ -31,72 +29,74 @@ def read_dockerfile(draft: ManifestBuilder, text: str) -> None:
         image = _FROM.match(line)
         if image:
             if image[1].lower() not in stages:
-                _add_image(draft, image[1], number, values)
+                _add_image(builder, image[1], number, values)
             if image[2]:
                 stages.add(image[2].lower())
         expose = _EXPOSE.match(line)
         if expose:
             for word in expose[1].partition("#")[0].split():
-                draft.listen(word.partition("/")[0], number)
+                builder.add_ports(word.partition("/")[0], number)
 
 
-def read_compose(draft: ManifestBuilder, text: str) -> None:
-    root = parse_yaml(text)[0]
-    draft.name = root.leaf("name").text
+def read_compose(builder: ManifestBuilder, text: str) -> None:
+    root = parse_yaml(text)
+    builder.name = root.leaf("name").text
+    images: set[Leaf] = set()
     for name, service in root.tables("services"):
-        draft.serve(name, service.line)
-        draft.serve(*service.leaf("container_name"))
+        builder.add_service(name, service.line)
+        builder.add_service(*service.leaf("container_name"))
         image = service.leaf("image")
-        if image.text:
-            _add_image(draft, image.text, image.line)
+        if image.text and image not in images:  # services that merge one base share its image
+            images.add(image)
+            _add_image(builder, image.text, image.line)
         for key in ("ports", "expose"):
-            for node in flow_table(service.get(key)).values():
+            for node in service.table(key).values():
                 if isinstance(node, Leaf):
-                    _add_port_mapping(draft, node)
+                    _add_port_mapping(builder, node)
                 else:
                     for side in ("target", "published"):
-                        draft.listen(*node.leaf(side))
+                        builder.add_ports(*node.leaf(side))
 
 
-def read_kubernetes(draft: ManifestBuilder, text: str) -> None:
-    """Ports and images of Kubernetes objects, line by line: templates are no YAML. Other YAML says nothing here."""
+def read_kubernetes(builder: ManifestBuilder, text: str) -> None:
+    """Read ports and images of Kubernetes objects, line by line: Helm templates are not YAML. Skips other YAML."""
     if not _KUBERNETES_KIND.search(text) or "apiVersion:" not in text:
         return
-    draft.ecosystem = "docker"  # where its images belong
+    builder.ecosystem = "docker"  # its images are Docker images
     in_metadata = False
     for number, line in numbered_lines(text):
         port = _KUBERNETES_PORT.match(line)
         if port:
-            draft.listen(port[1], number)
+            builder.add_ports(port[1], number)
             continue
         image = _KUBERNETES_IMAGE.match(line)
         if image:
-            _add_image(draft, image[1], number)
+            _add_image(builder, image[1], number)
         if line[:1] not in ("", " ", "#"):
             in_metadata = line.startswith("metadata:")
         elif in_metadata:
             name = re.match(r"  name:\s*[\"']?([\w.-]+)[\"']?\s*\Z", line)
             if name:
-                draft.serve(name[1], number)
+                builder.add_service(name[1], number)
 
 
-def read_chart(draft: ManifestBuilder, text: str) -> None:
-    root = parse_yaml(text)[0]
-    draft.name, draft.version = root.leaf("name").text, root.leaf("version").text
-    draft.needs("kubernetes", *root.leaf("kubeVersion"))
+def read_chart(builder: ManifestBuilder, text: str) -> None:
+    root = parse_yaml(text)
+    builder.name, builder.version = root.leaf("name").text, root.leaf("version").text
+    builder.add_runtime("kubernetes", *root.leaf("kubeVersion"))
     for _, item in root.tables("dependencies"):
         name = item.leaf("name")
-        draft.add(name.text, item.leaf("version").text, name.line)
+        builder.add_package(name.text, item.leaf("version").text, name.line)
 
 
-def _add_image(draft: ManifestBuilder, image: str, line: int, values: dict[str, str] | None = None) -> None:
-    """An image and its tag; the version is the number that the tag begins with."""
+def _add_image(builder: ManifestBuilder, image: str, line: int, values: dict[str, str] | None = None) -> None:
+    """Add an image with its tag; the version is the number that the tag begins with."""
     known = values or {}
 
     def fill(match: re.Match[str]) -> str:
         return known.get(match[1] or match[3], match[2] or match[0])
 
-    plain = _DEFAULT.sub(fill, image[:LONGEST_NAME])
+    plain = _DEFAULT.sub(fill, image[:MAX_NAME_LENGTH])
     name, _, digest = plain.partition("@")
     colon = name.rfind(":")
     tag = ""
@@ -106,12 +106,12 @@ def _add_image(draft: ManifestBuilder, image: str, line: int, values: dict[str, 
     if not name or "$" in name or name == "scratch":
         return
     number = re.match(r"v?([0-9]+(?:\.[0-9]+)*)", tag)
-    if draft.ecosystem == "docker":
-        draft.add(name, written or digest, line, version=number[1] if number else "")
+    if builder.ecosystem == "docker":
+        builder.add_package(name, written or digest, line, version=number[1] if number else "")
 
 
-def _add_port_mapping(draft: ManifestBuilder, leaf: Leaf) -> None:
-    """`127.0.0.1:8080:80/tcp`, `${PORT:-8080}:80`: the ports on both sides."""
+def _add_port_mapping(builder: ManifestBuilder, leaf: Leaf) -> None:
+    """Add the ports on both sides of `127.0.0.1:8080:80/tcp` or `${PORT:-8080}:80`."""
     plain = _DEFAULT.sub(lambda match: match[2] or "", leaf.text[:200]).partition("/")[0]
     for side in re.sub(r"\[[^\]]*\]", "", plain).split(":"):
-        draft.listen(side, leaf.line)
+        builder.add_ports(side, leaf.line)

@@ -1,45 +1,45 @@
-"""What can be run by name: make, just, task, rake and Procfiles."""
+"""Commands that can be run by name (make, just, task, rake, Procfile), and files that only name a version."""
 
 from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.draft import ManifestBuilder
-from truekeep.verify.manifests.formats.table import Leaf, ValueTable
-from truekeep.verify.manifests.formats.yaml import flow_table, parse_yaml
-from truekeep.verify.manifests.limits import DEEPEST, LONGEST_LINE
-from truekeep.verify.manifests.text import Pattern, matching_lines, numbered_lines
+from truekeep.verify.manifests.builder import ManifestBuilder
+from truekeep.verify.manifests.formats import LazyPattern, Leaf, ValueTable, matching_lines, numbered_lines, parse_yaml
+from truekeep.verify.manifests.model import MAX_DEPTH, MAX_LINE_LENGTH
 
-_MAKE_SKIP = Pattern(
+# --- Targets and tasks -----------------------------------------------------------------------------------------------
+
+_MAKE_SKIP = LazyPattern(
     r"(?:ifeq|ifneq|ifdef|ifndef|else|endif|-?include|sinclude|export|unexport|override|vpath|private|undefine)\b"
     r"|\$[({][a-z-]+[ \t]"
 )
-_MAKE_VALUE = Pattern(r"\s*([\w.-]{1,80})\s*(?:::?:?|\?)?=\s*([^#]*)")
-_MAKE_REFERENCE = Pattern(r"\$[({]([\w.-]{1,80})[)}]")
-_MAKE_CALL = Pattern(r"\$[({][^(){}]*[)}]")
-_JUST_RECIPE = Pattern(r"@?([A-Za-z_][\w-]*)(?:\s+(?:[^:\"'`]++|\"[^\"]*+\"|'[^']*+'|`[^`]*+`)*+)?:(?!=)")
+_MAKE_VALUE = LazyPattern(r"\s*([\w.-]{1,80})\s*(?:::?:?|\?)?=\s*([^#]*)")
+_MAKE_REFERENCE = LazyPattern(r"\$[({]([\w.-]{1,80})[)}]")
+_MAKE_CALL = LazyPattern(r"\$[({][^(){}]*[)}]")
+_JUST_RECIPE = LazyPattern(r"@?([A-Za-z_][\w-]*)(?:\s+(?:[^:\"'`]++|\"[^\"]*+\"|'[^']*+'|`[^`]*+`)*+)?:(?!=)")
 _RAKE_NAME = r"(?::\"?|['\"])([\w:.-]+)|([A-Za-z_]\w*):(?!:)"
-_RAKE_TASK = Pattern(rf"(\s*)(?:multitask|task)[\s(]\s*(?:{_RAKE_NAME})")
-_RAKE_NAMESPACE = Pattern(r"(\s*)namespace[\s(]\s*(?::\"?|['\"])([\w:-]+)")
-_RAKE_CLASS = Pattern(r"(\s*)[A-Z][\w:]*Task\.new(?:[\s(]\s*[:'\"]([\w:-]+))?")
+_RAKE_TASK = LazyPattern(rf"(\s*)(?:multitask|task)[\s(]\s*(?:{_RAKE_NAME})")
+_RAKE_NAMESPACE = LazyPattern(r"(\s*)namespace[\s(]\s*(?::\"?|['\"])([\w:-]+)")
+_RAKE_CLASS = LazyPattern(r"(\s*)[A-Z][\w:]*Task\.new(?:[\s(]\s*[:'\"]([\w:-]+))?")
 _RAKE_DEFAULTS = {"RSpec": "spec", "RuboCop": "rubocop", "TestTask": "test", "RDoc": "rdoc", "Yard": "yard"}
-_PROCESS = Pattern(r"([A-Za-z0-9_-]+):\s")
+_PROCESS = LazyPattern(r"([A-Za-z0-9_-]+):\s")
 
 
-def read_makefile(draft: ManifestBuilder, text: str) -> None:
-    _Makefile(draft).read(text)
+def read_makefile(builder: ManifestBuilder, text: str) -> None:
+    _Makefile(builder).read(text)
 
 
 class _Makefile:
-    """The targets of a makefile's rules, and what .PHONY names besides. Variables that hold words are filled in."""
+    """Reads the targets of rules, and the other names in .PHONY. Variables that hold plain words are filled in."""
 
-    def __init__(self, draft: ManifestBuilder) -> None:
-        self.draft = draft
+    def __init__(self, builder: ManifestBuilder) -> None:
+        self.builder = builder
         self.values: dict[str, str] = {}
         self.phony: list[tuple[str, int]] = []
 
     def read(self, text: str) -> None:
-        logical: list[tuple[int, str]] = []  # a line with those that it goes on in
+        logical: list[tuple[int, str]] = []  # a line with its continuation lines
         is_definition = False
         for number, line in numbered_lines(text):
             if not logical and (not line or line[0] in "\t#"):
@@ -55,7 +55,7 @@ class _Makefile:
                 self._rule(logical)
             logical = []
         for name, number in self.phony:
-            self.draft.run("make", name, number)
+            self.builder.add_script("make", name, number)
 
     def _rule(self, logical: list[tuple[int, str]]) -> None:
         targets: list[tuple[str, int]] = []
@@ -64,14 +64,14 @@ class _Makefile:
         for number, line in logical:
             piece = line.partition("#")[0]
             if is_head:
-                # Colons and equal signs in `$(A:b=c)` are not the rule's.
+                # Colons and equal signs inside `$(A:b=c)` do not end the targets.
                 stop = re.search(r"[:=]", _MAKE_CALL.sub(lambda match: "$" * len(match[0]), piece))
                 if stop is None:
                     targets += self._words(piece, number)
                     continue
                 head, rest = piece[: stop.start()], piece[stop.start() :]
                 if re.match(r":{0,3}=", rest):
-                    self._remember(logical)
+                    self._note_variable(logical)
                     return
                 targets += self._words(head.rstrip("&"), number)
                 piece = rest.lstrip(":")
@@ -83,40 +83,40 @@ class _Makefile:
             if name == ".PHONY":
                 self.phony += [(word, at) for word, at in needs if "$" not in word and "%" not in word]
             elif "%" not in name and "$" not in name and (name[0] != "." or "/" in name):
-                self.draft.run("make", name, number)
+                self.builder.add_script("make", name, number)
 
     def _words(self, text: str, number: int) -> list[tuple[str, int]]:
         if "$" in text:
             text = _MAKE_REFERENCE.sub(lambda match: self.values.get(match[1], match[0]), text)
         return [(word, number) for word in text.split()]
 
-    def _remember(self, logical: list[tuple[int, str]]) -> None:
-        """A variable, when it holds nothing but words; one that grows or calls something is not known."""
-        match = _MAKE_VALUE.match(" ".join(line for _, line in logical)[:LONGEST_LINE])
+    def _note_variable(self, logical: list[tuple[int, str]]) -> None:
+        """Note a variable that holds plain words; ignore one that refers to others or calls a function."""
+        match = _MAKE_VALUE.match(" ".join(line for _, line in logical)[:MAX_LINE_LENGTH])
         if match and "$" not in match[2] and len(self.values) < 1_000:
             self.values[match[1]] = match[2].strip()
 
 
-def read_justfile(draft: ManifestBuilder, text: str) -> None:
+def read_justfile(builder: ManifestBuilder, text: str) -> None:
     for number, line in numbered_lines(text):
         alias = re.match(r"alias\s+([\w-]+)\s*:=", line)
         recipe = None if alias or line.startswith(("set ", "export ", "import ", "mod ")) else _JUST_RECIPE.match(line)
         if alias or recipe:
-            draft.run("just", (alias or recipe)[1], number)  # type: ignore[index]
+            builder.add_script("just", (alias or recipe)[1], number)  # type: ignore[index]
 
 
-def read_taskfile(draft: ManifestBuilder, text: str) -> None:
-    root = parse_yaml(text)[0]
+def read_taskfile(builder: ManifestBuilder, text: str) -> None:
+    root = parse_yaml(text)
     for name, node in root.table("tasks").items():
-        draft.run("task", name, node.line)
+        builder.add_script("task", name, node.line)
         if isinstance(node, ValueTable):
-            for alias in flow_table(node.get("aliases")).values():
+            for alias in node.table("aliases").values():
                 if isinstance(alias, Leaf):
-                    draft.run("task", alias.text, alias.line)
+                    builder.add_script("task", alias.text, alias.line)
 
 
-def read_rakefile(draft: ManifestBuilder, text: str) -> None:
-    """Tasks with the namespaces that they stand in, told by indentation."""
+def read_rakefile(builder: ManifestBuilder, text: str) -> None:
+    """Read tasks with their namespaces, which are recognized by indentation."""
     spaces: list[tuple[int, str]] = []
     for number, line in numbered_lines(text):
         bare = line.lstrip()
@@ -127,7 +127,7 @@ def read_rakefile(draft: ManifestBuilder, text: str) -> None:
             spaces.pop()
         namespace = _RAKE_NAMESPACE.match(line)
         if namespace:
-            if len(spaces) < DEEPEST:
+            if len(spaces) < MAX_DEPTH:
                 spaces.append((indent, namespace[2]))
             continue
         task, made = _RAKE_TASK.match(line), _RAKE_CLASS.match(line)
@@ -137,9 +137,40 @@ def read_rakefile(draft: ManifestBuilder, text: str) -> None:
         elif made:
             name = made[2] or next((name for key, name in _RAKE_DEFAULTS.items() if key in made[0]), "")
         if name:
-            draft.run("rake", ":".join([*(space for _, space in spaces), name]), number)
+            builder.add_script("rake", ":".join([*(space for _, space in spaces), name]), number)
 
 
-def read_procfile(draft: ManifestBuilder, text: str) -> None:
+def read_procfile(builder: ManifestBuilder, text: str) -> None:
     for number, match in matching_lines(_PROCESS, text):
-        draft.run("procfile", match[1], number)
+        builder.add_script("procfile", match[1], number)
+
+
+# --- Runtime versions ------------------------------------------------------------------------------------------------
+
+_TOOL = LazyPattern(r"\s*([A-Za-z][\w-]*)[ \t]+v?([^\s#]+)")
+_TOOL_NAMES = {"nodejs": "node", "golang": "go", "dotnet-core": "dotnet"}
+
+
+def read_runtime(builder: ManifestBuilder, text: str) -> None:
+    """Read `.python-version` and its like: one version, of the runtime that the ecosystem is named for."""
+    runtime = "node" if builder.ecosystem == "npm" else builder.ecosystem
+    for number, line in numbered_lines(text):
+        word = line.partition("#")[0].strip()
+        if word:
+            word = re.sub(rf"\A(?:{runtime}-)?v?(?=[0-9])", "", word)
+            builder.add_runtime(runtime, word, number)
+            return
+
+
+def read_tool_versions(builder: ManifestBuilder, text: str) -> None:
+    for number, match in matching_lines(_TOOL, text):
+        version = match[2]
+        if match[1] == "java":
+            version = re.sub(r"\A[a-z][a-z0-9]*-(?=[0-9])", "", version)
+        builder.add_runtime(_TOOL_NAMES.get(match[1], match[1]), version, number)
+
+
+def read_version(builder: ManifestBuilder, text: str) -> None:
+    match = re.match(r"\s{0,100}v?([0-9]{1,9}(?:\.[0-9]{1,9}){1,4}[\w.+-]{0,60})\s*(?:\n|\Z)", text)
+    if match:
+        builder.version = match[1]

@@ -1,34 +1,33 @@
-"""TOML, with lines."""
+"""TOML with the line of every entry, which neither tomllib nor tomlkit gives."""
 
 from __future__ import annotations
 
 import re
 
-from truekeep.verify.manifests.formats.table import Leaf, ValueTable
-from truekeep.verify.manifests.limits import DEEPEST
-from truekeep.verify.manifests.text import Pattern, Places, UnreadableManifest
+from truekeep.verify.manifests.formats import LazyPattern, Leaf, LineCounter, ValueTable
+from truekeep.verify.manifests.model import MAX_DEPTH, UnreadableManifest
 
-_GAP = Pattern(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_END = Pattern(r"[ \t\r]*+(?:#[^\n]*+)?(?:\n|\Z)")
-_KEY = Pattern(r"[ \t]*+(?:([A-Za-z0-9_-]++)|\"((?:[^\"\\\n]++|\\.)*+)\"|'([^'\n]*+)')[ \t]*+(\.)?")
-_LONG = Pattern(r"\"\"\"((?:[^\"\\]++|\\.|\"\"?(?!\"))*+)\"{3,5}", re.DOTALL)
-_BASIC = Pattern(r"\"((?:[^\"\\\n]++|\\.)*+)\"")
-_BARE = Pattern(r"[^\s,\[\]{}#\"'=][^,\[\]{}#\"'=\n]*+")
-_ESCAPE = Pattern(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[ \t]*\n\s*|(.))", re.DOTALL)
+_GAP = LazyPattern(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_END = LazyPattern(r"[ \t\r]*+(?:#[^\n]*+)?(?:\n|\Z)")
+_KEY = LazyPattern(r"[ \t]*+(?:([A-Za-z0-9_-]++)|\"((?:[^\"\\\n]++|\\.)*+)\"|'([^'\n]*+)')[ \t]*+(\.)?")
+_LONG = LazyPattern(r"\"\"\"((?:[^\"\\]++|\\.|\"\"?(?!\"))*+)\"{3,5}", re.DOTALL)
+_BASIC = LazyPattern(r"\"((?:[^\"\\\n]++|\\.)*+)\"")
+_BARE = LazyPattern(r"[^\s,\[\]{}#\"'=][^,\[\]{}#\"'=\n]*+")
+_ESCAPE = LazyPattern(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[ \t]*\n\s*|(.))", re.DOTALL)
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x1b"}
 
 
 def parse_toml(text: str) -> ValueTable:
-    """A file as a table. Every scalar stays text; dates and numbers are not looked into."""
+    """Parse a file into a table. Every scalar stays text; dates and numbers are not checked."""
     return _TomlReader(text).read()
 
 
 class _TomlReader:
-    """A text on its way to a table."""
+    """Reads one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.places = Places(text)
+        self.lines = LineCounter(text)
 
     def read(self) -> ValueTable:
         root = table = ValueTable(1)
@@ -37,7 +36,7 @@ class _TomlReader:
             at = self._gap(at)
             if at >= len(text):
                 return root
-            line = self.places.line(at)
+            line = self.lines.line_at(at)
             if text[at] == "[":
                 is_list = text.startswith("[[", at)
                 keys, at = self._key(at + 1 + is_list)
@@ -50,7 +49,7 @@ class _TomlReader:
                 at = self._pair(table, at, line, 0)
             end = _END.match(text, at)
             if end is None:
-                raise UnreadableManifest(f"line {line}: something stands after the value")
+                raise UnreadableManifest(f"line {line}: unexpected text after the value")
             at = end.end()
 
     def _gap(self, at: int) -> int:
@@ -59,7 +58,7 @@ class _TomlReader:
 
     def _key(self, at: int) -> tuple[list[str], int]:
         keys: list[str] = []
-        while len(keys) < DEEPEST:
+        while len(keys) < MAX_DEPTH:
             match = _KEY.match(self.text, at)
             if match is None:
                 break
@@ -67,21 +66,21 @@ class _TomlReader:
             keys.append(match[1] or (_unescaped(match[2]) if match[2] is not None else match[3]) or "")
             if not match[4]:
                 return keys, at
-        raise UnreadableManifest(f"line {self.places.line(at)}: this is not `key = value`")
+        raise UnreadableManifest(f"line {self.lines.line_at(at)}: this is not `key = value`")
 
     def _open(self, table: ValueTable, keys: list[str], line: int, *, is_list: bool = False) -> ValueTable:
-        """The table of a header, made when it is new; in a list of tables always a new one."""
+        """Return the table of a header, a new one if there is none yet; in a list of tables always a new one."""
         for key in keys[:-1] if is_list else keys:
             node = table.setdefault(key, ValueTable(line))
             if isinstance(node, ValueTable) and node.is_list and node:
                 node = node[str(len(node) - 1)]
             if not isinstance(node, ValueTable):
-                raise UnreadableManifest(f"line {line}: {key[:60]!r} stands twice")
+                raise UnreadableManifest(f"line {line}: {key[:60]!r} is defined twice")
             table = node
         if is_list:
             nodes = table.setdefault(keys[-1], ValueTable(line, is_list=True))
             if not isinstance(nodes, ValueTable) or not nodes.is_list:
-                raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} stands twice")
+                raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} is defined twice")
             table = ValueTable(line)
             nodes[str(len(nodes))] = table
         return table
@@ -93,9 +92,9 @@ class _TomlReader:
         value, at = self._value(at + 1, depth)
         table = self._open(table, keys[:-1], line)
         if keys[-1] in table:
-            raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} stands twice")
+            raise UnreadableManifest(f"line {line}: {keys[-1][:60]!r} is defined twice")
         if isinstance(value, Leaf):
-            value = Leaf(value.text, line)  # of a long text the line of its key
+            value = Leaf(value.text, line)  # for a long text, the line of its key
         else:
             value.line = line
         table[keys[-1]] = value
@@ -105,10 +104,10 @@ class _TomlReader:
         text = self.text
         while text[at : at + 1] in (" ", "\t"):
             at += 1
-        line = self.places.line(at)
+        line = self.lines.line_at(at)
         first = text[at : at + 1]
         if first in ("[", "{") and first:
-            if depth >= DEEPEST:
+            if depth >= MAX_DEPTH:
                 raise UnreadableManifest(f"line {line}: nested too deeply")
             return self._nested(at, line, depth + 1)
         if text.startswith("'''", at):
@@ -140,7 +139,7 @@ class _TomlReader:
         table = ValueTable(line, is_list=is_list)
         at = self._gap(at + 1)
         while not text.startswith(closing, at):
-            here = self.places.line(at)
+            here = self.lines.line_at(at)
             if is_list:
                 value, at = self._value(at, depth)
                 table[str(len(table))] = value
