@@ -12,7 +12,6 @@ from tests.support.soak.apart import live_apart
 from tests.support.soak.day import Scale
 from truekeep.core.errors import EditedSince
 from truekeep.memory.ledger import Ledger
-from truekeep.workspace.card_commands import drop_card
 
 
 class Killed(BaseException):
@@ -74,7 +73,7 @@ def test_a_card_that_somebody_is_saving_is_neither_replaced_nor_dropped(place: P
     with card.open("a") as editor, place.open() as workspace:
         for act in (
             partial(workspace.history.undo, 1),
-            partial(drop_card, workspace, "staging-proxy", reason="old", actor="ada"),
+            partial(workspace.cards.drop, "staging-proxy", reason="old", actor="ada"),
         ):
             with pytest.raises(EditedSince):
                 act()

@@ -39,8 +39,7 @@ from truekeep.core.errors import BadInput, TruekeepError
 from truekeep.core.model import IngestReport
 from truekeep.handoffs import ingest
 from truekeep.memory.ledger import Ledger
-from truekeep.workspace.card_commands import Scribe, drop_card, parse_manuscript, write_card
-from truekeep.workspace.correction_commands import add_policy
+from truekeep.workspace.card_text import CardAuthor, parse_card_text
 from truekeep.workspace.maintenance import Upkeep
 from truekeep.workspace.workspace import Workspace
 
@@ -142,12 +141,12 @@ def _undo(workspace: Workspace) -> object:
 
 
 def _add_to_card(workspace: Workspace) -> object:
-    wanted = parse_manuscript("Staging is restarted at night.", is_update=True)
-    return write_card(workspace, wanted, Scribe("ada", "ada", NOW), update="staging-proxy.md")
+    wanted = parse_card_text("Staging is restarted at night.", is_update=True)
+    return workspace.cards.write(wanted, CardAuthor("ada", "ada", NOW), update="staging-proxy.md")
 
 
 def _drop(workspace: Workspace) -> object:
-    return drop_card(workspace, "staging-proxy", reason="gone", actor="ada")
+    return workspace.cards.drop("staging-proxy", reason="gone", actor="ada")
 
 
 def _aged(place: Place) -> None:
@@ -190,7 +189,7 @@ def _merge(workspace: Workspace) -> object:
 
 
 def _gate(workspace: Workspace) -> object:
-    return add_policy(workspace, "releasing the shop", action="run the smoke test", actor="ada")
+    return workspace.notes.add_policy("releasing the shop", action="run the smoke test", actor="ada")
 
 
 SCENARIOS = {

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from truekeep.workspace.host import CanonicalHost
     from truekeep.workspace.init import InitReport
     from truekeep.workspace.maintenance import Maintenance
+    from truekeep.workspace.notes import Notes
     from truekeep.workspace.repositories import Repositories
     from truekeep.workspace.review import ReviewQueue
     from truekeep.workspace.search import MemorySearch
@@ -200,6 +201,12 @@ class Workspace:
         from truekeep.workspace.sessions import AgentSessions
 
         return AgentSessions(self)
+
+    @cached_property
+    def notes(self) -> Notes:
+        from truekeep.workspace.notes import Notes
+
+        return Notes(self)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -172,10 +172,8 @@ def test_what_memory_says_is_only_text(place: Place, visitor: Visitor) -> None:
     card.parent.mkdir(parents=True, exist_ok=True)
     file_card(place, content=a_card(body="Plain."))
     with place.open() as workspace:
-        from truekeep.workspace.card_commands import drop_card
-
         card.write_text(a_card(body=body))
-        drop_card(workspace, "staging-proxy.md", reason="<b>no</b>", actor="me")
+        workspace.cards.drop("staging-proxy.md", reason="<b>no</b>", actor="me")
     for path in ("/history", "/history/2", "/history/2/undo"):
         page = visitor.see(path)
         assert "<script>alert" not in page
@@ -191,9 +189,7 @@ def test_a_credential_that_was_taken_out_is_not_shown(place: Place, visitor: Vis
     card = place.workspace / CARD
     card.write_text(card.read_text() + f"\nThe key is {token}\n")
     with place.open() as workspace:
-        from truekeep.workspace.card_commands import drop_card
-
-        drop_card(workspace, "staging-proxy.md", reason="had a key", actor="me")
+        workspace.cards.drop("staging-proxy.md", reason="had a key", actor="me")
     for path in ("/history/2", "/history/2/undo", "/history/1/undo"):
         answer = visitor.get(path)
         assert token not in answer.text

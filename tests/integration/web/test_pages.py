@@ -89,7 +89,7 @@ def test_text_that_was_typed_is_given_back_where_an_act_fails(
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, "the disk says no")
 
-    monkeypatch.setattr("truekeep.interfaces.web.pages.memory.drop_card", fail)
+    monkeypatch.setattr("truekeep.workspace.cards.Cards.drop", fail)
     answer = visitor.press(page, "/memory/drop/", reason="a reason that took long")
     assert answer.status_code == 507
     assert "a reason that took long" in answer.text

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import NOW, Place, a_card, a_document_handoff, a_handoff, run_cli, tree
 from tests.unit.transcripts.test_parser import a_token
-from tests.unit.workspace.test_card_commands import editor as write_editor
-from tests.unit.workspace.test_card_commands import on_a_terminal
+from tests.unit.workspace.test_cards import editor as write_editor
+from tests.unit.workspace.test_cards import on_a_terminal
 from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, NotFound
 from truekeep.handoffs.draft import Draft, parse_draft, render_draft
 

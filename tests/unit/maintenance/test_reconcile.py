@@ -13,7 +13,6 @@ import pytest
 from tests.support.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.support.upkeep_place import REPOSITORY, point_at_all, put, upkeep, with_instructions, write_card
 from truekeep.maintenance.reconcile import Disagreement
-from truekeep.workspace.card_commands import confirm_card
 from truekeep.workspace.maintenance import ReconcileReport
 from truekeep.workspace.sessions import AgentSessions
 
@@ -210,7 +209,7 @@ def test_memory_of_the_last_days_wins_over_older_memory_on_a_persons_word(place:
 def test_what_a_person_confirmed_is_of_that_day(place: Place) -> None:
     two_ports(place, OLD, RECENT)
     with place.open() as workspace:
-        confirm_card(workspace, "gateway.md", actor="ada")
+        workspace.cards.confirm("gateway.md", actor="ada")
     (item,) = found(place)
     assert (item.winner, item.action) == ("", "ask")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import NOW, Place, run_cli, tree
 from tests.support.upkeep_place import point_at_all, put, upkeep, write_card
-from tests.unit.workspace.test_card_commands import on_a_terminal
+from tests.unit.workspace.test_cards import on_a_terminal
 from truekeep.integrations.schedule.run import run_job
 from truekeep.maintenance.reconcile import Disagreement, hold_index
 from truekeep.maintenance.survey.service import CardFacts

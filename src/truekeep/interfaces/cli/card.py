@@ -37,18 +37,14 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
-from truekeep.workspace.card_commands import (
-    Scribe,
-    confirm_card,
-    find_covering,
-    leave_card,
-    parse_manuscript,
-    write_card,
-)
+from truekeep.workspace.card_text import CardAuthor, parse_card_text
+from truekeep.workspace.card_writing import leave_card
 
 if TYPE_CHECKING:
     from truekeep.memory.card import Card
-    from truekeep.workspace.card_commands import CardWriteResult, Covering, Manuscript
+    from truekeep.workspace.card_overlap import CoveringCard
+    from truekeep.workspace.card_text import CardText
+    from truekeep.workspace.card_writing import CardWriteResult
     from truekeep.workspace.workspace import Workspace
 
 
@@ -192,7 +188,7 @@ def write(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: 
     try:
         while True:
             update = given["update"] and _known_name(opened, given["update"])
-            wanted = parse_manuscript(text, name=given["name"] or "", is_update=bool(update), **options)
+            wanted = parse_card_text(text, name=given["name"] or "", is_update=bool(update), **options)
             try:
                 written = desk.write(wanted, update)
             except InvalidHandoff as error:
@@ -208,13 +204,13 @@ def write(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: 
     _show_written(written, as_json=as_json)
 
 
-def _scribe(opened: Workspace | None, repo: str | None) -> Scribe:
+def _scribe(opened: Workspace | None, repo: str | None) -> CardAuthor:
     if repo is not None and not Path(repo).is_dir():
         raise BadInput(f"{repo} is not a folder", hint="name the repository's root with --repo")
     root = find_top(Path(repo) if repo is not None else Path.cwd()) or (Path(repo) if repo is not None else None)
     if repo is None and root is not None and opened is not None and root.resolve() == opened.path.resolve():
         root = None  # memory itself is about no repository
-    return Scribe(
+    return CardAuthor(
         writer=running_harness() or person(),
         actor=person(),
         now=datetime.now().astimezone(),
@@ -251,11 +247,13 @@ def _read_text(file: str | None) -> tuple[str, bool]:
 class _CardEditor:
     """Writes, and asks whoever sits at the terminal."""
 
-    def __init__(self, opened: Workspace | None, by: Scribe, *, anyway: bool, dry_run: bool, is_asked: bool) -> None:
+    def __init__(
+        self, opened: Workspace | None, by: CardAuthor, *, anyway: bool, dry_run: bool, is_asked: bool
+    ) -> None:
         self.opened, self.by, self.anyway, self.dry_run, self.is_asked = opened, by, anyway, dry_run, is_asked
         self._chosen: str | None = None  # the card to add to; empty: a new one
 
-    def write(self, wanted: Manuscript, update: str) -> CardWriteResult:
+    def write(self, wanted: CardText, update: str) -> CardWriteResult:
         if self.opened is None:
             if self.by.root is None or update:
                 raise BadSetup(
@@ -265,11 +263,10 @@ class _CardEditor:
             return leave_card(wanted, self.by, producer.judge, Config(), anyway=self.anyway)
         if self.is_asked and not update and not self.anyway:
             if self._chosen is None:
-                found, _ = find_covering(self.opened, wanted, self.by.repository)
+                found = self.opened.cards.find_covering(wanted, self.by.repository)
                 self._chosen = _ask_which(found) if found else ""
             update = self._chosen
-        return write_card(
-            self.opened,
+        return self.opened.cards.write(
             wanted,
             self.by,
             update=update,
@@ -279,7 +276,7 @@ class _CardEditor:
         )
 
 
-def _ask_which(found: Sequence[Covering]) -> str:
+def _ask_which(found: Sequence[CoveringCard]) -> str:
     """The card that a person wants to add to; empty for a new one."""
     click.echo("Memory may have this already:")
     for number, item in enumerate(found, 1):
@@ -383,7 +380,7 @@ def confirm(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace
     opened = open_workspace(ctx, workspace)
 
     def act(name: str) -> None:
-        path, day, entry = confirm_card(opened, name, actor=person())
+        path, day, entry = opened.cards.confirm(name, actor=person())
         if as_json:
             print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
         elif entry is None:
@@ -430,7 +427,6 @@ def drop(
 
     Example: truekeep card drop staging-proxy --reason 'the proxy is gone'
     """
-    from truekeep.workspace.card_commands import drop_card
 
     _one_as_json(names, as_json)
     opened = open_workspace(ctx, workspace)
@@ -443,7 +439,7 @@ def drop(
             shown = opened.cards.get(found)[0]
             age = shown_age(age_in_days(shown.updated, _today()))
             click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
-        dropped = drop_card(opened, found, reason=reason, actor=person(), seen=stored.data)
+        dropped = opened.cards.drop(found, reason=reason, actor=person(), seen=stored.data)
         if as_json:
             print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})
             return

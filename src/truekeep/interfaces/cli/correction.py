@@ -12,12 +12,10 @@ from truekeep.interfaces.cli.output import json_option, open_workspace, print_js
 from truekeep.interfaces.cli.session import TextCommand
 from truekeep.memory.lessons import CORRECTION, POLICY
 from truekeep.text.unicode import printable
-from truekeep.workspace import correction_commands
-from truekeep.workspace.correction_commands import list_lessons
 
 if TYPE_CHECKING:
     from truekeep.memory.lessons import LessonTable
-    from truekeep.workspace.correction_commands import LessonRow
+    from truekeep.workspace.notes import LessonRow
     from truekeep.workspace.workspace import Workspace
 
 
@@ -63,7 +61,7 @@ def add_correction(
     Example: truekeep correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
     """
     opened = open_workspace(ctx, workspace)
-    noted = correction_commands.add_correction(opened, wrong, instead=instead, applies=applies, actor=person())
+    noted = opened.notes.add_correction(wrong, instead=instead, applies=applies, actor=person())
     _show(noted, "correction-add", as_json=as_json)
 
 
@@ -96,7 +94,7 @@ def add_policy(
     Example: truekeep gating add --when 'releasing the shop' --do 'run the smoke test' --because 'it was down an hour'
     """
     opened = open_workspace(ctx, workspace)
-    noted = correction_commands.add_policy(opened, trigger, action=action, because=because, actor=person())
+    noted = opened.notes.add_policy(trigger, action=action, because=because, actor=person())
     _show(noted, "gating-add", as_json=as_json)
 
 
@@ -127,7 +125,7 @@ def _show(noted: LessonRow, kind: str, *, as_json: bool) -> None:
 
 
 def _list(opened: Workspace, kind: LessonTable, word: str, *, as_json: bool) -> None:
-    found = list_lessons(opened, kind)
+    found = opened.notes.list(kind)
     if as_json:
         rows = [
             {

@@ -39,7 +39,6 @@ from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
 from truekeep.text.unified_diff import difference
 from truekeep.verify.results import CheckedMemory, digest_text
 from truekeep.verify.verdict import Verdict
-from truekeep.workspace.card_commands import confirm_card, drop_card
 from truekeep.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -333,7 +332,7 @@ class Pages:
         file = get_card(workspace, request)
         if (conflict := self._conflict(site, request, file, form)) is not None:
             return conflict
-        path, day, entry = confirm_card(workspace, file.name, actor=person(), seen=file.data)
+        path, day, entry = workspace.cards.confirm(file.name, actor=person(), seen=file.data)
         told = f"confirmed, {day}" if entry is not None else f"it says so already: confirmed {day}"
         return site.go(f"/memory/file/{quote(path)}", told=told)
 
@@ -352,7 +351,7 @@ class Pages:
         reason = text_of(form, "reason")
         if (conflict := self._conflict(site, request, file, form, typed=reason)) is not None:
             return conflict
-        dropped = drop_card(workspace, file.name, reason=reason, actor=person(), seen=file.data)
+        dropped = workspace.cards.drop(file.name, reason=reason, actor=person(), seen=file.data)
         left = f"; MEMORY.md still speaks of it in {many(len(dropped.left), 'line')}" if dropped.left else ""
         return site.go(f"/history/{dropped.entry}", told=f"dropped {dropped.path}{left}; undo brings it back")
 

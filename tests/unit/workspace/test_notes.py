@@ -33,7 +33,7 @@ from truekeep.memory.lessons import (
 )
 from truekeep.memory.transaction import MemoryTransaction
 from truekeep.text.tables import iter_rows, split_cells
-from truekeep.workspace.correction_commands import LessonRow, add_correction, add_policy, list_lessons
+from truekeep.workspace.notes import LessonRow
 
 SAID = {"day": "2026-11-15", "wrong": "Pushed to main", "instead": "Open a pull request", "applies": "acme/shop"}
 RULE = {"trigger": "releasing the shop", "action": "run the smoke test", "wrong": "it was down"}
@@ -237,12 +237,12 @@ def correct(
     place: Place, wrong: str = "Pushed to main", instead: str = "Open a pull request", applies: str = ""
 ) -> LessonRow:
     with place.open() as workspace:
-        return add_correction(workspace, wrong, instead=instead, applies=applies, actor="ada")
+        return workspace.notes.add_correction(wrong, instead=instead, applies=applies, actor="ada")
 
 
 def gate(place: Place, trigger: str = "releasing the shop", action: str = "run the smoke test") -> LessonRow:
     with place.open() as workspace:
-        return add_policy(workspace, trigger, action=action, because="it was down", actor="ada")
+        return workspace.notes.add_policy(trigger, action=action, because="it was down", actor="ada")
 
 
 def test_rows_are_in_the_ledger_and_go_with_undo(place: Place) -> None:
@@ -259,7 +259,7 @@ def test_rows_are_in_the_ledger_and_go_with_undo(place: Place) -> None:
             ("gated", "releasing the shop"), ("corrected", "Pushed to main"),
         ]  # fmt: skip
         assert [line.entry.verb for line in workspace.history.blame(noted[1].path) if line.entry] == ["gated"]
-        assert list_lessons(workspace, CORRECTION).lessons[0].day == NOW.date().isoformat()
+        assert workspace.notes.list(CORRECTION).lessons[0].day == NOW.date().isoformat()
     assert (correct(place).entry, gate(place).entry) == (None, None)
     with place.open() as workspace:
         for item in noted:
@@ -282,14 +282,14 @@ def test_a_header_stays_while_rows_are_there(place: Place, kind: LessonTable, be
         assert number is not None
         with place.open() as workspace:
             workspace.history.undo(number)
-            read = list_lessons(workspace, kind) if file.exists() else None
+            read = workspace.notes.list(kind) if file.exists() else None
         left = [f"mistake {noted.index(other)}" for other in sorted(filter(None, order[done:]))]
         assert [lesson.wrong for lesson in read.lessons] == left if read else not left
         assert not read or not read.unread
     if before:
         assert file.read_bytes().startswith(before.encode())
         with place.open() as workspace:
-            assert list_lessons(workspace, kind).lessons == ()
+            assert workspace.notes.list(kind).lessons == ()
     else:
         assert not file.exists()
 
@@ -297,8 +297,8 @@ def test_a_header_stays_while_rows_are_there(place: Place, kind: LessonTable, be
 def note(place: Place, kind: LessonTable, wrong: str) -> LessonRow:
     with place.open() as workspace:
         if kind is CORRECTION:
-            return add_correction(workspace, wrong, instead="ask first", actor="eve")
-        return add_policy(workspace, f"before {wrong}", action="ask first", because=wrong, actor="eve")
+            return workspace.notes.add_correction(wrong, instead="ask first", actor="eve")
+        return workspace.notes.add_policy(f"before {wrong}", action="ask first", because=wrong, actor="eve")
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=10))
@@ -314,7 +314,7 @@ def test_whatever_is_undone_and_brought_back_every_row_can_be_read(
         with place.open() as workspace:
             if act is None:
                 wrong = f"mistake {number}"
-                entry = add_correction(workspace, wrong, instead="ask first", actor="eve").entry
+                entry = workspace.notes.add_correction(wrong, instead="ask first", actor="eve").entry
                 assert entry is not None
                 held[entry] = (wrong, True)
                 rows.add(wrong)
@@ -328,7 +328,7 @@ def test_whatever_is_undone_and_brought_back_every_row_can_be_read(
                 held.pop(entry)
                 held[made.id] = (wrong, not adds)
                 rows ^= {wrong}
-            read = list_lessons(workspace, CORRECTION) if (place.workspace / CORRECTION.path).exists() else None
+            read = workspace.notes.list(CORRECTION) if (place.workspace / CORRECTION.path).exists() else None
         assert {lesson.wrong for lesson in read.lessons} == rows if read else not rows
         assert not read or not read.unread
 
@@ -384,7 +384,7 @@ def test_a_table_that_is_edited_meanwhile_keeps_both(place: Place, monkeypatch: 
     monkeypatch.setattr(MemoryTransaction, "act", late)
     assert gate(place, "second thing", "do that").number == "3"
     with place.open() as workspace:
-        assert [item.trigger for item in list_lessons(workspace, POLICY).lessons] == [
+        assert [item.trigger for item in workspace.notes.list(POLICY).lessons] == [
             "first thing", "by hand", "second thing",
         ]  # fmt: skip
     waiting += ["x\n"] * 3
@@ -412,7 +412,7 @@ def test_two_at_once_lose_nothing(place: Place) -> None:
         thread.join()
     assert failed == []
     with place.open() as workspace:
-        found = list_lessons(workspace, POLICY)
+        found = workspace.notes.list(POLICY)
     assert sorted(int(item.number) for item in found.lessons) == list(range(1, 9))
     assert found.unread == ()
 

@@ -23,18 +23,10 @@ from truekeep.core.errors import AlreadyCovered, BadInput, EditedSince, InvalidH
 from truekeep.memory.card import Card, file_card, parse_card
 from truekeep.memory.memory_index import linked_cards
 from truekeep.memory.transaction import MemoryTransaction
-from truekeep.workspace.card_commands import (
-    CardWriteResult,
-    Covering,
-    Manuscript,
-    Scribe,
-    confirm_card,
-    confirmation,
-    drop_card,
-    find_covering,
-    parse_manuscript,
-    write_card,
-)
+from truekeep.workspace.card_overlap import CoveringCard
+from truekeep.workspace.card_text import CardAuthor, CardText, parse_card_text
+from truekeep.workspace.card_writing import CardWriteResult
+from truekeep.workspace.cards import confirmation
 
 LAYOUT = "The parser lives in src/parser.py"
 RECIPE = "We fixed it by adding a lock."
@@ -72,15 +64,15 @@ def write(
     days: int = 0,
 ) -> CardWriteResult:
     now = NOW + timedelta(days=days)
-    wanted = parse_manuscript(text, name=name, topic=topic, tags=tags, is_update=bool(update))
-    by = Scribe("ada", "ada", now, root, repository, is_named)
+    wanted = parse_card_text(text, name=name, topic=topic, tags=tags, is_update=bool(update))
+    by = CardAuthor("ada", "ada", now, root, repository, is_named)
     with place.open(now=now) as workspace:
-        return write_card(workspace, wanted, by, update=update, anyway=anyway, is_seen=is_seen, dry_run=dry_run)
+        return workspace.cards.write(wanted, by, update=update, anyway=anyway, is_seen=is_seen, dry_run=dry_run)
 
 
-def covering(place: Place, text: str, topic: str, repository: str = "", name: str = "") -> list[Covering]:
+def covering(place: Place, text: str, topic: str, repository: str = "", name: str = "") -> list[CoveringCard]:
     with place.open() as workspace:
-        return find_covering(workspace, parse_manuscript(text, topic=topic, name=name), repository)[0]
+        return workspace.cards.find_covering(parse_card_text(text, topic=topic, name=name), repository)
 
 
 def verbs(place: Place) -> list[tuple[str, str]]:
@@ -463,10 +455,10 @@ def test_a_persons_edit_meanwhile_wins(filed: Place, monkeypatch: pytest.MonkeyP
     with pytest.raises(EditedSince):
         write(filed, "They are kept for a week.", update="backup-window.md")
     with pytest.raises(EditedSince), filed.open() as workspace:
-        drop_card(workspace, "backup-window", reason="gone", actor="ada")
+        workspace.cards.drop("backup-window", reason="gone", actor="ada")
     path.write_text("---\ntopic: x\n---\n")
     with pytest.raises(EditedSince), filed.open() as workspace:
-        confirm_card(workspace, "backup-window", actor="ada")
+        workspace.cards.confirm("backup-window", actor="ada")
     assert path.read_text() == "---\ntopic: x\n---\nmine\n"
     assert filed.index() == index
 
@@ -482,7 +474,7 @@ def test_a_card_that_is_only_saved_again_meanwhile_is_dropped(filed: Place, monk
     before = tree(filed.workspace)
     with monkeypatch.context() as patched, filed.open() as workspace:
         patched.setattr(MemoryTransaction, "act", late)
-        dropped = drop_card(workspace, "backup-window", reason="gone", actor="ada")
+        dropped = workspace.cards.drop("backup-window", reason="gone", actor="ada")
     assert "backup-window" not in filed.index()
     undo(filed, dropped.entry)
     assert tree(filed.workspace) == before
@@ -615,9 +607,9 @@ def test_a_policy_lets_other_values_pass(filed: Place) -> None:
 def test_a_confirmation_touches_one_line_and_goes_with_undo(filed: Place) -> None:
     before = filed.card().split("\n")
     with filed.open() as workspace:
-        path, day, entry = confirm_card(workspace, "staging-proxy", actor="ada")
+        path, day, entry = workspace.cards.confirm("staging-proxy", actor="ada")
         assert (path, day) == ("memory/cards/staging-proxy.md", NOW.date())
-        assert confirm_card(workspace, "staging-proxy", actor="ada")[2] is None
+        assert workspace.cards.confirm("staging-proxy", actor="ada")[2] is None
         assert workspace.cards.get("staging-proxy")[0].confirmed == NOW.date()
     lines = filed.card().split("\n")
     assert lines[lines.index("confirmed: 2026-11-15") - 1].startswith("updated: ")
@@ -625,7 +617,7 @@ def test_a_confirmation_touches_one_line_and_goes_with_undo(filed: Place) -> Non
     assert lines == before
     assert verbs(filed)[0][0] == "confirmed"
     with filed.open(now=NOW + timedelta(days=9)) as workspace:
-        second = confirm_card(workspace, "staging-proxy", actor="ada")[2]
+        second = workspace.cards.confirm("staging-proxy", actor="ada")[2]
     assert filed.card().count("confirmed: ") == 1
     assert "confirmed: 2026-11-24" in filed.card()
     undo(filed, second)
@@ -671,7 +663,7 @@ def test_a_card_that_cannot_be_confirmed_says_why(data: bytes) -> None:
 
 def test_a_handoff_cannot_confirm_and_another_text_ends_it(filed: Place) -> None:
     with filed.open() as workspace:
-        confirm_card(workspace, "staging-proxy", actor="ada")
+        workspace.cards.confirm("staging-proxy", actor="ada")
     new = a_card(body="Staging answers on port 8443 only.\nAnd it is slow.", confirmed="2030-01-01")
     filed.leave(a_handoff(action="update-card", content=new), "2026-11-16-0900-more.md")
     filed.ingest(now=NOW + timedelta(days=1))
@@ -700,7 +692,7 @@ def test_a_dropped_card_is_gone_with_its_line_and_comes_back_exactly(filed: Plac
     index.write_bytes(index.read_bytes().replace(b"\n", b"\r\n") + b"- see [[staging-proxy]] before a deploy")
     before = tree(filed.workspace)
     with filed.open() as workspace:
-        dropped = drop_card(workspace, "staging-proxy", reason="the proxy\nis gone", actor="ada")
+        dropped = workspace.cards.drop("staging-proxy", reason="the proxy\nis gone", actor="ada")
     assert dropped.left == ("- see [[staging-proxy]] before a deploy",)
     assert "staging-proxy.md" not in filed.cards()
     assert b"cards/staging-proxy.md" not in index.read_bytes()
@@ -712,7 +704,7 @@ def test_a_dropped_card_is_gone_with_its_line_and_comes_back_exactly(filed: Plac
 def test_a_line_comes_back_into_an_index_that_went_on(filed: Place) -> None:
     """The last line of the list was dropped, and the next card's line stands exactly there."""
     with filed.open() as workspace:
-        dropped = drop_card(workspace, "backup-window", reason="gone", actor="ada")
+        dropped = workspace.cards.drop("backup-window", reason="gone", actor="ada")
     write(filed, GATEWAY, topic="Gateway timeouts")
     undo(filed, dropped.entry)
     assert linked_cards(filed.index().encode()) == {"staging-proxy.md", "gateway-timeouts.md", "backup-window.md"}
@@ -721,7 +713,7 @@ def test_a_line_comes_back_into_an_index_that_went_on(filed: Place) -> None:
 
 def test_a_line_comes_back_into_an_edited_index(filed: Place) -> None:
     with filed.open() as workspace:
-        dropped = drop_card(workspace, "backup-window", reason="gone", actor="ada")
+        dropped = workspace.cards.drop("backup-window", reason="gone", actor="ada")
     index = filed.workspace / "MEMORY.md"
     index.write_text(index.read_text() + "\n## Mine\n\nmy own words\n")
     undo(filed, dropped.entry)
@@ -751,10 +743,10 @@ def test_dropping_needs_a_card_and_a_reason(filed: Place) -> None:
             ("backup-window", " \n", BadInput),
         ):
             with pytest.raises(error):
-                drop_card(workspace, wanted, reason=reason, actor="ada")
+                workspace.cards.drop(wanted, reason=reason, actor="ada")
         with pytest.raises(EditedSince):
-            drop_card(workspace, "backup-window", reason="x", actor="ada", seen=b"what it was")
-        drop_card(workspace, "backup-window", reason=f"the access key is {SECRET}", actor="ada")
+            workspace.cards.drop("backup-window", reason="x", actor="ada", seen=b"what it was")
+        workspace.cards.drop("backup-window", reason=f"the access key is {SECRET}", actor="ada")
     assert tree(filed.workspace) != before
     assert SECRET not in str(verbs(filed))
 
@@ -762,7 +754,7 @@ def test_dropping_needs_a_card_and_a_reason(filed: Place) -> None:
 def test_a_card_that_is_no_text_can_be_dropped(filed: Place) -> None:
     (filed.workspace / "memory/cards/odd.md").write_bytes(b"\xff\x00")
     with filed.open() as workspace:
-        dropped = drop_card(workspace, "odd", reason="broken", actor="ada")
+        dropped = workspace.cards.drop("odd", reason="broken", actor="ada")
     undo(filed, dropped.entry)
     assert (filed.workspace / "memory/cards/odd.md").read_bytes() == b"\xff\x00"
 
@@ -886,6 +878,6 @@ def test_on_a_terminal_dropping_asks(filed: Place) -> None:
 
 
 def test_lines_are_counted_in_the_text_as_it_was_given() -> None:
-    wanted = parse_manuscript("\n\n---\ntopic: A\n---\n\n\nx\n")
-    assert wanted == Manuscript(wanted.front, "x", "", 8)
-    assert parse_manuscript("\n x\ny", topic="A").first == 2
+    wanted = parse_card_text("\n\n---\ntopic: A\n---\n\n\nx\n")
+    assert wanted == CardText(wanted.front, "x", "", 8)
+    assert parse_card_text("\n x\ny", topic="A").first == 2
