@@ -43,7 +43,7 @@ bench: $(VENV)/.ready-dev
 	@$(BIN)/python -m bench
 
 docs: $(VENV)/.ready-dev
-	@$(BIN)/python -m truekeep.interfaces.cli.reference docs
+	@$(BIN)/python -m tools.reference docs
 
 shown: docs  # what README.md and docs/ show, run anew: outputs, and the shapes of --json
 	@$(BIN)/python -m tools.shown

@@ -1,63 +1,34 @@
-"""truekeep, and python -m truekeep. Hooks, searches and shells that complete a word come in here without loading
-the command line: somebody waits for them."""
+"""The entry point: the `truekeep` console script, and `python -m truekeep`."""
 
-# Nothing but what Python has loaded by itself, not even __future__: the current folder may still be searched.
-import gc
+# Only modules that Python has already loaded: until leave_out_current_folder() ran, an import could come from the
+# current folder.
 import os
 import sys
-
-_GARBAGE = 5_000  # objects between two looks for garbage: what is imported is none, and most commands make little
 
 
 def main() -> None:
     try:
-        _main()
-    except KeyboardInterrupt as error:  # while parts of truekeep were loaded, or between two of them
+        status = _run(sys.argv[1:])
+    except KeyboardInterrupt as error:  # while modules were being imported
         ignore_interrupts()
-        from truekeep.interfaces.cli.app import tell
+        from truekeep.interfaces.cli.app import report_error
 
-        sys.exit(tell(error, as_json="--json" in sys.argv))
+        status = report_error(error, as_json="--json" in sys.argv)
+    ignore_interrupts()  # the command is done; Ctrl-C must not turn its exit into a traceback
+    sys.exit(status)
 
 
-def _main() -> None:
+def _run(arguments: list[str]) -> int:
     leave_out_current_folder()
     open_streams()
-    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv[2:]):
-        if "later" not in sys.argv:
-            gc.disable()  # gone before there is anything to collect
-        from truekeep.interfaces.hooks import main as hook
+    if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
+        # Harnesses wait for hooks at every prompt, so these do not load the command line.
+        from truekeep.interfaces.hooks import main as run_hook
 
-        status = hook(sys.argv[2:])
-        os._exit(status)  # all is written and closed; taking the interpreter apart would cost a tenth of the time
-    if sys.argv[1:3] == ["completion", "--values"]:  # somebody pressed Tab
-        from truekeep.interfaces.completion import answer as complete
-
-        sys.stdout.write(complete(sys.argv[3:]))
-        return
-    if "search" in sys.argv[1:4]:
-        gc.disable()  # as above
-        from truekeep.interfaces.fast_search import answer, parse_search
-
-        if (asked := parse_search(sys.argv[1:])) is not None:
-            status = 0
-            try:
-                answer(asked)
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the command line knows how to say it
-                from truekeep.interfaces.cli.app import tell
-
-                status = tell(error, as_json=asked.as_json)
-            os._exit(status)
-        gc.enable()
-    gc.set_threshold(_GARBAGE)
-    from truekeep.core.deferred import defer_inspect
-
-    defer_inspect()
+        return run_hook(arguments[1:])
     from truekeep.interfaces.cli.app import run
 
-    status = run(sys.argv[1:])
-    ignore_interrupts()  # all is done and said; Python would show where it stood, and die of the signal
-    gc.freeze()  # else the interpreter looks through all that is loaded for cycles before it ends
-    sys.exit(status)
+    return run(arguments)
 
 
 def ignore_interrupts() -> None:
@@ -67,9 +38,9 @@ def ignore_interrupts() -> None:
 
 
 def leave_out_current_folder() -> None:
-    """Import nothing from the folder that one works in: a repository may hold a json.py of its own.
+    """Keep the current folder out of sys.path: a repository may contain a json.py of its own.
 
-    `python -m` puts that folder first, and so do the empty and the relative parts of PYTHONPATH (`:/opt/lib`).
+    `python -m` puts it first, and so do empty and relative parts of PYTHONPATH (`:/opt/lib`).
     """
     relative = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if not os.path.isabs(part)]
     if sys.flags.ignore_environment or not os.environ.get("PYTHONPATH"):
@@ -78,16 +49,16 @@ def leave_out_current_folder() -> None:
         relative.append("")
     try:
         folders = {os.path.abspath(part) for part in relative} | set(relative)
-    except OSError:  # the current folder is gone, and nothing can be in it
+    except OSError:  # the current folder was deleted
         return
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [folder for folder in sys.path if folder not in folders or folder == own]
 
 
 def open_streams() -> None:
-    """Stand in for the standard streams that were closed before truekeep began (`>&-`, some daemons).
+    """Open /dev/null for standard streams that are closed (`>&-`, some daemons).
 
-    The next file opened would get their number, and a child that complains would write into it: into a card, say.
+    Otherwise the next opened file, perhaps a card, would get descriptor 1 or 2, and child processes would write to it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.reference import render_reference, with_codes
 
 from tests.support.helpers import CLAUDE, CODEX, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
 from truekeep.interfaces.cli import app as cli_module
 from truekeep.interfaces.cli.app import COMMANDS
 from truekeep.interfaces.cli.output import cut, fit_widths, print_table
-from truekeep.interfaces.cli.reference import render_reference, with_codes
 
 ROOT = Path(__file__).parents[2]
 
@@ -384,13 +384,11 @@ main()
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("truekeep.core.deferred", "status"),
         ("truekeep.interfaces.cli.app", "status"),
         ("click", "status"),
         ("truekeep.interfaces.cli.status", "status"),
-        ("truekeep.interfaces.fast_search", "search", "staging"),
+        ("truekeep.interfaces.cli.search", "search", "staging"),
         ("truekeep.interfaces.hooks", "hook", "claude", "SessionStart"),
-        ("truekeep.interfaces.completion", "completion", "--values", "truekeep", ""),
     ],
 )
 def test_stopped_by_hand_while_it_is_loaded(place: Place, arguments: tuple[str, ...]) -> None:
@@ -404,9 +402,9 @@ def test_stopped_by_hand_while_it_is_loaded(place: Place, arguments: tuple[str, 
 
 def test_stopped_by_hand_when_all_is_done(place: Place) -> None:
     script = (
-        "import gc, os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "gc.freeze = lambda: os.kill(os.getpid(), signal.SIGINT);"
-        "from truekeep.__main__ import main; main()"
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); leave = sys.exit\n"
+        "def stop(status):\n    os.kill(os.getpid(), signal.SIGINT)\n    leave(status)\n"
+        "sys.exit = stop\nfrom truekeep.__main__ import main; main()"
     )
     command = [sys.executable, "-c", script, "status", "--json", "-w", str(place.workspace)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=place.repo)

@@ -199,7 +199,7 @@ def five_minutes(program: Path, home: Path, commit: str) -> None:
     assert "Promoted 1" in truekeep("ingest")
     assert "8443" in truekeep("search", "which port does staging answer on")
     assert "--port" in truekeep("serve", "--help")
-    assert "complete -F _truekeep truekeep" in truekeep("completion", "bash")
+    assert "-F _truekeep_completion truekeep" in truekeep("completion", "bash")
     assert "MCP" in truekeep("mcp", "--help")
     (repo / "note.md").write_text(a_handoff())
     truekeep("handoff", "lint", "note.md")
@@ -333,7 +333,7 @@ MAN_PAGE = ROOT / "man" / "truekeep.1"
 
 
 def test_the_man_page_is_up_to_date() -> None:
-    from truekeep.interfaces.cli.manual import render_manual
+    from tools.manual import render_manual
 
     assert MAN_PAGE.read_text() == render_manual(), "run `make docs`"
 

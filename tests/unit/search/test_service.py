@@ -894,7 +894,7 @@ def test_what_a_person_reads(memory: Place) -> None:
     assert "why: " in done.stdout
     assert "certifcate" in done.stderr
     done = run_cli("search", "quagga", "--store", "transcripts", *where)
-    assert (done.returncode, done.stdout.strip()) == (0, "nothing in memory matches")
+    assert (done.returncode, done.stdout.strip()) == (0, "no matches")
     remember(memory, "memory/projects/long.md", "line\n" * 500)
     done = run_cli("get", "memory/projects/long.md", "--from", "100", "--lines", "20", *where)
     assert done.stdout == "line\n" * 20

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truekeep.core.dates import many
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
 from truekeep.text.unicode import printable
@@ -34,10 +35,18 @@ _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refu
 @click.command()
 @click.argument("harness", type=click.Choice(("claude", "codex")))
 @click.option(
-    "--from", "given", metavar="DIR", help="Folder to read: a memory folder, a project's, or the harness's own."
+    "--from",
+    "given",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Folder to read: a memory folder, a project's, or the harness's own.",
 )
 @click.option(
-    "--repo", "repository", metavar="DIR", help="Only this repository; with --from, the repository the notes are about."
+    "--repo",
+    "repository",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Only this repository; with --from, the repository the notes are about.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported without changing anything.")
 @json_option

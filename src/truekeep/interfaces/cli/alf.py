@@ -33,6 +33,7 @@ from truekeep.integrations.alf.writer import WrittenArchive
 from truekeep.integrations.alf.zip_container import BadArchive
 from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
+from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.text.unicode import clip, printable
 from truekeep.workspace.workspace import default_path
@@ -52,14 +53,19 @@ _STATES = {"new": "green", "same": "bright_black", "different": "yellow", "block
 _SHOWN = {"size": "file_bytes"}  # the size of what is in it; that of the archive is another
 _CHANGES = {"added": "green", "removed": "red", "changed": "yellow"}
 
-_out = click.option("-o", "--output", metavar="FILE", help="Archive to write.")
+_out = click.option("-o", "--output", metavar="FILE", shell_complete=complete_files, help="Archive to write.")
 _replace = click.option("--replace", is_flag=True, help="Overwrite an existing file.")
 _encrypt = click.option(
     "--encrypt", "recipients", multiple=True, metavar="KEY",
     help="Encrypt with age to this public key (age1…, ssh-…, or a file of them); may be repeated.",
 )  # fmt: skip
 _identity = click.option(
-    "--identity", "identities", multiple=True, metavar="FILE", help="age private key, for encrypted archives."
+    "--identity",
+    "identities",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="age private key, for encrypted archives.",
 )
 _large = click.option("--large", is_flag=True, help="Accept any size; only for archives you made yourself.")
 _ids = click.option(
@@ -197,7 +203,12 @@ def _show_made(made: ExportReport, kind: str, said: str, as_json: bool, **more: 
 @_plain
 @_transcripts
 @_embeddings
-@click.option("--base", metavar="ARCHIVE", help="Earlier archive whose record ids are kept across edits.")
+@click.option(
+    "--base",
+    metavar="ARCHIVE",
+    shell_complete=complete_files,
+    help="Earlier archive whose record ids are kept across edits.",
+)
 @_encrypt
 @_identity
 @_replace
@@ -221,7 +232,9 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
 
 
 @alf.command()
-@click.option("--since", metavar="ARCHIVE", required=True, help="Archive to compare with.")
+@click.option(
+    "--since", metavar="ARCHIVE", shell_complete=complete_files, required=True, help="Archive to compare with."
+)
 @_out
 @_ids
 @_transcripts
@@ -252,8 +265,8 @@ def delta(
 
 
 @alf.command()
-@click.argument("archive")
-@click.argument("deltas", nargs=-1, required=True, metavar="DELTA...")
+@click.argument("archive", shell_complete=complete_files)
+@click.argument("deltas", nargs=-1, required=True, metavar="DELTA...", shell_complete=complete_files)
 @_out
 @_encrypt
 @_identity
@@ -272,8 +285,8 @@ def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bo
 
 
 @alf.command("import")
-@click.argument("archive")
-@click.argument("folder", required=False, metavar="[WORKSPACE]")
+@click.argument("archive", shell_complete=complete_files)
+@click.argument("folder", required=False, metavar="[WORKSPACE]", shell_complete=complete_folders)
 @click.option("--dry-run", is_flag=True, help="Show what would change without changing anything.")
 @click.option("--replace", is_flag=True, help="Overwrite existing files that differ.")
 @click.option("--keep", is_flag=True, help="Keep existing files that differ.")
@@ -421,7 +434,7 @@ def _show_problems(problems: Sequence[ArchiveProblem]) -> None:
 
 
 @alf.command()
-@click.argument("archive")
+@click.argument("archive", shell_complete=complete_files)
 @_identity
 @_large
 @json_option
@@ -450,7 +463,7 @@ def validate(archive: str, identities: tuple[str, ...], large: bool, as_json: bo
 
 
 @alf.command()
-@click.argument("archive")
+@click.argument("archive", shell_complete=complete_files)
 @click.option("--records", is_flag=True, help="List the records: id, namespace, file, first words.")
 @_identity
 @_large
@@ -534,7 +547,7 @@ def _show_told(told: dict[str, Any]) -> None:
 
 
 @alf.command()
-@click.argument("archive")
+@click.argument("archive", shell_complete=complete_files)
 @click.option(
     "--record", "records", multiple=True, required=True, metavar="ID", help="Record to remove; may be repeated."
 )
@@ -587,8 +600,8 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
 
 
 @alf.command()
-@click.argument("one")
-@click.argument("other")
+@click.argument("one", shell_complete=complete_files)
+@click.argument("other", shell_complete=complete_files)
 @_identity
 @_large
 @click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")

@@ -11,11 +11,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from truekeep.core.errors import BadSetup, InvalidHandoff, StorageFailed, TruekeepError, hint_for, is_database_error
+from truekeep.interfaces.cli.complete_values import complete_folders
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
@@ -105,6 +109,13 @@ class LazyGroup(click.Group):
                 raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=ctx) from error
             raise
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Click would import every command for its help."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         widest = max(map(len, COMMANDS))
         for heading, commands in GROUPS.items():
@@ -122,7 +133,7 @@ class LazyGroup(click.Group):
 )
 @click.option("-V", "--version", is_flag=True, help="Show the version and the detected environment, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="With --version: output JSON.")
-@click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.")
+@click.option("-w", "--workspace", metavar="DIR", shell_complete=complete_folders, help="Workspace to use.")
 @click.pass_context
 def cli(ctx: click.Context, workspace: str | None, version: bool, as_json: bool) -> None:
     """Agent memory that stays true.
@@ -224,8 +235,8 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
         return EXIT_BUG
 
 
-def tell(error: BaseException, *, as_json: bool) -> int:
-    """Say how something ended that ran without the command line."""
+def report_error(error: BaseException, *, as_json: bool) -> int:
+    """Show an error that was raised outside of a command. Returns the exit code."""
 
     def fail() -> None:
         raise error

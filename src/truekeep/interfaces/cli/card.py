@@ -19,6 +19,7 @@ from truekeep.core.git import find_top, repository_name
 from truekeep.core.machine import person
 from truekeep.core.model import RULES
 from truekeep.interfaces.cli.app import show_error
+from truekeep.interfaces.cli.complete_values import complete_cards, complete_files, complete_folders
 from truekeep.interfaces.cli.handoff import running_harness, workspace_if_any
 from truekeep.interfaces.cli.output import (
     age_in_days,
@@ -115,7 +116,7 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
 
 
 @card.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_cards)
 @json_option
 @workspace_option
 @click.pass_context
@@ -158,9 +159,23 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
 @click.option("--topic", default="", metavar="TEXT", help="Topic, in one line.")
 @click.option("--category", default="", metavar="WORD", help="Category. [default: project-context]")
 @click.option("--tag", "tags", multiple=True, metavar="WORD", help="Tag; may be repeated.")
-@click.option("--file", "file", metavar="FILE", help="Read the text from a file; - is standard input.")
-@click.option("--update", metavar="CARD", default="", help="Add the new lines to this card instead.")
-@click.option("--repo", metavar="DIR", help="Repository it is about. [default: the current one]")
+@click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Read the text from a file; - is standard input.",
+)
+@click.option(
+    "--update",
+    metavar="CARD",
+    default="",
+    shell_complete=complete_cards,
+    help="Add the new lines to this card instead.",
+)
+@click.option(
+    "--repo", metavar="DIR", shell_complete=complete_folders, help="Repository it is about. [default: the current one]"
+)
 @click.option("--anyway", is_flag=True, help="Create a card even if one covers the topic or the text is short-lived.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written without writing it.")
 @json_option
@@ -364,7 +379,7 @@ def _show_written(written: CardWriteResult, *, as_json: bool) -> None:
 
 
 @card.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_cards)
 @json_option
 @workspace_option
 @click.pass_context
@@ -411,7 +426,7 @@ def _for_each(names: tuple[str, ...], act: Callable[[str], None]) -> int:
 
 
 @card.command()
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_cards)
 @click.option("--reason", required=True, metavar="TEXT", help="Reason, recorded in the ledger.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 @json_option

@@ -25,6 +25,7 @@ from truekeep.integrations.harnesses.installed import Keep
 from truekeep.integrations.harnesses.plan import Wish, plan_connect
 from truekeep.integrations.harnesses.status import connection_state, next_steps
 from truekeep.integrations.harnesses.undo import apply_leave, plan_disconnect
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import (
     json_option,
     open_workspace,
@@ -63,7 +64,12 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--project", "is_project", is_flag=True, help="Use this repository's instruction files and inboxes."
         ),
         click.option(
-            "--repo", "repos", multiple=True, metavar="DIR", help="Repository; may be repeated. [default: this one]"
+            "--repo",
+            "repos",
+            multiple=True,
+            metavar="DIR",
+            shell_complete=complete_folders,
+            help="Repository; may be repeated. [default: this one]",
         ),
         click.option("--dry-run", is_flag=True, help="Show the plan without changing anything."),
         click.option("--yes", is_flag=True, help="Skip the confirmation prompt."),

@@ -22,6 +22,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.handoffs.format import compose_handoff, handoff_name, parse_handoff
 from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, find_inboxes, is_letter_name, tell_others
 from truekeep.handoffs.policy import Decision
+from truekeep.interfaces.cli.complete_values import complete_cards, complete_files, complete_folders
 from truekeep.interfaces.cli.output import (
     json_option,
     open_workspace,
@@ -95,7 +96,9 @@ def _judge(opened: Workspace | None, letters: Sequence[Unposted]) -> list[Decisi
 @click.option("--summary", default="", help="Two to four sentences: what happened and why it matters.")
 @click.option("--fact", "facts", multiple=True, help="Durable fact; may be repeated.")
 @click.option("--evidence", multiple=True, help="File, command or error string; may be repeated.")
-@click.option("--card", metavar="NAME", help="Card to create. [default: REPOSITORY-TOPIC.md]")
+@click.option(
+    "--card", metavar="NAME", shell_complete=complete_cards, help="Card to create. [default: REPOSITORY-TOPIC.md]"
+)
 @click.option("--update", is_flag=True, help="Update the existing card.")
 @click.option("--document", metavar="PATH", help="Append to this document instead of creating a card.")
 @click.option("--topic", help="Topic of the card. [default: the title]")
@@ -105,7 +108,7 @@ def _judge(opened: Workspace | None, letters: Sequence[Unposted]) -> list[Decisi
 @click.option(
     "--writer", metavar="NAME", help="Inbox to use: claude, codex or a configured one. [default: the running harness]"
 )
-@click.option("--repo", metavar="DIR", help="Repository. [default: the current one]")
+@click.option("--repo", metavar="DIR", shell_complete=complete_folders, help="Repository. [default: the current one]")
 @click.option("--slug", help="Last part of the file name. [default: from the title]")
 @json_option
 @workspace_option
@@ -204,7 +207,7 @@ def _warn_unseen(opened: Workspace | None, root: Path) -> None:
 
 
 @handoff.command()
-@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.argument("files", nargs=-1, metavar="[FILE]...", shell_complete=complete_files)
 @click.option("--codes", is_flag=True, help="List every code, its meaning and its effect.")
 @json_option
 @workspace_option
@@ -329,7 +332,14 @@ def _print_codes(opened: Workspace | None, *, as_json: bool) -> None:
 
 
 @handoff.command("list")
-@click.option("--repo", "repositories", multiple=True, metavar="DIR", help="Only this repository; may be repeated.")
+@click.option(
+    "--repo",
+    "repositories",
+    multiple=True,
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Only this repository; may be repeated.",
+)
 @json_option
 @workspace_option
 @click.pass_context

@@ -10,6 +10,7 @@ import click
 from truekeep.core.dates import many, parse_since
 from truekeep.core.errors import BadInput, EditedSince, NotFound, TruekeepError
 from truekeep.interfaces.cli.app import show_error
+from truekeep.interfaces.cli.complete_values import complete_memory_files
 from truekeep.interfaces.cli.output import (
     coloured,
     json_option,
@@ -62,7 +63,7 @@ def _entry_json(entry: LedgerEntry, record: HandoffRow | None) -> dict[str, Any]
 
 
 @click.command()
-@click.argument("file", required=False)
+@click.argument("file", required=False, shell_complete=complete_memory_files)
 @click.option(
     "-n", "--limit", type=click.IntRange(1, 2**62), default=20, show_default=True, help="Maximum number of entries."
 )
@@ -127,7 +128,7 @@ def history(
 
 
 @click.command()
-@click.argument("place", metavar="FILE[:LINE]")
+@click.argument("place", metavar="FILE[:LINE]", shell_complete=complete_memory_files)
 @json_option
 @workspace_option
 @click.pass_context

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.core.model import RULES
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import (
     coloured,
     json_option,
@@ -34,7 +35,12 @@ EXIT_REVIEW = 11
 
 @click.command()
 @click.option(
-    "--repo", "repositories", multiple=True, metavar="DIR", help="Scan only this repository; may be repeated."
+    "--repo",
+    "repositories",
+    multiple=True,
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Scan only this repository; may be repeated.",
 )
 @click.option("--promote-cards", is_flag=True, help="File into cards only, unless the other route is also given.")
 @click.option("--route-documents", is_flag=True, help="File into documents only, unless the other route is also given.")

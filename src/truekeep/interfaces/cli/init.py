@@ -14,6 +14,7 @@ from truekeep.core.harness_paths import find_homes
 from truekeep.core.model import INDEX, WORKSPACE
 from truekeep.core.state_dir import STATE
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use, is_same
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
 from truekeep.search.file_scan import sweep
 from truekeep.text.unicode import printable
@@ -22,7 +23,7 @@ from truekeep.workspace.workspace import Workspace
 
 
 @click.command()
-@click.argument("path", required=False, metavar="[PATH]")
+@click.argument("path", required=False, metavar="[PATH]", shell_complete=complete_folders)
 @click.option(
     "--repo",
     "repositories",

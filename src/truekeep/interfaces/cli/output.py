@@ -1,27 +1,37 @@
-"""How things look on a terminal and in JSON: tables, ages, colours that mean something, one shape for every --json."""
+"""How commands print: text that is safe for a terminal, tables, and one shape for every --json.
+
+All text of the command line leaves through `echo`, which escapes control and hidden characters. Colours come from
+`style` and survive; escape sequences in stored text do not.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from truekeep.core.file_io import read_regular
 from truekeep.core.machine import below_home
 from truekeep.core.model import Finding
-from truekeep.interfaces.fast_search import render_json, render_notices
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from truekeep.verify.verdict import Verdict
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NARROW = 10  # letters that a column keeps, however narrow the window
-_OPENED = "truekeep.opened"  # in a click context: the workspaces of this command
+_OPENED = "truekeep.opened"  # key in click's context: the workspaces opened by this command
+_JSON = "truekeep.json"  # key in click's context: True with --json
+_STYLE_MARK = f"\ufdd0{os.urandom(8).hex()}"  # stands for ESC in styled text; random, so stored text cannot contain it
 
 COLOURS = {
     "promoted": "green",
@@ -39,26 +49,32 @@ COLOURS = {
 
 
 def json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Output JSON.")(command)
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+        ctx.meta[_JSON] = value
+        return value
+
+    return click.option("--json", "as_json", is_flag=True, help="Output JSON.", callback=remember)(command)
 
 
 def workspace_option(command: Command) -> Command:
-    return click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.")(command)
+    return click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.", shell_complete=complete_folders)(
+        command
+    )
 
 
 def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
     """The workspace that this command is about."""
     chosen = workspace or (ctx.obj or {}).get("workspace")
     opened = Workspace.open(Path(chosen) if chosen else None)
-    ctx.call_on_close(lambda: _tell_notices(opened))
+    ctx.call_on_close(lambda: _print_notices(opened))
     ctx.call_on_close(opened.close)
     ctx.meta.setdefault(_OPENED, []).append(opened)
     return opened
 
 
-def _tell_notices(opened: Workspace) -> None:
-    for notice in render_notices(opened.notices, click.style):
-        click.echo(notice, err=True)
+def _print_notices(opened: Workspace) -> None:
+    for notice in opened.notices:
+        echo(style("note: ", fg="yellow") + notice, err=True)
     opened.notices.clear()
 
 
@@ -69,15 +85,84 @@ def read_named(file: str) -> bytes:
     return read_regular(file)
 
 
+def style(text: str, **styles: Any) -> str:
+    """Text in a colour, bold or dim, for `echo`. Takes the arguments of click.style."""
+    begin = click.style("", reset=False, **styles).replace("\x1b", _STYLE_MARK)
+    return f"{begin}{text}{_STYLE_MARK}[0m" if begin else text
+
+
+def echo(line: str = "", *, err: bool = False) -> None:
+    """Print one line. Control and hidden characters, line breaks too, are printed as escapes."""
+    click.echo(_render_styles(line), err=err)
+
+
+def echo_text(text: str, *, err: bool = False) -> None:
+    """Print text of several lines; `echo` for text whose line breaks are meant."""
+    for line in text.removesuffix("\n").split("\n"):
+        click.echo(_render_styles(line, tabs=True), err=err)
+
+
+def _render_styles(line: str, *, tabs: bool = False) -> str:
+    first, *styled = line.split(_STYLE_MARK)
+    pieces = [printable(first, newlines=tabs)]
+    for piece in styled:
+        code, _, text = piece.partition("m")
+        pieces.append(f"\x1b{code}m{printable(text, newlines=tabs)}")
+    return "".join(pieces)
+
+
+def emit(kind: str, data: dict[str, Any], lines: Iterable[str]) -> None:
+    """Print a result: `data` as JSON with --json, else `lines`, which may be a generator."""
+    context = click.get_current_context()
+    if context.meta.get(_JSON):
+        print_json(kind, data)
+        return
+    for line in lines:
+        echo(line)
+
+
 def print_json(kind: str, data: dict[str, Any]) -> None:
-    """Print data as JSON, with what happened besides."""
+    """Print data as JSON, with its schema and the notices of the workspace."""
     context = click.get_current_context(silent=True)
     opened: list[Workspace] = context.meta.get(_OPENED, []) if context is not None else []
-    click.echo(render_json(kind, data, [notice for workspace in opened for notice in workspace.notices]))
+    shown = {"schema": f"truekeep.{kind}/1", **data}
+    if notices := [printable(notice) for workspace in opened for notice in workspace.notices]:
+        shown["notices"] = notices
+    # ASCII only: JSON escapes every other character, so none reaches the terminal.
+    click.echo(json.dumps(shown, indent=2, default=str))
 
 
 def shown_finding(finding: Finding) -> dict[str, Any]:
     return {"code": finding.code, "message": printable(finding.message), "line": finding.line}
+
+
+def shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:
+    """The verdicts on a passage, for JSON."""
+    return {
+        "verdicts": [shown_verdict(verdict) for verdict in verdicts],
+        "checked_at": checked_at,
+        "unchecked": unchecked,
+    }
+
+
+def shown_verdict(verdict: Verdict) -> dict[str, Any]:
+    claim = verdict.claim
+    return {
+        "kind": claim.kind,
+        "text": claim.text,
+        "shown": claim.shown,
+        "line": claim.line,
+        "column": claim.column,
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "why": verdict.why,
+        "place": verdict.place,
+        "candidates": list(verdict.candidates),
+        "commit": verdict.commit,
+        "commit_day": verdict.day,
+        "rank": verdict.rank,
+        "uncommitted": verdict.is_dirty,
+    }
 
 
 def coloured(word: str, *, width: int = 0) -> str:

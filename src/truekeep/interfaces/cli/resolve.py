@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.core.dates import shown_age
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.interfaces.fast_search import shown_verdict
+from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, shown_verdict, workspace_option
 from truekeep.text.unicode import clip, printable
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ import click
 from truekeep.core.dates import many
 from truekeep.core.errors import BadInput, NotFound, TruekeepError
 from truekeep.interfaces.cli.app import show_error
+from truekeep.interfaces.cli.complete_values import complete_drafts
 from truekeep.interfaces.cli.output import (
     Command,
     age_in_days,
@@ -167,7 +168,7 @@ def list_(
 
 
 @review.command()
-@click.argument("draft")
+@click.argument("draft", shell_complete=complete_drafts)
 @click.option("--target", default="", metavar="PLACE", help="Preview it for another card or document.")
 @json_option
 @workspace_option
@@ -322,7 +323,7 @@ def _in_editor(body: bytes) -> bytes:
 
 
 @review.command()
-@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...")
+@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...", shell_complete=complete_drafts)
 @click.option("--target", default="", metavar="PLACE", help="File into this card or document instead.")
 @click.option("--anyway", is_flag=True, help="File despite new findings that the draft's reasons do not list.")
 @json_option
@@ -375,7 +376,7 @@ def _for_each(drafts: tuple[str, ...], act: Callable[[str], dict[str, Any]], wor
 
 
 @review.command()
-@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...")
+@click.argument("drafts", nargs=-1, required=True, metavar="DRAFT...", shell_complete=complete_drafts)
 @click.option("--reason", default="", help="Reason, recorded in the history.")
 @json_option
 @workspace_option
@@ -402,7 +403,7 @@ def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bo
 
 
 @review.command()
-@click.argument("draft")
+@click.argument("draft", shell_complete=complete_drafts)
 @click.option(
     "--stdin", "from_stdin", is_flag=True, help="Read the new text from standard input instead of opening an editor."
 )
@@ -430,7 +431,7 @@ def edit(ctx: click.Context, draft: str, from_stdin: bool, as_json: bool, worksp
 
 
 @review.command()
-@click.argument("draft", required=False)
+@click.argument("draft", required=False, shell_complete=complete_drafts)
 @json_option
 @workspace_option
 @click.pass_context

@@ -5,29 +5,39 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import shown_age
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.interfaces.fast_search import (
-    LIMIT,
-    MOST,
-    RANKINGS,
-    STANDINGS,
-    STORES,
-    SearchArguments,
-    answer,
+from truekeep.core.dates import parse_since, shown_age
+from truekeep.core.errors import as_argument
+from truekeep.interfaces.cli.complete_values import complete_memory_files
+from truekeep.interfaces.cli.output import (
+    echo,
+    echo_text,
+    emit,
+    json_option,
+    open_workspace,
+    print_json,
     shown_verdicts,
+    style,
+    workspace_option,
 )
+from truekeep.search.file_scan import STORES
+from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip, printable
+from truekeep.workspace.workspace import RANKINGS
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexReport
     from truekeep.search.excerpt import Excerpt
+    from truekeep.search.service import SearchResult
+    from truekeep.verify.verdict import Verdict
 
+DEFAULT_LIMIT = 6
+MAX_LIMIT = 1000
+MAX_LINES_PER_HIT = 7
 _BAR = 24
 
 
@@ -98,7 +108,12 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
 @click.command()
 @click.argument("query", nargs=-1, required=True)
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, MOST), default=LIMIT, show_default=True, help="Maximum number of hits."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_LIMIT),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="Maximum number of hits.",
 )
 @click.option(
     "--store", "stores", multiple=True, type=click.Choice(STORES), help="Search only this store; may be repeated."
@@ -122,7 +137,20 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
 @workspace_option
 @click.pass_context
 def search(
-    ctx: click.Context, /, query: tuple[str, ...], explain: bool, as_json: bool, workspace: str | None, **given: Any
+    ctx: click.Context,
+    query: tuple[str, ...],
+    limit: int,
+    stores: tuple[str, ...],
+    since: str | None,
+    repository: str,
+    verified: bool,
+    verdict: str | None,
+    explain: bool,
+    ranking: str,
+    mmr: float | None,
+    half_life: float | None,
+    as_json: bool,
+    workspace: str | None,
 ) -> None:
     """Search memory by words and by meaning.
 
@@ -132,15 +160,132 @@ def search(
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
-    if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
+    if ranking != "openclaw" and (mmr is not None or half_life is not None):
         raise click.UsageError("--mmr and --half-life go with --ranking openclaw", ctx=ctx)
-    chosen = workspace or (ctx.obj or {}).get("workspace") or ""
-    given |= {"since": given["since"] or "", "verdict": given["verdict"] or ""}
-    answer(SearchArguments(" ".join(query), workspace=chosen, explain=explain, as_json=as_json, **given))
+    opened = open_workspace(ctx, workspace)
+    found = opened.search.find(
+        " ".join(query),
+        limit=limit,
+        stores=stores,
+        since=parse_since(since or "", opened.today()),
+        repository=repository,
+        ranking=ranking,
+        mmr=mmr,
+        half_life=half_life,
+        verified=verified,
+        verdict=verdict or "",
+    )
+    topics = opened.search.topics(found.hits)
+    emit("search", shown_result(found, topics), render_hits(found.hits, topics, explain=explain))
+    if not as_json:
+        for remark in render_remarks(found):
+            echo(remark, err=True)
+
+
+def render_hits(hits: Sequence[Hit], topics: Mapping[str, str], *, explain: bool) -> Iterator[str]:
+    if not hits:
+        yield "no matches"
+    for number, hit in enumerate(hits, 1):
+        days = hit.age_days or 0
+        age = style(shown_age(hit.age_days), fg="red" if days > 365 else "yellow" if days > 90 else "green")
+        yield f"{number}. {style(hit.citation, bold=True)}  {hit.store}  {age}  {hit.score:.2f}"
+        if title := hit_title(topics.get(hit.path, ""), hit.heading):
+            yield style(f"   {clip(title, 100)}", fg="cyan")
+        yield from _render_lines(hit)
+        yield from _render_verdicts(hit.verdicts, hit.unchecked)
+        if hit.also:
+            yield style(f"   the same in {', '.join(hit.also)}", dim=True)
+        if explain:
+            heaviest = sorted(hit.parts.items(), key=lambda item: -abs(item[1]))
+            yield style(f"   why: {'  '.join(f'{name} {value:+.2f}' for name, value in heaviest)}", dim=True)
+            if hit.matched:
+                yield style(f"   matched: {', '.join(hit.matched[:12])}", dim=True)
+
+
+def hit_title(topic: str, heading: str) -> str:
+    """The file's topic and the hit's heading, or one of them if it contains the other."""
+    topic_words, heading_words = set(topic.casefold().split()), set(heading.casefold().split())
+    if topic_words <= heading_words:
+        return heading
+    return topic if heading_words <= topic_words else f"{topic} › {heading}"
+
+
+def _render_lines(hit: Hit) -> Iterator[str]:
+    """The lines around the best one, which is marked."""
+    lines = [(hit.first + at, line) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
+    if hit.store == "transcripts" or not any(number == hit.best for number, _ in lines):
+        chosen, best = lines[:MAX_LINES_PER_HIT], -1
+    else:
+        best = next(at for at, (number, _) in enumerate(lines) if number == hit.best)
+        start = max(0, min(best - MAX_LINES_PER_HIT // 2, len(lines) - MAX_LINES_PER_HIT))
+        chosen, best = lines[start : start + MAX_LINES_PER_HIT], best - start
+    for at, (_, line) in enumerate(chosen):
+        mark = style("▸", fg="green") if at == best and len(chosen) > 1 else " "
+        yield f" {mark} {clip(printable(line), 160)}"
+    if len(lines) > len(chosen):
+        cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
+        yield style(f"   … {len(lines) - len(chosen)} more lines: truekeep get {cited}", dim=True)
+
+
+def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[str]:
+    """A line for each claim that does not hold, and one that counts the confirmed claims."""
+    if unchecked:
+        yield style(f"   {unchecked}: run `truekeep verify` to check its claims", dim=True)
+    for verdict in verdicts:
+        if verdict.verdict in ("gone", "moved", "changed"):
+            word = style(verdict.verdict, fg={"gone": "red", "moved": "yellow", "changed": "cyan"}[verdict.verdict])
+            yield f"   {word} {clip(verdict.claim.shown, 60)}: {verdict.why}"
+    if confirmed := sum(verdict.verdict == "confirmed" for verdict in verdicts):
+        yield style(f"   {confirmed} of {len(verdicts)} claims confirmed by the current code", fg="green", dim=True)
+
+
+def render_remarks(found: SearchResult) -> Iterator[str]:
+    """What to know about the search: corrected words, an outdated index."""
+    for typed, known in found.corrections:
+        yield style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow")
+    for note in found.notes:
+        yield style(note, fg="yellow")
+
+
+def shown_result(found: SearchResult, topics: Mapping[str, str]) -> dict[str, Any]:
+    """A search result, for JSON."""
+    return {
+        "query": found.query,
+        "mode": found.mode,
+        "provider": found.provider,
+        "model": found.model,
+        "ranking": found.ranking,
+        "notes": list(found.notes),
+        "corrections": [{"typed": typed, "known": known} for typed, known in found.corrections],
+        "waiting": found.waiting,
+        "hits": [_shown_hit(hit, topics.get(hit.path, "")) for hit in found.hits],
+    }
+
+
+def _shown_hit(hit: Hit, topic: str) -> dict[str, Any]:
+    return {
+        "path": hit.path,
+        "first": hit.first,
+        "last": hit.last,
+        "citation": hit.citation,
+        "text": hit.text,
+        "best": hit.best,
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "store": hit.store,
+        "day": hit.day,
+        "age_days": hit.age_days,
+        "topic": topic,
+        "heading": hit.heading,
+        "repository": hit.repository,
+        "matched": list(hit.matched),
+        "also": list(hit.also),
+        **shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked),
+    }
 
 
 @click.command()
-@click.argument("path")
+@click.argument("path", shell_complete=complete_memory_files)
 @click.option("--from", "first", type=click.IntRange(min=1), metavar="N", help="First line to print. [default: 1]")
 @click.option("--lines", type=click.IntRange(1, 100_000), metavar="N", help="Number of lines. [default: 120]")
 @json_option
@@ -157,8 +302,7 @@ def get(
     if as_json:
         print_json("get", shown_excerpt(excerpt))
         return
-    for line in excerpt.text.split("\n"):
-        click.echo(printable(line))
+    echo_text(excerpt.text)
     for verdict in excerpt.verdicts:
         if verdict.verdict in ("gone", "moved", "changed"):
             what = f"line {verdict.claim.line}: {printable(clip(verdict.claim.shown, 60))}: {printable(verdict.why)}"
@@ -176,5 +320,5 @@ def get(
 def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:
     ours = ("verdicts", "checked_at", "unchecked")
     plain = {key: value for key, value in excerpt._asdict().items() if key not in ours}
-    told = shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
-    return {**plain, "next": excerpt.next, **told}
+    verdicts = shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
+    return {**plain, "next": excerpt.next, **verdicts}

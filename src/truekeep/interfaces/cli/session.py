@@ -13,6 +13,7 @@ import click
 
 from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.git import find_top
+from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
 from truekeep.text.unicode import printable
 
@@ -22,7 +23,12 @@ if TYPE_CHECKING:
 
 HARNESSES = ("claude", "codex", "openclaw")
 MOST_BYTES = 4_000_000  # on standard input
-_repo = click.option("--repo", metavar="DIR", help="Repository this is about. [default: the current one]")
+_repo = click.option(
+    "--repo",
+    metavar="DIR",
+    shell_complete=complete_folders,
+    help="Repository this is about. [default: the current one]",
+)
 _writer = click.option("--writer", metavar="NAME", default="", help="Author: claude, codex, or a person's name.")
 
 

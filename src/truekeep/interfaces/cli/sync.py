@@ -12,6 +12,7 @@ from truekeep.handoffs.sync.contact_history import forget_route, read_history
 from truekeep.handoffs.sync.receipts import parse_key, read_signer
 from truekeep.handoffs.sync.routes import Route, add_route, read_routes, remove_route
 from truekeep.handoffs.sync.runner import run_routes
+from truekeep.interfaces.cli.complete_values import complete_routes
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, print_table, workspace_option
 from truekeep.text.unicode import printable
@@ -121,7 +122,7 @@ def key(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
 
 
 @sync.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_routes)
 @json_option
 @workspace_option
 @click.pass_context
@@ -142,7 +143,7 @@ def remove(ctx: click.Context, name: str, as_json: bool, workspace: str | None) 
 
 
 @sync.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_routes)
 @json_option
 @workspace_option
 @click.pass_context

@@ -15,15 +15,16 @@ from truekeep.core.dates import many
 from truekeep.core.errors import BadInput
 from truekeep.core.git import find_top
 from truekeep.core.model import CARDS, as_stamp
+from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.output import (
     json_option,
     open_workspace,
     print_json,
     print_table,
     read_named,
+    shown_verdict,
     workspace_option,
 )
-from truekeep.interfaces.fast_search import shown_verdict
 from truekeep.text.unicode import clip, printable
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.match_repositories import count_outcomes
@@ -61,8 +62,8 @@ _MOST = 1_000_000  # characters of a text from standard input
 
 
 @click.command()
-@click.argument("files", nargs=-1)
-@click.option("--repo", "repository", metavar="DIR", help="Checkout to check against.")
+@click.argument("files", nargs=-1, shell_complete=complete_files)
+@click.option("--repo", "repository", metavar="DIR", shell_complete=complete_folders, help="Checkout to check against.")
 @click.option(
     "--changed", is_flag=True, help="Check only memory that changed, or whose evidence changed, since the last check."
 )
@@ -367,7 +368,7 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option(
     "--all",
     "show_all",
@@ -465,7 +466,7 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
 
 
 @repos.command()
-@click.argument("files", nargs=-1, metavar="[MEMORY]...")
+@click.argument("files", nargs=-1, metavar="[MEMORY]...", shell_complete=complete_files)
 @click.option("--fix", is_flag=True, help="Write `repository:` into the matched cards.")
 @click.option("--dry-run", is_flag=True, help="With --fix: show what would be written.")
 @json_option

@@ -1,7 +1,6 @@
-"""Writes what is taken from the program: docs/commands.md, the table of codes in docs/operations.md, the man page, the
-completion scripts.
+"""Generates docs/commands.md, the table of codes in docs/operations.md, the man page and the completion scripts.
 
-python -m truekeep.interfaces.cli.reference docs
+python -m tools.reference docs
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from pathlib import Path
 
 import click
 
+from tools.manual import render_manual
 from truekeep.core.model import RULES
-from truekeep.interfaces import completion
 from truekeep.interfaces.cli.app import COMMANDS, cli
-from truekeep.interfaces.cli.manual import render_manual
-from truekeep.interfaces.cli.scripts import write_scripts
+from truekeep.interfaces.cli.completion import render_script
 
+COMPLETION_FILES = {"bash": "truekeep.bash", "zsh": "_truekeep", "fish": "truekeep.fish"}
 _CODES = re.compile(r"(<!-- codes:[^>]*-->\n).*?(<!-- /codes -->)", re.DOTALL)
 
 
@@ -63,7 +62,10 @@ def write_docs(folder: Path) -> None:
     manual = folder.parent / "man" / "truekeep.1"
     manual.parent.mkdir(exist_ok=True)
     manual.write_text(render_manual(), encoding="utf-8")
-    write_scripts(Path(completion.__file__).parent)
+    scripts = folder.parent / "completions"
+    scripts.mkdir(exist_ok=True)
+    for shell, name in COMPLETION_FILES.items():
+        (scripts / name).write_text(render_script(cli, shell), encoding="utf-8")
 
 
 if __name__ == "__main__":
