@@ -13,7 +13,7 @@ import pytest
 from tests.support.helpers import Place
 from truekeep.core.file_io import read_head
 
-HEAVY = {"numpy", "difflib", "rich", "httpx", "watchfiles"}
+HEAVY = {"numpy", "rich", "httpx", "watchfiles"}
 
 
 def tell(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
