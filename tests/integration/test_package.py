@@ -24,7 +24,7 @@ from truekeep import __version__
 
 pytest.importorskip("hatchling", reason="hatchling builds; it comes with the dev extra")
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "man", "docs", "tests", "demo")
+FOLDERS = ("src", "man", "completions", "docs", "tests", "demo")
 FILES = ("README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "hatch_build.py", "Makefile", ".gitignore")
 EPOCH = "1794000000"
 

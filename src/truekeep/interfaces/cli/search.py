@@ -27,7 +27,7 @@ from truekeep.interfaces.cli.output import (
 from truekeep.search.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip, printable
-from truekeep.workspace.workspace import RANKINGS
+from truekeep.workspace.search import RANKINGS
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexReport
