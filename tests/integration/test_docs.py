@@ -285,7 +285,7 @@ def test_every_tool_is_documented_and_no_other() -> None:
         word for call in called("Tool") for key in call.keywords if key.arg == "name" for word in words_in(key.value)
     }
     assert given
-    assert codes([row[0] for row in table(ROOT / "docs" / "recall.md", "| tool | what it does |")]) == given
+    assert codes([row[0] for row in table(ROOT / "docs" / "search.md", "| tool | what it does |")]) == given
 
 
 def test_what_security_rests_on_is_there() -> None:
