@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truekeep.memory.values import LINE_CHARS, agree, as_value, find_values, name_of, spelled
+from truekeep.memory.values import MAX_LINE_CHARS, agree, as_value, find_values, name_of, spelled
 
 
 def told(text: str, topic: str = "", repository: str = "") -> list[tuple[str, str, str]]:
@@ -104,7 +104,7 @@ def test_a_hostile_line_is_read_in_no_time() -> None:
     """Pieces of patterns, very often: the part of a line that is looked at is bounded."""
     for piece in ("port 80 is ", "`a` is `", "x/", "--a=1 ", "is at version 1.", "A=", "| port "):
         assert isinstance(find_values(piece * (1_000_000 // len(piece))), list)
-    assert LINE_CHARS < 10_000
+    assert MAX_LINE_CHARS < 10_000
 
 
 @pytest.mark.parametrize(
