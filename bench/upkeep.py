@@ -39,7 +39,6 @@ from truekeep.integrations.schedule.run import plan_upkeep
 from truekeep.maintenance.duplicates import Sense, compare_fresh, find_doubles
 from truekeep.maintenance.survey.service import Survey
 from truekeep.maintenance.survey.survey_schema import NAME, discard
-from truekeep.workspace.maintenance import Upkeep
 from truekeep.workspace.workspace import Workspace
 
 CARDS = "memory/cards"
@@ -188,7 +187,7 @@ def doubles_cost(cards: int, *, is_prose: bool) -> tuple[float, int]:
         state = workspace / ".truekeep"
         with opened(workspace) as desk:
             desk.search.index()
-            read = Upkeep(desk).read
+            read = desk.files.read_bytes
             times = []
             for _ in range(3 if cards < 5_000 else 2):
                 discard(str(state / NAME))
@@ -230,7 +229,7 @@ def _found(workspace: Path, chosen: Sequence[tuple[Text, Text]], *, vectors: boo
     with opened(workspace) as desk:
         if vectors:
             desk.search.index()
-        found = {(double.one, double.other) for double in Upkeep(desk).duplicates(dry_run=True).doubles}
+        found = {(double.one, double.other) for double in desk.maintenance.duplicates(dry_run=True).doubles}
     return len(found & wanted), len(wanted), len(found - wanted)
 
 

@@ -40,7 +40,6 @@ from truekeep.core.model import IngestReport
 from truekeep.handoffs import ingest
 from truekeep.memory.ledger import Ledger
 from truekeep.workspace.card_text import CardAuthor, parse_card_text
-from truekeep.workspace.maintenance import Upkeep
 from truekeep.workspace.workspace import Workspace
 
 BATCH = 3  # small, so that a run has several batches and a document is written by two of them
@@ -162,7 +161,7 @@ def _aged(place: Place) -> None:
 
 
 def _decay(workspace: Workspace) -> object:
-    return Upkeep(workspace).decay(archive=True)
+    return workspace.maintenance.decay(archive=True)
 
 
 def _doubled(place: Place) -> None:
@@ -173,7 +172,7 @@ def _doubled(place: Place) -> None:
     for name, more in (("locks", ""), ("mounts", "Copy it at night.\n")):
         (cards / f"{name}.md").write_text(f"---\ntopic: {name}\ncreated: 2026-10-01\n---\n\n{body}{more}")
     with place.open() as workspace:
-        Upkeep(workspace).duplicates()
+        workspace.maintenance.duplicates()
     (cards / "mounts.md").unlink()
     (cards / "shares.md").write_text(f"---\ntopic: shares\ncreated: 2026-10-02\n---\n\n{body}Shares are slow.\n")
 
@@ -181,7 +180,7 @@ def _doubled(place: Place) -> None:
 def _proposed(place: Place) -> None:
     _doubled(place)
     with place.open() as workspace:
-        Upkeep(workspace).duplicates()
+        workspace.maintenance.duplicates()
 
 
 def _merge(workspace: Workspace) -> object:
@@ -204,7 +203,7 @@ SCENARIOS = {
     "prune": Scenario(
         _filed, lambda workspace: workspace.handoffs.prune(force=True), LATER, is_repeatable=True, is_atomic=False
     ),
-    "propose": Scenario(_doubled, lambda workspace: Upkeep(workspace).duplicates(), is_repeatable=True),
+    "propose": Scenario(_doubled, lambda workspace: workspace.maintenance.duplicates(), is_repeatable=True),
     "merge": Scenario(_proposed, _merge),
     "decay": Scenario(_aged, _decay, is_repeatable=True, is_atomic=False),
     "mend": Scenario(

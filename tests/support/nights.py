@@ -25,7 +25,8 @@ from truekeep.maintenance.reconcile import Disagreement
 from truekeep.memory.ledger import Ledger, base_of, spliced
 from truekeep.memory.transaction import MemoryTransaction
 from truekeep.workspace.machine_role import side_of
-from truekeep.workspace.maintenance import ReconcileReport, TidyReport, Upkeep
+from truekeep.workspace.maintenance import TidyReport
+from truekeep.workspace.reconciliation import ReconcileReport
 from truekeep.workspace.workspace import Workspace
 
 DOUBLES = ("same-topic", "reordered", "reworded", "extended")
@@ -99,7 +100,7 @@ class Nights:
         year.busy.add(path)
         self.planted["handoff-card"] += 1
         with year.opened() as workspace:
-            found = Upkeep(workspace).reconcile(code=False).found
+            found = workspace.maintenance.reconcile(code=False).found
         if any(item.rule == "handoff-card" and item.other == path and item.winner == "handoff" for item in found):
             self.found["handoff-card"] += 1
         else:
@@ -137,7 +138,7 @@ class Nights:
             workspace.search.index()
             if any(plant.kind == "memory-code" for plant in self.year.tonight):
                 workspace.verification.verify(changed=True, system=False)
-            desk = Upkeep(workspace)
+            desk = workspace.maintenance
             return Night(
                 desk.decay(by_hand=False),
                 desk.duplicates(),

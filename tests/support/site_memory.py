@@ -25,7 +25,6 @@ from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import contact_route, run_routes
 from truekeep.sessions import session_record
 from truekeep.workspace.machine_role import side_of
-from truekeep.workspace.maintenance import Upkeep
 from truekeep.workspace.workspace import Workspace
 
 SHOP, PAGES = "github.com/ada/shop", "github.com/ada/pages"
@@ -199,7 +198,7 @@ class Lived:
             happen()
         self._sessions()
         with self.place.open(now=self.now) as workspace:
-            upkeep = Upkeep(workspace)
+            upkeep = workspace.maintenance
             upkeep.duplicates()
             upkeep.promote()
         with self.place.open(now=self.now) as workspace:

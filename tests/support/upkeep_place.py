@@ -8,9 +8,10 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.support.helpers import NOW, OPENED, Place, git_repo
-from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.maintenance import Maintenance
 
 TODAY = NOW.date()
+
 REPOSITORY = "github.com/me/app"
 
 
@@ -58,7 +59,7 @@ def with_instructions(place: Place, text: str) -> Path:
     return repo
 
 
-def upkeep(place: Place, *, now: datetime = NOW) -> Upkeep:
+def upkeep(place: Place, *, now: datetime = NOW) -> Maintenance:
     workspace = place.open(now=now)
     OPENED.append(workspace)
-    return Upkeep(workspace)
+    return workspace.maintenance

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.state_dir import STATE
 from truekeep.memory.lookup import get_text, path_inside
 
@@ -25,6 +27,17 @@ class FileBrowser:
     def read(self, path: str) -> str:
         """The text of a memory file; "" if there is no such file. Anything but a plain text file is an error."""
         return get_text(self._context.vault, path)
+
+    def read_stored(self, path: str) -> bytes | None:
+        """The bytes of a memory file; None if there is none. Raises for anything but a regular file."""
+        stored = self._context.vault.read(path)
+        return stored.data if stored is not None else None
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a memory file; None if there is none, or it cannot be read."""
+        with suppress(UnsafePath, ChangedSince, OSError):
+            return self.read_stored(path)
+        return None
 
     def relative(self, path: str) -> str:
         """A path as the ledger writes it, relative to the workspace; resolved from here, else from the workspace."""

@@ -75,7 +75,8 @@ class Verification:
     ) -> list[CheckedMemory]:
         """Check memories against current code: the named files, else every card and document.
 
-        `changed` gives only those whose verdicts may differ from the last check.
+        `changed` gives only those whose verdicts may differ from the last check. A check of everything also notes the
+        day's figures.
         """
         truth = self.truth(Options(online=online, system=system))
         at = self._context.now().timestamp()  # files written from here on are newer than what is read below
@@ -98,6 +99,7 @@ class Verification:
         _ = truth.checkouts  # finding them adds the notices about same names, even if nothing had to be checked
         forget_others(truth.store, {memory.path for memory in memories})
         note_run(truth.store)
+        self._workspace.health.note_day()
         return results
 
     def _check(

@@ -19,8 +19,8 @@ from truekeep.interfaces.web.background import Glance
 from truekeep.interfaces.web.change_polling import mark_of
 from truekeep.interfaces.web.pages.home import ASKED
 from truekeep.sessions import session_record
-from truekeep.workspace.health import QUESTIONS
 from truekeep.workspace.health_history import NAME, Day, note_day
+from truekeep.workspace.health_report import QUESTIONS
 
 PLOTS = 6
 

@@ -67,9 +67,7 @@ def log(place: Place, days: int, text: str, *, folder: str = "memory") -> str:
 
 def decay(place: Place, *, now: datetime = NOW, **options: Any) -> DecayReport:
     with place.open(now=now) as workspace:
-        from truekeep.workspace.maintenance import Upkeep
-
-        return Upkeep(workspace).decay(**options)
+        return workspace.maintenance.decay(**options)
 
 
 def undo(place: Place, verb: str) -> None:

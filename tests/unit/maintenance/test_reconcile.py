@@ -13,7 +13,7 @@ import pytest
 from tests.support.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.support.upkeep_place import REPOSITORY, point_at_all, put, upkeep, with_instructions, write_card
 from truekeep.maintenance.reconcile import Disagreement
-from truekeep.workspace.maintenance import ReconcileReport
+from truekeep.workspace.reconciliation import ReconcileReport, Reconciliation
 from truekeep.workspace.sessions import AgentSessions
 
 RECENT, OLD = "2026-11-12", "2026-03-01"
@@ -422,16 +422,15 @@ def test_a_card_edited_between_looking_and_writing_is_left_alone(place: Place, m
     with_instructions(place, "# Rules\n\nThe gateway listens on port 5300.\n")
     write_card(place, "gateway", "The gateway listens on port 5204.", day=OLD, repository=REPOSITORY)
     point_at_all(place)
-    desk = upkeep(place)
-    inner = desk._fix
+    inner = Reconciliation._fix
 
     def edit_first(*given: Any) -> list[str]:
         text = "A person wrote:\n\nthe gateway listens on port 5204."
         write_card(place, "gateway", text, day=OLD, repository=REPOSITORY)
         return inner(*given)
 
-    monkeypatch.setattr(desk, "_fix", edit_first)
-    result = desk.reconcile(fix=True)
+    monkeypatch.setattr(Reconciliation, "_fix", edit_first)
+    result = upkeep(place).reconcile(fix=True)
     assert "port 5204." in place.card("gateway.md")
     assert any("edited since" in problem for problem in result.problems)
 
@@ -454,21 +453,20 @@ def test_what_is_said_more_exactly_is_no_other_value(place: Place) -> None:
     assert found(place, "two-values") == []
 
 
-def test_a_switch_is_only_turned_where_it_still_stands(place: Place) -> None:
+def test_a_switch_is_only_turned_where_it_still_stands(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person wrote something else in that place while truekeep looked: it is left alone."""
     repo = with_instructions(place, "`fast_path` is on.\n")
     assert repo.is_dir()
     path = write_card(place, "one", "`fast_path` is off.", day=OLD, repository=REPOSITORY)
     point_at_all(place)
-    busy = upkeep(place)
-    whole = busy._fix
+    whole = Reconciliation._fix
 
     def edit_first(*given: Any) -> list[str]:
         path.write_text(path.read_text().replace("is off.", "is odd, and that was my word."))
         return whole(*given)
 
-    busy._fix = edit_first  # type: ignore[assignment, method-assign]
-    result = busy.reconcile(fix=True)
+    monkeypatch.setattr(Reconciliation, "_fix", edit_first)
+    result = upkeep(place).reconcile(fix=True)
     assert "is odd, and that was my word." in path.read_text()
     assert any("edited since" in problem for problem in result.problems)
 

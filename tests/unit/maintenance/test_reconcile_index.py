@@ -19,6 +19,8 @@ from truekeep.maintenance.reconcile import Disagreement, hold_index
 from truekeep.maintenance.survey.service import CardFacts
 from truekeep.memory.memory_index import linked_cards
 from truekeep.workspace.machine_role import side_of
+from truekeep.workspace.reconciliation import Reconciliation
+from truekeep.workspace.repository_instructions import RepositoryInstructions
 
 
 def index_found(place: Place) -> list[Disagreement]:
@@ -218,11 +220,13 @@ def test_a_card_that_came_back_keeps_its_line(place: Place) -> None:
     card = place.workspace / "memory" / "cards" / "one.md"
     data = card.read_bytes()
     card.unlink()
-    desk = upkeep(place)
-    found = list(desk._disagreements(desk.survey(), (), []))
-    assert [item.rule for item, _ in found] == ["index-dangling"]
-    card.write_bytes(data)
-    assert desk._fix(found, (), []) == []
+    with place.open() as workspace:
+        maintenance = workspace.maintenance
+        run = Reconciliation(workspace, maintenance, RepositoryInstructions(workspace), by_hand=True, force=False)
+        found = list(run._disagreements(maintenance.survey(), (), []))
+        assert [item.rule for item, _ in found] == ["index-dangling"]
+        card.write_bytes(data)
+        assert run._fix(found, (), []) == []
     assert "memory/cards/one.md" in place.index()
 
 

@@ -14,7 +14,7 @@ from tests.support.helpers import NOW, Place, tree
 from tests.support.upkeep_place import REPOSITORY, point_at_all, put, with_instructions, write_card
 from truekeep.integrations.schedule.run import plan_upkeep
 from truekeep.search.file_scan import look, sweep
-from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.maintenance import Maintenance
 
 OLD = "2026-03-01"
 
@@ -26,15 +26,15 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("truekeep.workspace.maintenance.SETTLED_NS", 0)
     seen: list[str] = []
     for name in ("duplicates", "promote", "reconcile"):
-        whole = getattr(Upkeep, name)
+        whole = getattr(Maintenance, name)
 
         def watched(
-            desk: Upkeep, *, _name: str = name, _whole: Callable[..., object] = whole, **given: object
+            desk: Maintenance, *, _name: str = name, _whole: Callable[..., object] = whole, **given: object
         ) -> object:
             seen.append(_name)
             return _whole(desk, **given)
 
-        monkeypatch.setattr(Upkeep, name, watched)
+        monkeypatch.setattr(Maintenance, name, watched)
     return seen
 
 

@@ -87,7 +87,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
 ) -> None:
     place.leave(a_handoff())
     with monkeypatch.context() as patched:
-        patched.setattr("truekeep.workspace.maintenance.Upkeep.reconcile", broken)
+        patched.setattr("truekeep.workspace.maintenance.Maintenance.reconcile", broken)
         done = job(place)
     assert (done.ending, done.why) == (FAILED, "reconcile: a bug in truekeep (IndexError)")
     assert place.cards() == ["staging-proxy.md"]
@@ -131,8 +131,8 @@ def test_tidying_goes_on_behind_a_bug_in_its_first_half(place: Place, monkeypatc
         asked.append("promote")
         return TidyReport((), (), ())
 
-    monkeypatch.setattr("truekeep.workspace.maintenance.Upkeep.duplicates", broken)
-    monkeypatch.setattr("truekeep.workspace.maintenance.Upkeep.promote", promote)
+    monkeypatch.setattr("truekeep.workspace.maintenance.Maintenance.duplicates", broken)
+    monkeypatch.setattr("truekeep.workspace.maintenance.Maintenance.promote", promote)
     assert job(place).why == "tidy: a bug in truekeep (IndexError)"
     assert asked == ["promote"]
 
@@ -150,7 +150,7 @@ def test_a_noted_bug_is_told_first(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("truekeep.workspace.maintenance.Upkeep.reconcile", broken)
+        patched.setattr("truekeep.workspace.maintenance.Maintenance.reconcile", broken)
         assert run(["reconcile", "-w", str(place.workspace)]) == 70
     assert f"truekeep crashed (IndexError); nothing is lost. Details: {bugs_path()}" in capsys.readouterr().err
     assert first_line("status", place).startswith("act     bugs         a bug in `truekeep reconcile` on ")
@@ -211,7 +211,7 @@ def test_a_bug_in_a_hook_is_noted_and_bad_input_is_none(place: Place, monkeypatc
 def test_a_bug_in_one_reading_or_check_stops_no_other(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("truekeep.workspace.health._review", broken)
+    monkeypatch.setattr("truekeep.workspace.system_readings.review", broken)
     assert run(["status", "-w", str(place.workspace)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("act     bugs         a bug in `truekeep status`")

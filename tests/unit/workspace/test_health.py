@@ -25,9 +25,8 @@ from truekeep.maintenance.survey.service import CardFacts
 from truekeep.search import refresh as refreshing
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.results import read_seals
-from truekeep.workspace.health import AGES, OK, QUESTIONS, WEEKS, HealthReport, Reading, ages, growth, see_health
-from truekeep.workspace.maintenance import Upkeep
-from truekeep.workspace.pipeline import see_pipeline
+from truekeep.workspace.health_report import OK, QUESTIONS, HealthReport, Reading
+from truekeep.workspace.memory_readings import AGES, WEEKS, ages, growth
 
 ROOT = Path(__file__).parents[3]
 TODAY = NOW.date()
@@ -49,7 +48,7 @@ def put(place: Place, name: str, topic: str = "", *, created: str = "", updated:
 
 def see(place: Place, *, now: datetime = NOW) -> HealthReport:
     with place.open(now=now) as workspace:
-        return see_health(workspace, now=now, flow=lambda: see_pipeline(workspace, now=now.astimezone(UTC)))
+        return workspace.health.check(now=now)
 
 
 def told(place: Place, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -132,7 +131,7 @@ def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
     put(place, "to-come.md", created=day(-30))
     reading = see(place).get("untouched")
     with place.open() as workspace:
-        stale = Upkeep(workspace).stale_cards()
+        stale = workspace.maintenance.stale_cards()
     assert (reading.figures["past"], reading.figures["undated"]) == (2, 3)
     assert len(stale) == 5
     assert reading.said == "2 past that, 3 undated, the oldest for 170 days: older.md"
@@ -495,7 +494,7 @@ def test_what_code_confirmed_is_touched_as_decay_says(place: Place) -> None:
     assert told(place)["health"]["questions"]["untouched"]["figures"]["past"] == 2
     with place.open(now=datetime.now(UTC)) as workspace:
         workspace.verification.verify()
-        stale = [card.path for card in Upkeep(workspace).stale_cards()]
+        stale = [card.path for card in workspace.maintenance.stale_cards()]
     figures = told(place)["health"]["questions"]["untouched"]["figures"]
     assert stale == [figures["oldest"]] == ["memory/cards/b.md"]
     assert figures["past"] == 1

@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import NOW, Place, a_handoff, git_repo, run_cli
 from tests.support.upkeep_place import write_card
-from truekeep.workspace import health
-from truekeep.workspace.health import see_health
 from truekeep.workspace.health_history import KEPT, NAME, Day, note_day, read_days
-from truekeep.workspace.pipeline import see_pipeline
 
 COUNTS = st.none() | st.integers(0, 10**9)
 DAYS = st.builds(
@@ -108,15 +105,15 @@ def test_the_first_note_begins_with_what_the_ledger_knows(place: Place) -> None:
     place.ingest(now=NOW.replace(day=12))
     with place.open() as workspace:
         workspace.verification.verify()
-        assert health.note_day(workspace)
+        assert workspace.health.note_day()
         first, last = workspace.health.days()
         size = len(place.index().encode())
         assert first == Day("2026-11-12", index_bytes=size)
         assert last._replace(verdicts={}) == Day("2026-11-15", 1, 0, size)
-        assert not health.note_day(workspace)
+        assert not workspace.health.note_day()
         with place.open(now=NOW.replace(day=16)) as later:
-            seen = see_health(later, now=NOW.replace(day=16), flow=lambda: see_pipeline(later, now=NOW))
-            assert health.note_day(later, seen)
+            seen = later.health.check(now=NOW.replace(day=16))
+            assert later.health.note_day(seen)
             assert later.health.days()[-1] == last._replace(day="2026-11-16")
 
 
@@ -129,7 +126,7 @@ def test_claims_are_noted_by_their_verdicts(place: Place) -> None:
     write_card(place, "a", "`begin` is in `main.py`.", repository="github.com/me/app")
     with place.open(now=datetime.now(UTC)) as workspace:
         workspace.verification.verify()
-        health.note_day(workspace)
+        workspace.health.note_day()
         assert workspace.health.days()[-1].verdicts == {"confirmed": 2}
 
 
@@ -146,14 +143,14 @@ def test_verify_notes_the_day_if_all_of_memory_is_checked(place: Place) -> None:
 def test_a_damaged_ledger_costs_only_what_it_knew(place: Place) -> None:
     (place.workspace / ".truekeep" / "ledger.sqlite").write_bytes(b"no database" * 100)
     with place.open() as workspace:
-        assert health.note_day(workspace)
+        assert workspace.health.note_day()
         assert [day.day for day in workspace.health.days()] == ["2026-11-15"]
 
 
 def test_another_machine_notes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another-machine")
     with place.open() as workspace:
-        assert not health.note_day(workspace)
+        assert not workspace.health.note_day()
         (place.workspace / ".truekeep" / "host").write_text("nonsense = [")
-        assert not health.note_day(workspace)
+        assert not workspace.health.note_day()
     assert not (logs(place) / NAME).exists()

@@ -12,12 +12,12 @@ from truekeep.core.host_lease import Tenure
 from truekeep.handoffs.sync.contact_history import Contact, write_contact
 from truekeep.handoffs.sync.mirror import Mirror
 from truekeep.handoffs.sync.routes import Route, add_route
-from truekeep.workspace.pipeline import Pipeline, find_unscanned, see_pipeline
+from truekeep.workspace.pipeline import Pipeline, find_unscanned
 
 
 def see(place: Place, *, now: datetime = NOW, roots: tuple[str, ...] = ()) -> Pipeline:
     with place.open(now=now) as workspace:
-        return see_pipeline(workspace, now=now.astimezone(UTC), roots=roots)
+        return workspace.health.pipeline(roots, now=now)
 
 
 def codes(seen: Pipeline) -> set[str]:

@@ -21,9 +21,8 @@ from truekeep.handoffs.sync.routes import read_routes
 from truekeep.handoffs.sync.runner import run_routes
 from truekeep.integrations.schedule.intervals import QuietHours
 from truekeep.workspace import producer
-from truekeep.workspace.health import note_day
 from truekeep.workspace.machine_role import is_astray
-from truekeep.workspace.maintenance import Upkeep
+from truekeep.workspace.maintenance import Maintenance
 from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run
 
 if TYPE_CHECKING:
@@ -108,24 +107,24 @@ def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
     proposed = -1  # by tidying; until that was done, and where it failed
 
     @cache  # made when the first of them begins
-    def desk() -> Upkeep:
-        return Upkeep(workspace, at_night=True)
+    def nightly() -> Maintenance:
+        return workspace.maintenance.nightly()
 
     @cache
     def is_settled() -> bool:
-        return desk().is_settled()
+        return nightly().is_settled()
 
     def tidy() -> Step:
         nonlocal proposed
-        step = _tidy(desk()) if not is_settled() else Step("tidy", {"proposed": 0})
+        step = _tidy(nightly()) if not is_settled() else Step("tidy", {"proposed": 0})
         proposed = step.counts["proposed"]
         return step
 
     def reconcile() -> Step:
-        return _reconcile(desk(), proposed) if not is_settled() else Step("reconcile", {"reconciled": 0, "asked": 0})
+        return _reconcile(nightly(), proposed) if not is_settled() else Step("reconcile", {"reconciled": 0, "asked": 0})
 
     return [
-        ("decay", lambda: _decay(desk())),
+        ("decay", lambda: _decay(nightly())),
         ("tidy", tidy),
         ("reconcile", reconcile),
     ]
@@ -227,21 +226,20 @@ def _index(workspace: Workspace) -> Step:
 
 def _verify(workspace: Workspace) -> Step:
     checked = workspace.verification.verify(changed=True, system=False)
-    note_day(workspace)
     rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
     return Step("verify", {"checked": len(checked), "refuted": rot})
 
 
-def _decay(desk: Upkeep) -> Step:
-    done = desk.decay(by_hand=False)
+def _decay(nightly: Maintenance) -> Step:
+    done = nightly.decay(by_hand=False)
     counts = {"expired": len(done.drafts), "pruned": len(done.processed), "decayed": len(done.leaving)}
     return Step("decay", counts)
 
 
-def _tidy(desk: Upkeep) -> Step:
+def _tidy(nightly: Maintenance) -> Step:
     offered: list[ProposalOutcome] = []
     failed: Exception | None = None
-    for propose in (desk.duplicates, desk.promote):
+    for propose in (nightly.duplicates, nightly.promote):
         try:
             offered += propose().offered
         except Exception as error:  # noqa: BLE001 - what fails in one of them is not the other's, and told after both
@@ -251,11 +249,11 @@ def _tidy(desk: Upkeep) -> Step:
     return Step("tidy", {"proposed": sum(item.state == "proposed" for item in offered)})
 
 
-def _reconcile(desk: Upkeep, tidied: int) -> Step:
-    done = desk.reconcile(fix=True, code=False, by_hand=False)
+def _reconcile(nightly: Maintenance, tidied: int) -> Step:
+    done = nightly.reconcile(fix=True, code=False, by_hand=False)
     asked = sum(item.state == "proposed" for item in done.offered)
     if not (tidied or asked or done.done or done.problems or done.held):
-        desk.note_settled()
+        nightly.note_settled()
     return Step("reconcile", {"reconciled": len(done.done), "asked": asked}, done.held)
 
 

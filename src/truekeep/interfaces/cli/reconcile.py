@@ -11,12 +11,11 @@ from truekeep.core.dates import many
 from truekeep.core.model import INDEX
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
 from truekeep.text.unicode import printable
-from truekeep.workspace.maintenance import Upkeep
 
 if TYPE_CHECKING:
     from truekeep.maintenance.proposals import ProposalOutcome
     from truekeep.maintenance.reconcile import Disagreement
-    from truekeep.workspace.maintenance import ReconcileReport
+    from truekeep.workspace.reconciliation import ReconcileReport
 
 EXIT_OPEN = 1
 _TINTS = {"fix": "yellow", "ask": "red", "person": "red", "none": None}
@@ -44,9 +43,9 @@ def reconcile(
     Example: truekeep reconcile --fix
     """
     with open_workspace(ctx, workspace) as opened:
-        result = Upkeep(opened).reconcile(fix=fix, code=not no_code, force=force)
+        result = opened.maintenance.reconcile(fix=fix, code=not no_code, force=force)
         if fix and result.held and not as_json and sys.stdin.isatty() and _is_meant(result):
-            more = Upkeep(opened).reconcile(fix=True, code=False, force=True)
+            more = opened.maintenance.reconcile(fix=True, code=False, force=True)
             done = (*result.done, *more.done)
             result = more._replace(done=done, offered=result.offered, crowding=result.crowding)
     if as_json:

@@ -9,7 +9,6 @@ import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +33,14 @@ from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
 from truekeep.workspace.failures import find_failures, runs_folder
-from truekeep.workspace.health import ACT, FAILURES, OK, QUESTIONS, see_health
-from truekeep.workspace.pipeline import now_utc, receipt_alarms, see_pipeline, shown_wait
+from truekeep.workspace.health_report import ACT, FAILURES, OK, QUESTIONS
+from truekeep.workspace.pipeline import now_utc, receipt_alarms, shown_wait
 from truekeep.workspace.workspace import Workspace, default_path
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.routes import Route
     from truekeep.sessions.session_record import Closeout
-    from truekeep.workspace.health import HealthReport, Reading
+    from truekeep.workspace.health_report import HealthReport, Reading
     from truekeep.workspace.pipeline import Pipeline, Reach
 
 EXIT_ALARM = 1
@@ -86,12 +85,7 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     failures = find_failures(runs_folder(opened), now=now_utc())
     if opened is not None:
         roots = list(dict.fromkeys(record.root for record in records if record.root))
-        health = see_health(
-            opened,
-            now=datetime.now().astimezone(),
-            flow=lambda: see_pipeline(opened, now=now_utc(), roots=roots),
-            tell=_progress,
-        )
+        health = opened.health.check(session_roots=roots, progress=_progress)
         if trouble:
             health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
         memory = _memory(opened, health)
@@ -434,7 +428,7 @@ def pipeline(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
     """
     roots = dict.fromkeys(record.root for record in iter_records() if record.root)
     with open_workspace(ctx, workspace) as opened:
-        seen = see_pipeline(opened, now=now_utc(), roots=roots)
+        seen = opened.health.pipeline(roots)
     if as_json:
         told = {
             "last_ingest": seen.last_ingest or None,

@@ -26,7 +26,6 @@ from truekeep.interfaces.cli.reconcile import show_offers, shown_offer
 from truekeep.maintenance.duplicates import uses_meaning
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
-from truekeep.workspace.maintenance import Upkeep
 
 if TYPE_CHECKING:
     from truekeep.core.config import DecayConfig
@@ -60,7 +59,7 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
     if ctx.invoked_subcommand is not None:
         return
     opened = open_workspace(ctx, workspace)
-    desk = Upkeep(opened)
+    desk = opened.maintenance
     decayed = desk.decay(dry_run=dry_run)
     doubled = desk.duplicates(dry_run=dry_run)
     lasting = desk.promote(dry_run=dry_run)
@@ -112,7 +111,7 @@ def decay(
     Example: truekeep tidy decay --dry-run
     """
     opened = open_workspace(ctx, workspace)
-    done = Upkeep(opened).decay(dry_run=dry_run, archive=archive, force=force)
+    done = opened.maintenance.decay(dry_run=dry_run, archive=archive, force=force)
     if as_json:
         print_json("tidy-decay", {"dry_run": dry_run, **shown_decay(done)})
     else:
@@ -245,7 +244,7 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
     Example: truekeep tidy duplicates --dry-run
     """
     with open_workspace(ctx, workspace) as opened:
-        found = Upkeep(opened).duplicates(dry_run=dry_run, tell=_progress(as_json))
+        found = opened.maintenance.duplicates(dry_run=dry_run, progress=_progress(as_json))
         if as_json:
             print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found, opened)})
         else:
@@ -309,7 +308,7 @@ def promote(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | N
     Example: truekeep tidy promote --dry-run
     """
     with open_workspace(ctx, workspace) as opened:
-        found = Upkeep(opened).promote(dry_run=dry_run)
+        found = opened.maintenance.promote(dry_run=dry_run)
     if as_json:
         print_json("tidy-promote", {"dry_run": dry_run, **_shown_promoted(found)})
     else:

@@ -30,7 +30,6 @@ from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.match_repositories import count_outcomes
 from truekeep.verify.results import count_verdicts
 from truekeep.verify.service import expand_folders, is_outside, read_memory, text_memory, verify_anywhere
-from truekeep.workspace.health import note_day
 from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:
@@ -112,8 +111,6 @@ def verify(
         checked = opened.verification.verify(
             files, repository=root, changed=given["changed"], online=given["online"], progress=tell
         )
-        if not files and root is None:
-            note_day(opened)
     repairs: Sequence[Repair] = ()
     done: Sequence[str] = ()
     if given["fix"] and opened is not None:

@@ -260,6 +260,11 @@ class Survey:
         row = self.db.execute(query, (path,)).fetchone()
         return CardFacts(*row) if row is not None else None
 
+    def repositories(self) -> list[str]:
+        """The repositories that memory files name."""
+        rows = self.db.execute("SELECT DISTINCT repository FROM files WHERE repository != '' ORDER BY repository")
+        return [str(row[0]) for row in rows]
+
     def cards_within(self, repository: str, words: set[int]) -> list[str]:
         """The cards of a repository whose bodies may hold no other words than these; their topics may."""
         query = "SELECT path, topic, words FROM cards JOIN files USING (id) WHERE repository = ? ORDER BY path"

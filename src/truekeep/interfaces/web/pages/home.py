@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
 import apsw
@@ -30,10 +30,9 @@ from truekeep.maintenance.decay import Stale
 from truekeep.memory.ledger import LedgerQuery
 from truekeep.sessions.session_record import Closeout, closeouts, iter_records
 from truekeep.verify.verdict import VERDICTS
-from truekeep.workspace.health import ACT, LOOK, OK, QUESTIONS, HealthReport, Reading, note_day, see_health
 from truekeep.workspace.health_history import Day
-from truekeep.workspace.maintenance import Upkeep
-from truekeep.workspace.pipeline import Pipeline, see_pipeline, shown_wait
+from truekeep.workspace.health_report import ACT, LOOK, OK, QUESTIONS, HealthReport, Reading
+from truekeep.workspace.pipeline import Pipeline, shown_wait
 from truekeep.workspace.workspace import Workspace
 
 SHOWN = 5  # drafts, cards, entries of a kind
@@ -119,24 +118,18 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
     now = workspace.now()
     records = list(iter_records())
     roots = list(dict.fromkeys(record.root for record in records if record.root))
-    flows: list[Pipeline] = []
-
-    def flow() -> Pipeline:
-        flows.append(see_pipeline(workspace, now=now.astimezone(UTC), roots=roots))
-        return flows[0]
-
-    health = see_health(workspace, now=now, flow=flow)
+    health = workspace.health.check(now=now, session_roots=roots)
     stale: list[Stale] = []
     try:
-        stale = Upkeep(workspace).stale_cards()
+        stale = workspace.maintenance.stale_cards()
     except (TruekeepError, OSError, apsw.Error) as error:
         health = health._replace(unseen=(*health.unseen, f"cards to look at: {error}"))
     if is_noted:
-        note_day(workspace, health)
+        workspace.health.note_day(health)
     since = (now - timedelta(days=7 * WEEKS - 1)).date().isoformat()
     return Picture(
         health=health,
-        pipeline=flows[0] if flows else None,
+        pipeline=health.pipeline,
         stale=tuple(stale),
         closeouts=tuple(closeouts(records, since=now.timestamp() - SPAN * 86_400)),
         days=tuple(workspace.health.days()[-SPAN:]),
