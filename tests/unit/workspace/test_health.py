@@ -280,7 +280,7 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     card = put(place, "a.md", body="`begin` is in `main.py`.", **rest)
     card.write_text(card.read_text().replace("category:", "repository: github.com/me/app\ncategory:"))
     before = see(place, now=today).get("claims")
-    assert (before.verdict, before.said) == ("look", "never held against code")
+    assert (before.verdict, before.said) == ("look", "never checked against code")
     assert before.hint.startswith("`truekeep verify` ")
     assert not (place.workspace / ".truekeep" / "facts.sqlite").exists(), "looking makes nothing"
     with place.open(now=today) as workspace:
