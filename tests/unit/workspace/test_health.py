@@ -425,7 +425,7 @@ def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None
     index.write_bytes(b"no database, " * 900)
     before = index.read_bytes()
     reading = see(place).get("search")
-    assert (reading.verdict, reading.hint) == ("look", "`truekeep doctor --fix` makes it anew")
+    assert (reading.verdict, reading.hint) == ("look", "`truekeep doctor --fix` rebuilds it")
     assert index.read_bytes() == before, "what is damaged is told, and left for doctor"
 
 

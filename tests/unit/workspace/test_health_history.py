@@ -104,8 +104,8 @@ def test_the_first_note_begins_with_what_the_ledger_knows(place: Place) -> None:
     place.leave(a_handoff(), "2026-11-12-0900-proxy.md")
     place.ingest(now=NOW.replace(day=12))
     with place.open() as workspace:
-        workspace.verification.verify()
-        assert workspace.health.note_day()
+        workspace.verification.verify()  # notes the day
+        assert not workspace.health.note_day()
         first, last = workspace.health.days()
         size = len(place.index().encode())
         assert first == Day("2026-11-12", index_bytes=size)
