@@ -23,7 +23,9 @@ from truekeep.interfaces.cli.app import COMMANDS, cli
 
 SOURCE = ROOT / "src" / "truekeep"
 ALL_PAGES = (*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md")
-OPERATIONS, MACHINES, TRUTH = (ROOT / "docs" / f"{name}.md" for name in ("operations", "machines", "truth"))
+OPERATIONS, MACHINES, VERIFICATION = (
+    ROOT / "docs" / f"{name}.md" for name in ("operations", "machines", "verification")
+)
 _FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -270,7 +272,7 @@ def test_every_reason_of_a_verdict_is_documented_and_no_other() -> None:
             word for call in called(verdict, SOURCE / "verify") if len(call.args) > 1 for word in words_in(call.args[1])
         }
     given["confirmed"] |= {"defined", "defined-in-tests"}  # handed on by a name
-    rows = table(TRUTH, "| verdict | reasons |")
+    rows = table(VERIFICATION, "| verdict | reasons |")
     assert {row[0].strip("`"): {code for code in codes([row[1]]) if code != "--online"} for row in rows} == given
 
 
