@@ -572,10 +572,10 @@ def test_errors_of_the_disk_have_their_own_hints() -> None:
     from truekeep.core.errors import hint_for
 
     for full in (apsw.FullError("x"), apsw.IOError("x"), OSError(errno.ENOSPC, "x"), OSError(errno.EDQUOT, "x")):
-        assert "make room" in hint_for(full)
+        assert "free some disk space" in hint_for(full)
     for damaged in (apsw.CorruptError("x"), apsw.NotADBError("x")):
         assert "truekeep doctor --fix" in hint_for(damaged)
-    assert "make room" not in hint_for(PermissionError(errno.EACCES, "x"))
+    assert "free some disk space" not in hint_for(PermissionError(errno.EACCES, "x"))
 
 
 # --- Tables ---------------------------------------------------------------------------------------------------------

@@ -444,7 +444,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("memory_search", {"query": "x", "corpus": "moon"}, "corpus"),
     ("memory_search", {"query": "x", "store": "shop"}, "store"),
     ("memory_search", {"query": "x", "corpus": "sessions", "store": "cards"}, "has no store"),
-    ("memory_search", {"query": "x", "since": "yesterday-ish"}, "is not a day"),
+    ("memory_search", {"query": "x", "since": "yesterday-ish"}, "is not a date"),
     ("memory_search", {"query": "x", "limit": 3}, "limit"),
     ("memory_get", {}, "path"),
     ("memory_get", {"path": ["a.md"]}, "path"),

@@ -6,26 +6,26 @@ import json
 from pathlib import Path
 
 from tests.support.helpers import Place, run_cli
-from truekeep.core.host_lease import Tenure
+from truekeep.core.host_lease import HostLease
 from truekeep.core.machine import own_state
 from truekeep.handoffs.sync.contact_history import Contact, write_contact
 from truekeep.handoffs.sync.routes import Route, add_route, remove_route
 
-OTHER = Tenure(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
+OTHER = HostLease(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
 
 
 def test_routes_of_a_host_that_is_one_no_longer(place: Place, own_home: Path) -> None:
     state = place.workspace / ".truekeep"
     add_route(state, Route("laptop", "rsync", {"host": "laptop", "repos": ("~/x",)}))
     with place.open() as workspace:
-        workspace.state.write_tenure(OTHER)
+        workspace.state.write_lease(OTHER)
     for verb in ("run", "status"):
         done = run_cli("-w", str(place.workspace), "sync", verb)
         assert (done.returncode, "the canonical host is box" in done.stderr) == (4, True), done
     never = run_cli("-w", str(place.workspace), "sync", "status", TRUEKEEP_MACHINE_ID="never")
     assert (never.returncode, "the canonical host is box" in never.stderr) == (4, True), never
     with place.open() as workspace:
-        workspace.state.write_tenure(OTHER._replace(id="1" * 32, name="den"))
+        workspace.state.write_lease(OTHER._replace(id="1" * 32, name="den"))
     done = run_cli("-w", str(place.workspace), "sync", "run", "--json")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (4, "split-host")
     (state / "hosts" / f"{'1' * 32}.toml").write_text("<<<<")

@@ -12,7 +12,7 @@ import pytest
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
 from tests.support.histories import git
 from truekeep.core import git as repo
-from truekeep.core.git import Git, GitFailed, odd_file
+from truekeep.core.git import Git, GitFailed, find_irregular_file
 from truekeep.handoffs.sync.mirror import place_name
 from truekeep.handoffs.sync.protocol import FolderSource, read_offers
 from truekeep.text.markdown import find_open_comment
@@ -256,9 +256,9 @@ class TestFifosInGit:
         own.mkdir(parents=True)
         (tree_ / ".git").write_text(f"gitdir: {own}\n")
         (own / "commondir").write_text("../..\n")
-        assert odd_file(str(tree_)) == ""
+        assert find_irregular_file(str(tree_)) == ""
         os.mkfifo(place.repo / ".git" / "config")
-        assert odd_file(str(tree_)) == str(place.repo / ".git" / "config")
+        assert find_irregular_file(str(tree_)) == str(place.repo / ".git" / "config")
 
     def test_git_that_hung_is_not_asked_again_at_once(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         programs = place.base / "programs"
@@ -276,19 +276,19 @@ class TestFifosInGit:
         for root in (place.repo, git_repo(other)):
             git(root, "init", "-q")
             git(root, "commit", "-q", "--allow-empty", "-m", "One")
-        monkeypatch.setattr("truekeep.core.git._waited", {})
+        monkeypatch.setattr("truekeep.core.git._time_waited", {})
         head = Git(str(place.repo)).run("rev-parse", "HEAD").decode().strip()
-        (waited,) = repo._waited.values()
+        (waited,) = repo._time_waited.values()
         assert waited[1] > 0
         asked = Git(str(place.repo))
         assert [kind for _, _, kind in asked.infos([head])] == ["commit"]
-        monkeypatch.setattr("truekeep.core.git.BUDGET", waited[1] / 2)
+        monkeypatch.setattr("truekeep.core.git.BUDGET_SECONDS", waited[1] / 2)
         for ask in (lambda: Git(str(place.repo)).run("rev-parse", "HEAD"), lambda: list(asked.infos([head]))):
             with pytest.raises(GitFailed, match="not checked: git took longer than"):
                 ask()
         (place.workspace / "memory" / "cards").mkdir(parents=True, exist_ok=True)
-        monkeypatch.setattr("truekeep.core.git.BUDGET", 900.0)
-        monkeypatch.setattr("truekeep.core.git._waited", {str(place.repo): (time.monotonic(), 900.0)})
+        monkeypatch.setattr("truekeep.core.git.BUDGET_SECONDS", 900.0)
+        monkeypatch.setattr("truekeep.core.git._time_waited", {str(place.repo): (time.monotonic(), 900.0)})
         for name in ("app", "other"):
             (place.workspace / "memory" / "cards" / f"{name}.md").write_text(
                 a_card(name, "See `src/none.py`.", repository=name if name == "app" else "github.com/me/app")
@@ -297,7 +297,7 @@ class TestFifosInGit:
             problems = {item.path: item.problems for item in workspace.verification.verify(system=False)}
         assert "took longer than 15 minutes" in problems["memory/cards/app.md"][0]
         assert problems["memory/cards/other.md"] == ()
-        monkeypatch.setattr("truekeep.core.git._waited", {str(place.repo): (time.monotonic() - 4000, 900.0)})
+        monkeypatch.setattr("truekeep.core.git._time_waited", {str(place.repo): (time.monotonic() - 4000, 900.0)})
         assert Git(str(place.repo)).run("rev-parse", "HEAD").decode().strip() == head, (
             "a server is not cut off for good"
         )

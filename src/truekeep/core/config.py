@@ -1,27 +1,29 @@
-"""The configuration of a workspace: .truekeep/config.toml, checked once, every problem at once.
+"""The configuration of a workspace, .truekeep/config.toml. Parsing reports every problem at once.
 
-A missing file or key means the default. An unknown key is a problem, because it is a typo more often than not, and a
-misspelt policy must not silently mean the default.
+A missing file or key means the default. An unknown key is a problem: it is usually a typo, and a misspelt policy must
+not silently mean the default.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
+import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from truekeep.core.errors import BadSetup
 from truekeep.core.model import RULES, WRITERS, Policy
-from truekeep.core.toml import parse_toml, render_text
+from truekeep.core.toml import render_text
 
-_INBOX = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
-_MOST = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
-_WRITER = r"[a-z0-9][a-z0-9_-]{0,31}\Z"
+_INBOX_PATTERN = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
+_LIMIT_MAXIMA = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
+_WRITER_PATTERN = r"[a-z0-9][a-z0-9_-]{0,31}\Z"
 
 
 class Limits(NamedTuple):
-    """How large things may grow before they are set aside or warned about."""
+    """Sizes and ages above which truekeep warns or sends to review."""
 
     handoff_bytes: int = 262_144
     settle_seconds: float = 1.0
@@ -48,7 +50,7 @@ EMBEDDERS = (
 
 
 class SearchConfig(NamedTuple):
-    """What recall covers, and who turns texts into vectors."""
+    """What search covers, and the embedder."""
 
     embedder: str = "static"
     model: str = ""
@@ -61,8 +63,8 @@ class SearchConfig(NamedTuple):
     lend: bool = True
 
 
-class Verify(NamedTuple):
-    """What claims are held against, and when."""
+class VerifyConfig(NamedTuple):
+    """Where and when claims are checked."""
 
     checkouts: tuple[str, ...] = ()
     ingest: bool = True
@@ -71,32 +73,32 @@ class Verify(NamedTuple):
 
 
 class DecayConfig(NamedTuple):
-    """How long things count: tagged entries of logs by their importance, cards without a check, sessions in search."""
+    """When log entries, unverified cards and transcripts expire."""
 
-    structural: float = 0.8  # an entry of this importance or more always counts
-    potential: float = 0.4  # one of this or more, for potential_days; all below, for contextual_days
+    structural: float = 0.8  # log entries of this importance or more never expire
+    potential: float = 0.4  # from this importance on after potential_days, below it after contextual_days
     potential_days: int = 30
     contextual_days: int = 7
     card_days: int = 90
     transcript_days: int = 30
 
 
-class Transcripts(NamedTuple):
-    """How long the archive keeps sessions after somebody last spoke in them; 0: for ever."""
+class TranscriptsConfig(NamedTuple):
+    """How many days after their last message the store keeps sessions; 0 keeps them forever."""
 
     keep_days: int = 365
 
 
 class Config(NamedTuple):
-    """What a workspace is told to do."""
+    """All settings of a workspace."""
 
     repositories: tuple[str, ...] = ()
     writers: Mapping[str, str] = WRITERS
     policy: Mapping[str, Policy] = MappingProxyType({})
     limits: Limits = Limits()
     recall: SearchConfig = SearchConfig()
-    verify: Verify = Verify()
-    transcripts: Transcripts = Transcripts()
+    verify: VerifyConfig = VerifyConfig()
+    transcripts: TranscriptsConfig = TranscriptsConfig()
     decay: DecayConfig = DecayConfig()
 
     def policy_for(self, code: str) -> Policy:
@@ -114,49 +116,49 @@ repositories = [{repositories}]
 [writers]
 # opencode = ".opencode/memory-handoffs"
 
-# What a finding leads to: "promote" (file it all the same), "review" (a person decides), "refuse" (turn it away).
+# The effect of a finding: "promote" (file it anyway), "review" (a person decides) or "refuse" (reject it).
 # `truekeep handoff lint --codes` lists every code with its default.
 [policy]
 # task-state = "review"
 
 [limits]
 # handoff_bytes = 262144    # larger files go to review unread
-# settle_seconds = 1.0      # a file changed more recently may still be being written
-# index_lines = 200         # what agents load of MEMORY.md before they cut it off
+# settle_seconds = 1.0      # files changed more recently may still be being written
+# index_lines = 200         # agents load no more of MEMORY.md than this
 # index_bytes = 25600
 # document_bytes = 65536
 # review_days = 30          # `review prune` without --older-than
 # processed_days = 30
-# waiting_handoffs = 10      # from here on, `status` says that the inboxes are too full
+# waiting_handoffs = 10     # `status` warns from this many on
 
 [recall]
 # embedder = "static"       # static | none | transformer | openai-compatible | ollama | openai | gemini | voyage |
 #                           # mistral | auto; only static, none and transformer keep every text on this machine
 # model = ""                # the model's name, or the folder of a transformer
 # base_url = ""             # for openai-compatible and ollama
-# key_env = ""              # the environment variable that holds the key, if it is not the usual one
-# dimensions = 0            # shorter vectors, where the service offers them
+# key_env = ""              # the environment variable that holds the key, if not the default
+# dimensions = 0            # shorter vectors, if the service offers them
 # extra_paths = []          # more Markdown to search, such as "~/notes"
-# transcripts = true        # search the harnesses' own session files and the archive of them, when asked to
-# lend = true               # take vectors from OpenClaw's database where it has them for the same model
+# transcripts = true        # let `search --transcripts` search the harnesses' sessions
+# lend = true               # reuse vectors from OpenClaw's database for the same model
 
 [verify]
-# checkouts = []            # more folders that hold repositories which memory is about, such as "~/src/*"
-# ingest = true             # hold handoffs against code before they are filed
-# recall = true             # show with every hit whether what it names still exists
-# budget_ms = 200           # the time that a search may spend on checking its hits
+# checkouts = []            # more folders with repositories that memory is about, such as "~/src/*"
+# ingest = true             # check handoffs against the code before filing them
+# recall = true             # show a verdict with each search hit
+# budget_ms = 200           # time that a search may spend on checking its hits
 
 [transcripts]
-# keep_days = 365           # the archive of `truekeep transcripts sync` keeps sessions this long; 0: for ever
+# keep_days = 365           # how long `truekeep transcripts sync` keeps sessions; 0: forever
 
-# What `truekeep tidy decay` goes by. Entries of daily logs such as "- [decision|i=0.9] ..." leave the search index.
+# Rules of `truekeep tidy decay`. Expired log entries such as "- [decision|i=0.9] ..." leave the search index.
 [decay]
-# structural = 0.8          # from this importance on, an entry never does
-# potential = 0.4           # from this one on, after potential_days; all others after contextual_days
+# structural = 0.8          # entries of this importance or more never expire
+# potential = 0.4           # from this importance on after potential_days, others after contextual_days
 # potential_days = 30
 # contextual_days = 7
-# card_days = 90            # cards that nobody updated, confirmed or verified for so long are listed
-# transcript_days = 30      # sessions that nobody spoke in for so long are not searched; the archive keeps them
+# card_days = 90            # list cards not updated, confirmed or verified for this long
+# transcript_days = 30      # do not search sessions older than this; they are kept
 """
 
 
@@ -165,13 +167,13 @@ def render_config(repositories: tuple[str, ...]) -> str:
 
 
 def parse_config(text: str, *, where: str) -> Config:
-    """Read a configuration; one error names everything that is wrong with it."""
+    """Parse a configuration. One BadSetup error names every problem."""
     try:
-        data = parse_toml(text)
+        data = tomllib.loads(text)
     except ValueError as error:
-        raise BadSetup(f"{where}: {error}", hint="correct that line; nothing was changed") from error
+        raise BadSetup(f"{where}: {error}", hint="correct that line") from error
     problems: list[str] = []
-    _unknown(data, Config._fields, "", problems)
+    _report_unknown_keys(data, Config._fields, "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
@@ -183,24 +185,21 @@ def parse_config(text: str, *, where: str) -> Config:
         decay=_decay(data.get("decay", {}), problems),
     )
     if problems:
-        told = f"{where}: " + "; ".join(problems)
-        raise BadSetup(told, hint="correct the file; nothing was changed", problems=problems)
-    return _one_age(config, is_new="transcript_days" in data.get("decay", {}))
+        raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file", problems=problems)
+    return _unify_transcript_days(config, is_new="transcript_days" in data.get("decay", {}))
 
 
-def _one_age(config: Config, *, is_new: bool) -> Config:
-    """The age of sessions in search stood under [recall] before there was [decay]; where both say it, the new key."""
+def _unify_transcript_days(config: Config, *, is_new: bool) -> Config:
+    """transcript_days was in [recall] before there was [decay]; if both are set, [decay] wins."""
     days = config.decay.transcript_days if is_new else config.recall.transcript_days
     return config._replace(
         decay=config.decay._replace(transcript_days=days), recall=config.recall._replace(transcript_days=days)
     )
 
 
-def _unknown(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
+def _report_unknown_keys(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
     for key in table:
         if key not in known:
-            import difflib
-
             close = difflib.get_close_matches(key, known, 1)
             problems.append(f"unknown key {prefix}{key}" + (f" (did you mean {close[0]}?)" if close else ""))
 
@@ -222,9 +221,11 @@ def _repositories(value: Any, problems: list[str]) -> tuple[str, ...]:
 def _writers(value: Any, problems: list[str]) -> dict[str, str]:
     writers = dict(WRITERS)
     for name, folder in _table(value, "writers", problems).items():
-        if not re.match(_WRITER, name):
+        if not re.match(_WRITER_PATTERN, name):
             problems.append(f"writers.{name}: a writer's name is lower-case letters, digits and dashes")
-        elif not isinstance(folder, str) or not re.match(_INBOX, folder) or {".", ".."} & set(folder.split("/")):
+        elif (
+            not isinstance(folder, str) or not re.match(_INBOX_PATTERN, folder) or {".", ".."} & set(folder.split("/"))
+        ):
             problems.append(f"writers.{name} must be a folder inside a repository, such as .{name}/memory-handoffs")
         else:
             writers[name] = folder
@@ -233,7 +234,7 @@ def _writers(value: Any, problems: list[str]) -> dict[str, str]:
 
 def _policy(value: Any, problems: list[str]) -> dict[str, Policy]:
     table = _table(value, "policy", problems)
-    _unknown(table, tuple(RULES), "policy.", problems)
+    _report_unknown_keys(table, tuple(RULES), "policy.", problems)
     policy: dict[str, Policy] = {}
     for code, choice in table.items():
         if code not in RULES:
@@ -251,7 +252,7 @@ def _limits(value: Any, problems: list[str]) -> Limits:
     table = _table(value, "limits", problems)
     defaults = Limits()
     known = Limits._fields
-    _unknown(table, known, "limits.", problems)
+    _report_unknown_keys(table, known, "limits.", problems)
     chosen: dict[str, Any] = {}
     for key in known:
         if key not in table:
@@ -259,9 +260,9 @@ def _limits(value: Any, problems: list[str]) -> Limits:
         number = table[key]
         whole = isinstance(getattr(defaults, key), int)
         is_number = not isinstance(number, bool) and isinstance(number, int if whole else (int, float))
-        most = _MOST.get(key, 2**40)
-        if not is_number or not 0 <= number <= most:
-            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number from 0 to {most}")
+        maximum = _LIMIT_MAXIMA.get(key, 2**40)
+        if not is_number or not 0 <= number <= maximum:
+            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number from 0 to {maximum}")
         else:
             chosen[key] = number
     return Limits(**chosen)
@@ -275,13 +276,13 @@ def _recall(value: Any, problems: list[str]) -> SearchConfig:
     return SearchConfig(**_settings(table, "recall", SearchConfig()._asdict(), problems))
 
 
-def _verify(value: Any, problems: list[str]) -> Verify:
-    return Verify(**_settings(_table(value, "verify", problems), "verify", Verify()._asdict(), problems))
+def _verify(value: Any, problems: list[str]) -> VerifyConfig:
+    return VerifyConfig(**_settings(_table(value, "verify", problems), "verify", VerifyConfig()._asdict(), problems))
 
 
-def _transcripts(value: Any, problems: list[str]) -> Transcripts:
+def _transcripts(value: Any, problems: list[str]) -> TranscriptsConfig:
     table = _table(value, "transcripts", problems)
-    return Transcripts(**_settings(table, "transcripts", Transcripts()._asdict(), problems))
+    return TranscriptsConfig(**_settings(table, "transcripts", TranscriptsConfig()._asdict(), problems))
 
 
 def _decay(value: Any, problems: list[str]) -> DecayConfig:
@@ -298,8 +299,8 @@ def _decay(value: Any, problems: list[str]) -> DecayConfig:
 
 
 def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
-    """The settings of a table, each of the type that its default has."""
-    _unknown(table, tuple(defaults), f"{name}.", problems)
+    """The settings of a table; each must have the type of its default."""
+    _report_unknown_keys(table, tuple(defaults), f"{name}.", problems)
     chosen: dict[str, Any] = {}
     for key, default in defaults.items():
         if key not in table:
@@ -311,14 +312,14 @@ def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], 
             else:
                 chosen[key] = tuple(given)
         elif type(given) is not type(default):
-            problems.append(f"{name}.{key} must be {_KINDS[type(default)]}")
+            problems.append(f"{name}.{key} must be {_TYPE_NAMES[type(default)]}")
         elif isinstance(given, int) and not 0 <= given <= 100_000:
             problems.append(f"{name}.{key} must be a whole number from 0 to 100000")
-        elif isinstance(given, float) and not 0 <= given <= 1:  # nor is it, if it is no number
+        elif isinstance(given, float) and not 0 <= given <= 1:  # also rejects NaN
             problems.append(f"{name}.{key} must be a number from 0 to 1")
         else:
             chosen[key] = given
     return chosen
 
 
-_KINDS = {str: "a text", bool: "true or false", int: "a whole number", float: "a number from 0 to 1"}
+_TYPE_NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number from 0 to 1"}

@@ -1,4 +1,4 @@
-"""Days, ages and numbers of things as people write and read them."""
+"""Parses and formats dates, ages and counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
 def parse_since(text: str, today: date) -> date | None:
-    """A day, or how long ago: 2026-03-01, 30d, 8w, 6m, 1y. None for nothing."""
+    """Parse a date or an age: 2026-03-01, 30d, 8w, 6m, 1y. None for an empty text."""
     if not text:
         return None
     try:
@@ -18,7 +18,8 @@ def parse_since(text: str, today: date) -> date | None:
             return today - timedelta(days=int(text[:-1]) * _UNITS[text[-1]])
         return date.fromisoformat(text)
     except (ValueError, OverflowError) as error:
-        raise BadInput(f"since {text[:40]!r} is not a day", hint="2026-03-01, or 30d, 8w, 6m, 1y") from error
+        hint = "give a date such as 2026-03-01, or an age such as 30d, 8w, 6m or 1y"
+        raise BadInput(f"since {text[:40]!r} is not a date", hint=hint) from error
 
 
 def shown_age(age_days: int | None) -> str:
@@ -34,7 +35,7 @@ def shown_age(age_days: int | None) -> str:
 
 
 def many(count: int, what: str) -> str:
-    """A number of things: 1 draft, 2 drafts, 3 inboxes, 4 entries."""
+    """A count with its noun: 1 draft, 2 drafts, 3 inboxes, 4 entries."""
     if count != 1:
         what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("x") else f"{what}s"
     return f"{count} {what}"

@@ -1,8 +1,8 @@
-"""Which workspace is used where nothing names one.
+"""Finds the workspace when the command line does not name one.
 
-In this order: TRUEKEEP_WORKSPACE; the one that `truekeep init` noted for this user; the folder of OpenClaw's own
-agent, as its configuration says; ~/.openclaw/workspace. The note is kept in the state folder and, for the day that
-one is cleared, in the configuration folder. Loads nothing else until it is needed: hooks ask this.
+In this order: TRUEKEEP_WORKSPACE; the path that `truekeep init` saved for this user; the workspace in OpenClaw's
+configuration; ~/.openclaw/workspace. The path is saved in the user's state folder and, in case that is cleared, in the
+configuration folder. Hooks call this, so OpenClaw's configuration is only loaded if it exists.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ _STATE = ".truekeep"
 
 
 def find_workspace() -> str:
-    """The path, as far as it can be told; there may be nothing."""
+    """The path of the workspace to use. It may not exist."""
     return find_chosen() or find_usual()
 
 
 def find_chosen() -> str:
-    """The path that somebody chose for this user or this environment; empty when nobody did."""
+    """The path from the environment or from `truekeep init`; "" if neither is set."""
     named = os.environ.get("TRUEKEEP_WORKSPACE")
     path = os.path.expanduser(named) if named else read_remembered()
     if not path and (damaged := find_damaged()):
-        raise BadSetup(f"{damaged} does not name a folder", hint="`truekeep init PATH` notes the workspace to use")
+        raise BadSetup(f"{damaged} does not name a folder", hint="run `truekeep init PATH` to choose the workspace")
     return path
 
 
 def read_remembered() -> str:
-    """The path that `truekeep init` noted; empty when it noted none, or none can be read."""
+    """The path that `truekeep init` saved; "" if there is none or it cannot be read."""
     return next(filter(None, map(_read, _files())), "")
 
 
 def find_damaged() -> str:
-    """A note that is there and names no folder; empty when there is none."""
+    """A saved-path file that exists but names no folder; "" if there is none."""
     return next((file for file in _files() if os.path.lexists(file) and not _read(file)), "")
 
 
 def remember(path: str | os.PathLike[str]) -> None:
-    """Note a workspace for every later command and hook of this user."""
+    """Save the workspace's path for later commands and hooks of this user."""
     for file in _files():
         write_whole(file, os.fsencode(os.path.abspath(path)) + b"\n")
 
@@ -54,7 +54,7 @@ def is_workspace(path: str | os.PathLike[str]) -> bool:
 
 
 def find_openclaw() -> str:
-    """The folder of OpenClaw's own agent, if its configuration names one; empty when it does not, or is unreadable."""
+    """The workspace in OpenClaw's configuration; "" if it names none or cannot be read."""
     from truekeep.core.harness_paths import find_homes
 
     homes = find_homes()
@@ -69,7 +69,7 @@ def find_openclaw() -> str:
 
 
 def find_usual() -> str:
-    """OpenClaw's folder, unless memory has been kept in the usual one all along."""
+    """OpenClaw's workspace, unless the default folder is already a truekeep workspace."""
     usual = os.path.expanduser(WORKSPACE)
     named = find_openclaw()
     return named if named and (is_workspace(named) or not is_workspace(usual)) else usual

@@ -1,19 +1,19 @@
 """Every failure that a person or a script can act on.
 
     TruekeepError
-    ├── BadInput            3   what was given cannot be used: a handoff, a name, a draft, an entry
+    ├── BadInput            3   unusable input: a handoff, a name, a draft, an entry
     │   ├── InvalidHandoff      a handoff with problems, all of them at once
-    │   ├── AlreadyCovered      a card covers what a new one was to say
-    │   ├── FlaggedArchive      an archive with files that only a person lets in (in integrations/alf/import_flags.py)
+    │   ├── AlreadyCovered      an existing card covers the new one
+    │   ├── FlaggedArchive      an archive with files that a person must allow (in integrations/alf/import_flags.py)
     │   └── NotFound            no such card, draft, entry or file
-    ├── NotCanonical        4   this machine may not write this memory
-    │   └── SplitHost           it cannot be told which machine may; none does
+    ├── NotCanonical        4   this machine is not the canonical host
+    │   └── SplitHost           the canonical host is unclear, so no machine may write
     ├── Busy                5   another truekeep is writing right now
     ├── BadSetup            6   no workspace, broken configuration, state of a newer version
     │   ├── NewerState          a newer truekeep wrote it; nothing is touched
-    │   └── UnsafePath          a symlink or special file where truekeep keeps a plain one (in core/file_io.py)
-    ├── StorageFailed       7   the disk said no: full, read-only, no permission
-    │   └── LedgerDamaged       kept as evidence; whoever writes next, or doctor, begins a new one
+    │   └── UnsafePath          a symlink or special file in place of a regular file (in core/file_io.py)
+    ├── StorageFailed       7   disk full, read-only file system, or no permission
+    │   └── LedgerDamaged       the damaged file is kept; the next write or `doctor --fix` starts a new one
     └── EditedSince         8   a person changed the file; nothing was touched
 
 Expected outcomes (a handoff that waits for review, a skipped file) are values, not errors. Anything outside this
@@ -23,6 +23,7 @@ family is a bug in truekeep. The codes and numbers are listed in docs/operations
 from __future__ import annotations
 
 import errno
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -97,28 +98,26 @@ class EditedSince(TruekeepError):
 
 
 def hint_for(error: BaseException) -> str:
-    """What helps against a disk that says no, or a database that cannot be used. apsw is not imported to tell."""
+    """The hint for a disk or database error. Recognises apsw's errors by name, without importing apsw."""
     no_room = (errno.ENOSPC, errno.EDQUOT)
     if getattr(error, "errno", None) in no_room or type(error).__name__ == "FullError":
-        return "make room on the disk and run it again; nothing is lost"
+        return "free some disk space and run it again; nothing was lost"
     if getattr(error, "errno", None) == errno.EIO or type(error).__name__ == "IOError":
-        return "make room on the disk or mend it, and run it again; nothing is lost"
+        return "free some disk space or repair the disk, then run it again; nothing was lost"
     if type(error).__name__ in ("CorruptError", "NotADBError", "FormatError"):
-        return "`truekeep doctor --fix` mends it"
-    return "check the permissions and the disk; `truekeep doctor` tells more"
+        return "run `truekeep doctor --fix`"
+    return "check permissions and the disk, or run `truekeep doctor`"
 
 
 def as_argument(value: object) -> str:
-    """A name or a path as a shell takes it: what a hint says works when it is pasted."""
-    import shlex
-
+    """A name or path quoted for the shell, so that a hint can be pasted."""
     return shlex.quote(str(value))
 
 
 def is_database_error(error: BaseException, *names: str) -> bool:
-    """Whether SQLite raised it; with names, whether it is one of these errors of apsw.
+    """True if SQLite raised the error; with names, only for these apsw error classes.
 
-    Many commands need no database: where apsw was not loaded, nothing of it can have been raised.
+    apsw is not imported here: if it is not loaded, it cannot have raised anything.
     """
     apsw = sys.modules.get("apsw")
     if apsw is None:

@@ -1,4 +1,4 @@
-"""Parts of truekeep that are only installed when asked for, and how to ask for them where truekeep is installed."""
+"""The command that installs an optional extra of truekeep."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import PurePath
 
 
 def install_command(extra: str) -> str:
-    """What to run so that an extra is there: by the tool that keeps this installation."""
-    wanted = f"'truekeep[{extra}]'"
+    """The install command for an extra, with the tool that installed truekeep (pipx, uv or pip)."""
+    requirement = f"'truekeep[{extra}]'"
     parts = PurePath(sys.prefix).parts
     if parts[-3:-1] == ("pipx", "venvs"):
-        return f"pipx install --force {wanted}"
+        return f"pipx install --force {requirement}"
     if parts[-3:-1] == ("uv", "tools"):
-        return f"uv tool install {wanted}"
-    return f"pip install {wanted}"
+        return f"uv tool install {requirement}"
+    return f"pip install {requirement}"

@@ -1,15 +1,18 @@
-"""The few ways in which truekeep touches a disk: folders held open, no symlink followed, files written whole.
+"""Safe file primitives: open folder descriptors, no symlinks followed, files replaced as a whole.
 
-Every function takes a folder's descriptor and a plain name, so a path that changes underneath cannot lead elsewhere.
-A file is written as a temporary one beside its place, synced, and then exchanged with what is there; the exchange
-shows what really was replaced, so an edit made in the last microsecond is put back instead of lost. Nothing here
-knows what memory is.
+Functions take a folder's descriptor and a plain name, so that a path that changes underneath cannot lead elsewhere. A
+file is written to a temporary file beside its target, synced, and then exchanged with the target. The exchange shows
+what was really replaced, so an edit made at the last moment is put back instead of lost.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
+import hashlib
 import os
+import signal
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,30 +25,30 @@ NOT_REGULAR = "is not a regular file"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOREPLACE, _EXCHANGE = 1, 2
-_LONGEST = 255  # bytes of a name
+_MAX_NAME_BYTES = 255  # bytes of a name
 
 
 class UnsafePath(BadSetup):
-    """What stands there is not a file of ours to read or write: a symlink, a folder, a device, too large."""
+    """Not a file that truekeep reads or writes: a symlink, a folder, a device, or too large."""
 
     code = "unsafe-path"
 
     def __init__(self, path: str, what: str) -> None:
-        super().__init__(f"{path} {what}", hint="truekeep follows no symlink and opens only plain files; put one there")
+        super().__init__(f"{path} {what}", hint="put a regular file there; truekeep does not follow symlinks")
         self.path = path
         self.what = what
 
 
 class BeingWritten(Exception):
-    """Some process has the file open for writing: what is in it may be half of it."""
+    """Another process has the file open for writing, so its content may be incomplete."""
 
 
 class StrandedEdit(OSError):
-    """What a person wrote lies beside the file, and the exchange that would put it back failed. It must be kept."""
+    """A person's edit is in the temporary file, and exchanging it back failed. The temporary file must be kept."""
 
 
 class ChangedSince(Exception):
-    """The file is not the one that was read. It was left as it is."""
+    """The file changed since it was read. It was left as it is."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -53,7 +56,7 @@ class ChangedSince(Exception):
 
 
 class FileStamp(NamedTuple):
-    """Which file, at which state: changes whenever the file is written or replaced."""
+    """Identifies a file's state; differs after every write or replacement."""
 
     inode: int
     size: int
@@ -66,12 +69,12 @@ def stamp_of(info: os.stat_result) -> FileStamp:
 
 
 def open_root(path: str) -> int:
-    """Open a folder that the user named. It may be reached through a symlink; nothing below it may."""
+    """Open a folder named by the user. Its path may contain symlinks; paths below it may not."""
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def open_folder(parent: int, name: str, *, shown: str = "") -> int:
-    """Open a folder inside another; a symlink or a file in its place is unsafe."""
+    """Open a folder inside another. Raises UnsafePath for a symlink or a file."""
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except OSError as error:
@@ -91,9 +94,9 @@ def is_symlink(parent: int, name: str) -> bool:
 def read_file(
     folder: int, name: str, *, limit: int, shown: str = "", inspect: Callable[[int, os.stat_result], None] | None = None
 ) -> tuple[bytes, FileStamp]:
-    """A regular file's bytes, read once, and the stamp that goes with exactly these bytes.
+    """A regular file's bytes and the stamp of exactly these bytes.
 
-    `inspect` sees the open descriptor before anything is read, and may raise.
+    `inspect` gets the open descriptor before anything is read, and may raise.
     """
     try:
         descriptor = os.open(name, _READ, dir_fd=folder)
@@ -123,7 +126,7 @@ def read_file(
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
-    """Open a regular file for reading. A FIFO, a device or a socket is an OSError, and nothing waits for it."""
+    """Open a regular file for reading. Raises OSError for a FIFO, device or socket, without blocking."""
     try:
         descriptor = os.open(path, _READ & ~os.O_NOFOLLOW if follow else _READ)
     except OSError as error:
@@ -139,13 +142,13 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
 
 
 def read_regular(path: str | os.PathLike[str], *, follow: bool = True) -> bytes:
-    """All bytes of a regular file; an OSError for anything else."""
+    """All bytes of a regular file. Raises OSError for anything else."""
     with open(open_regular(path, follow=follow), "rb") as file:
         return file.read()
 
 
 def read_head(path: str | os.PathLike[str], size: int, *, follow: bool = False) -> bytes:
-    """The beginning of a regular file, never of a FIFO or a device; empty where there is none that can be read."""
+    """The first bytes of a regular file; empty if it cannot be read or is not a regular file."""
     try:
         descriptor = open_regular(path, follow=follow)
     except (OSError, ValueError):
@@ -159,13 +162,11 @@ def read_head(path: str | os.PathLike[str], size: int, *, follow: bool = False) 
 
 
 def refuse_writers(descriptor: int) -> None:
-    """Raise BeingWritten while any process has this file open for writing, where the system can tell (Linux leases).
+    """Raise BeingWritten if a process has the file open for writing. Uses Linux leases; does nothing elsewhere.
 
-    A lease is granted only when nobody writes. Whoever opens the file in the instant that we hold it makes the kernel
-    send SIGIO; the caller must have it ignored.
+    The kernel grants a lease only if the file is not open for writing. A process that opens it while we hold the lease
+    makes the kernel send SIGIO, which the caller must ignore.
     """
-    import fcntl
-
     set_lease = getattr(fcntl, "F_SETLEASE", None)
     if set_lease is None:
         return
@@ -174,20 +175,18 @@ def refuse_writers(descriptor: int) -> None:
     except OSError as error:
         if error.errno == errno.EAGAIN:
             raise BeingWritten from error
-        return  # not our file, or a file system without leases: the quiet period has to do
+        return  # not our file, or a file system without leases: only the quiet period protects then
     fcntl.fcntl(descriptor, set_lease, fcntl.F_UNLCK)
 
 
 @contextmanager
-def unwritten(folder: int, name: str, *, shown: str = "") -> Iterator[Callable[[], bool]]:
-    """Hold a file that nobody has open for writing, where the system can tell (Linux leases); gives whether that holds.
+def lease_unwritten(folder: int, name: str, *, shown: str = "") -> Iterator[Callable[[], bool]]:
+    """Hold a lease on a file that no process has open for writing. Yields a check that the lease is still held.
 
-    Somebody who saves it right now would write the rest into a file that has no name any more. Whoever opens it for
-    writing meanwhile waits until we are done; the kernel tells us by a signal, of which the usual one ends a process.
+    Without it, a process that is saving the file would write the rest into an unlinked file. A process that opens the
+    file for writing waits until the lease ends, and the kernel signals us: with SIGURG, because the default signal
+    kills. Uses Linux leases; elsewhere the check is always true.
     """
-    import fcntl
-    import signal
-
     set_lease, get_lease = getattr(fcntl, "F_SETLEASE", None), getattr(fcntl, "F_GETLEASE", None)
     set_signal, harmless = getattr(fcntl, "F_SETSIG", None), getattr(signal, "SIGURG", None)
     if set_lease is None or get_lease is None or set_signal is None or harmless is None:
@@ -214,17 +213,17 @@ def unwritten(folder: int, name: str, *, shown: str = "") -> Iterator[Callable[[
 def write_beside(
     folder: int, name: str, data: bytes, *, mode: int | None = None, by: str = "", sync: bool = True
 ) -> FileStamp:
-    """Write a temporary file next to where it belongs, and sync it. Nothing else sees it yet.
+    """Write and sync a temporary file beside its target.
 
-    The lock's holder uses one name for each file, so that what it leaves when killed is found again; a writer without
-    the lock gives a name of its own in `by`.
+    With the workspace lock held, the temporary name depends only on the target, so that a file left by a killed run is
+    found again. A writer without the lock passes a suffix of its own in `by`.
     """
     temporary = temporary_name(name, by)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
     except FileExistsError:
-        os.unlink(temporary, dir_fd=folder)  # left by a run that was killed; only the lock's holder gets here
+        os.unlink(temporary, dir_fd=folder)  # left by a run that was killed
         descriptor = os.open(temporary, flags, 0o666, dir_fd=folder)
     try:
         written = os.write(descriptor, data)
@@ -243,7 +242,7 @@ def write_beside(
 
 
 def make_private(folder: str | os.PathLike[str]) -> None:
-    """Make a folder and whatever is missing above it, all for its owner alone."""
+    """Create a folder and its missing parents, readable by the owner only."""
     path = os.path.abspath(folder)
     missing = []
     while not os.path.isdir(path) and path != os.path.dirname(path):
@@ -257,7 +256,7 @@ def make_private(folder: str | os.PathLike[str]) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
-    """A small file of our own, in place of whatever stands there: all of it, or nothing. Its folder is made."""
+    """Replace or create a small file atomically. Creates its folder."""
     above, name = os.path.split(path)
     make_private(above)
     folder = open_root(above)
@@ -272,7 +271,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600)
 
 
 def can_sync_together() -> bool:
-    """Whether one call can sync many files and would say so if it failed: Linux from 5.8 on."""
+    """True if syncfs is available and reports errors (Linux 5.8 or newer)."""
     version = os.uname().release.split(".")
     try:
         is_recent = (int(version[0]), int(version[1])) >= (5, 8)
@@ -282,9 +281,7 @@ def can_sync_together() -> bool:
 
 
 def sync_together(folders: Iterable[int]) -> None:
-    """Sync everything that was written to the file systems of these folders: far cheaper than file by file."""
-    import ctypes
-
+    """Sync the file systems of these folders: far cheaper than file by file."""
     call = _library_call("syncfs")
     assert call is not None
     for folder in {os.fstat(folder).st_dev: folder for folder in folders}.values():
@@ -294,17 +291,15 @@ def sync_together(folders: Iterable[int]) -> None:
 
 
 def temporary_name(name: str, by: str = "") -> str:
-    """The name beside a file's own; where that would be too long for a file system, made of its digest."""
+    """The name of the temporary file beside a file; a digest if the plain name would be too long."""
     temporary = f".{name}{by}{TEMPORARY}"
-    if len(temporary) * 4 <= _LONGEST or len(os.fsencode(temporary)) <= _LONGEST:  # a letter has four bytes at most
+    if len(os.fsencode(temporary)) <= _MAX_NAME_BYTES:
         return temporary
-    import hashlib
-
     return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}{by}{TEMPORARY}"
 
 
 def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
-    """Give the temporary file its name, unless something stands there by now."""
+    """Rename the temporary file to its target, which must not exist."""
     temporary = temporary_name(name, by)
     if _renameat2(folder, temporary, name, _NOREPLACE, shown or name):
         return
@@ -315,7 +310,7 @@ def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
             raise
-        # A file system without hard links. The lock keeps other truekeeps out; a person has microseconds to lose to.
+        # A file system without hard links. The lock excludes other truekeeps; a race with a person lasts microseconds.
         if _exists(folder, name):
             raise ChangedSince(shown or name) from error
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -324,11 +319,11 @@ def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:
 
 
 def put_over(folder: int, name: str, expected: FileStamp, *, shown: str = "") -> None:
-    """Put the temporary file in the place of exactly the file that was read, unless somebody is writing it."""
+    """Replace exactly the file that was read with the temporary file, unless a process is writing it."""
     temporary = temporary_name(name)
     if _stamp(folder, name) != expected:
         raise ChangedSince(shown or name)
-    with unwritten(folder, name, shown=shown) as is_unwritten:
+    with lease_unwritten(folder, name, shown=shown) as is_unwritten:
         try:
             exchanged = _renameat2(folder, temporary, name, _EXCHANGE, shown or name)
         except FileNotFoundError as error:
@@ -346,21 +341,21 @@ def put_over(folder: int, name: str, expected: FileStamp, *, shown: str = "") ->
 
 
 def remove(folder: int, name: str, expected: FileStamp, *, shown: str = "") -> None:
-    """Remove exactly the file that was read, unless somebody is writing it."""
+    """Remove exactly the file that was read, unless a process is writing it."""
     if _stamp(folder, name) != expected:
         raise ChangedSince(shown or name)
-    with unwritten(folder, name, shown=shown):
+    with lease_unwritten(folder, name, shown=shown):
         os.unlink(name, dir_fd=folder)
 
 
 def discard(folder: int, name: str, by: str = "") -> None:
-    """Remove the temporary file for a name, if there is one."""
+    """Remove a file's temporary file, if there is one."""
     with suppress(OSError):
         os.unlink(temporary_name(name, by), dir_fd=folder)
 
 
 def put_back(folder: int, name: str) -> None:
-    """Undo an exchange of which only the first half happened: what was replaced takes its place again."""
+    """Undo an exchange that was interrupted halfway: restore the replaced file."""
     temporary = temporary_name(name)
     if not _renameat2(folder, temporary, name, _EXCHANGE, name):
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -387,12 +382,10 @@ _calls: dict[str, Callable[..., int] | None] = {}
 
 
 def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
-    """Rename with flags where the system can. False means that nothing was done and another way is needed."""
+    """Rename with flags. False if the system does not support it; then nothing was done."""
     call = _library_call("renameat2")
     if call is None:
         return False
-    import ctypes
-
     if call(folder, os.fsencode(old), folder, os.fsencode(new), flags) == 0:
         return True
     code = ctypes.get_errno()
@@ -404,10 +397,8 @@ def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
 
 
 def _library_call(name: str) -> Callable[..., int] | None:
-    """A function of the C library that Python does not offer; None where the library has none."""
+    """A C library function that Python does not wrap; None if the library lacks it."""
     if name not in _calls:
-        import ctypes
-
         library: Any = ctypes.CDLL(None, use_errno=True)
         call = getattr(library, name, None)
         if call is not None:
@@ -420,12 +411,11 @@ def _library_call(name: str) -> Callable[..., int] | None:
 
 @contextmanager
 def locked(folder: str) -> Iterator[bool]:
-    """Hold the kernel's lock on a folder. Gives False at once when another process holds it.
+    """Take the kernel's lock on a folder. Yields False at once if another process has it.
 
-    A dead holder frees it by dying, and a folder with files in it cannot be deleted and made anew behind our back.
+    The kernel frees the lock when its holder dies. A folder rather than a file: a folder that is not empty cannot be
+    deleted and recreated unnoticed.
     """
-    import fcntl
-
     descriptor = os.open(folder, _FOLDER)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,8 @@
-"""The formats of state files, each with a number: which ones this truekeep writes, and that newer ones are left alone.
+"""Format numbers of the files in the state folder. Files of a newer format are never touched.
 
-A number is raised when its file is written or read differently. Then a derived file of another format is made anew,
-and the ledger and the archive of sessions are brought up in place by a migration beside their schema. A sample of every
-format that there ever was lies in tests/samples/state (tools/freeze.py makes one), and must be taken over for ever.
-What a newer truekeep wrote is never touched: going back is a person's decision.
+Raise a number when its file is written or read differently. Derived files of another format are rebuilt; the ledger and
+the transcript store are migrated in place, by code beside their schema. tests/samples/state has a sample of every
+format there ever was (made by tools/freeze.py), and each must stay readable. Downgrading is left to the user.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import NamedTuple
 
 from truekeep.core.errors import NewerState
 
-WORKSPACE = 1  # of the file `host`, and of what lies where in the state folder
-_MAGIC = b"SQLite format 3\0"
-_PLACE = slice(60, 64)  # of user_version in the head of a database
+WORKSPACE = 1  # of the file `host`, and of the layout of the state folder
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_USER_VERSION = slice(60, 64)  # in a database's header
 
 
 class Format(NamedTuple):
@@ -29,7 +28,7 @@ class Format(NamedTuple):
 
 LEDGER = Format("ledger.sqlite", 2, is_derived=False)
 TRANSCRIPTS = Format("transcripts/archive.sqlite", 1, is_derived=False)
-INDEX = Format("index.sqlite", 2)  # raise it also when more is masked
+INDEX = Format("index.sqlite", 2)  # raise it also when more text is masked
 CATALOG = Format("catalog.sqlite", 3)
 SURVEY = Format("survey.sqlite", 6)  # raise it also when memory files are read differently
 FACTS = Format("facts.sqlite", 4)  # raise it also when code is read differently
@@ -44,20 +43,21 @@ FORMATS = {
 
 
 def read_format(path: str) -> int:
-    """The number in a database's head, without opening the database; 0 where there is none.
+    """The user_version in a database's header, without opening the database; 0 if there is no database.
 
-    What still waits in a write-ahead log is not seen: whoever opens the database asks it again.
+    Does not see a write-ahead log, so the version is checked again when the database is opened.
     """
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             head = file.read(100)
     except OSError:
         return 0
-    return int.from_bytes(head[_PLACE], "big", signed=True) if head.startswith(_MAGIC) and len(head) == 100 else 0
+    is_database = head.startswith(_SQLITE_MAGIC) and len(head) == 100
+    return int.from_bytes(head[_USER_VERSION], "big", signed=True) if is_database else 0
 
 
 def find_newer(state: str, formats: Iterable[Format]) -> Iterator[tuple[str, int, Format]]:
-    """The files of a state folder that a newer truekeep wrote: where, of which format, and what is known of it."""
+    """Files in a state folder that a newer truekeep wrote: path, format number, and the format known here."""
     for known in formats:
         path = os.path.join(state, known.file)
         if (number := read_format(path)) > known.number:
@@ -71,12 +71,12 @@ def check_newer(state: str, formats: Iterable[Format]) -> None:
 
 
 def newer_state(path: str, number: int, known: Format) -> NewerState:
-    """What is said of a file that a newer truekeep wrote."""
+    """The error for a file that a newer truekeep wrote."""
     hint = "upgrade truekeep on this machine"
     if known.is_derived:
-        hint += ", or delete the file: it is derived, and made anew"
+        hint += ", or delete the file: it is derived and will be rebuilt"
     else:
-        hint += "; to stay with this version, put back the .truekeep that was there before the newer one ran"
+        hint += "; to stay on this version, restore the .truekeep folder from before the upgrade"
     return NewerState(
         f"{path} was written by a newer truekeep (format {number}, this one knows {known.number})", hint=hint
     )

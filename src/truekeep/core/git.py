@@ -1,39 +1,41 @@
-"""Repositories: the only module that runs git.
+"""Runs git; no other module does.
 
-Every call has a fixed argument list, no shell, a time limit, and nothing of the repository's configuration that could
-run a program. A repository that git will not read is still a folder with a name.
+Every call has a fixed argument list, a time limit, no shell, and no repository configuration that could run a program.
+A repository that git refuses to read still has a name: its folder's.
 """
 
 from __future__ import annotations
 
 import os
 import select
+import shutil
 import stat
+import subprocess
+import tempfile
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from truekeep.core.child_process import absolute_path
 from truekeep.core.file_io import read_head
-
-if TYPE_CHECKING:
-    import subprocess
+from truekeep.text.encoding import decode_text
 
 TIMEOUT = 10.0
-_SHORTEST_TOKEN = 16  # characters
-_AT_ONCE = 40  # questions that are sent before the answers are read,
-_PORTION = 4096  # and their bytes: so few that the smallest pipe takes them at once
-_OWN_FILES = ("HEAD", "index", "config.worktree")  # what git opens in a .git, and in a worktree's own folder,
-_COMMON_FILES = (  # and in the one that worktrees share
+_MIN_TOKEN_LENGTH = 16
+_MAX_QUESTIONS_PER_BATCH = 40  # sent to cat-file before the answers are read
+_MAX_BATCH_BYTES = 4096  # fits into the smallest pipe
+_OWN_FILES = ("HEAD", "index", "config.worktree")  # that git opens in .git, or in a worktree's own folder
+_COMMON_FILES = (  # that git opens in the folder shared by worktrees
     *("config", "packed-refs", "shallow", "info/exclude", "info/attributes", "info/grafts"),
     *("objects/info/alternates", "objects/info/commit-graph", "objects/info/packs"),
 )
-_PAUSE = 60.0  # seconds in which a repository that made git hang is not asked again
-BUDGET = 900.0  # seconds that a process waits for git in one repository: a first look at a large one takes minutes,
-_WINDOW = 3600.0  # within so many seconds: a server lives for weeks
-_TYPES = (b"blob", b"tree", b"commit", b"tag")
-_SAFE = (
+_HUNG_PAUSE_SECONDS = 60.0  # before git runs again in a repository where it hung
+BUDGET_SECONDS = 900.0  # that git may take in one repository within _BUDGET_WINDOW_SECONDS; a first scan takes minutes
+_BUDGET_WINDOW_SECONDS = 3600.0
+_OBJECT_TYPES = (b"blob", b"tree", b"commit", b"tag")
+_SAFE_OPTIONS = (
     "--no-pager",
     "-c", "core.fsmonitor=false",
     "-c", "core.hooksPath=/dev/null",
@@ -48,7 +50,7 @@ _SAFE = (
 
 
 def find_top(folder: Path) -> Path | None:
-    """The root of the repository that a folder is in: the nearest folder with a .git."""
+    """The root of the repository that contains a folder: the nearest folder with a .git."""
     for candidate in (folder, *folder.parents):
         if (candidate / ".git").exists():
             return candidate
@@ -56,12 +58,12 @@ def find_top(folder: Path) -> Path | None:
 
 
 def repository_name(root: Path) -> str:
-    """How a repository is called in provenance: host/owner/name of its origin, else the folder's own name."""
+    """The repository's name in provenance: host/owner/name of its origin, else the folder's name."""
     return remote_name(root) or root.name
 
 
 def remote_name(root: Path) -> str:
-    """host/owner/name of a repository's origin; empty without one."""
+    """host/owner/name of the repository's origin; "" without one."""
     top = find_top(root) or root
     remote = _plain_origin(top)
     if remote is None:
@@ -70,9 +72,7 @@ def remote_name(root: Path) -> str:
 
 
 def _plain_origin(top: Path) -> str | None:
-    """The origin in a configuration as git itself writes it; None for anything that git had better read."""
-    from truekeep.text.encoding import decode_text
-
+    """The origin's URL from a plain .git/config; None if the file needs git to read it."""
     raw = read_head(top / ".git" / "config", 200_000, follow=True)
     text = decode_text(raw)
     if not text or any(mark in text for mark in "\\;#") or len(raw) == 200_000:
@@ -90,39 +90,39 @@ def _plain_origin(top: Path) -> str | None:
             if key.strip().lower() == "url" and equals:
                 if '"' in value:
                     return None
-                found = value.strip()  # git, too, takes the last one
+                found = value.strip()  # the last one wins, as in git
     return found
 
 
-def odd_file(root: str) -> str:
-    """The first file that git would open in a repository and that is no regular file: git waits for a FIFO for ever.
+def find_irregular_file(root: str) -> str:
+    """The first file that git would open and that is not a regular file; "" if there is none.
 
-    Empty where all of them can be read, or are missing. Symlinks are followed, as git does.
+    Git would block forever on a FIFO. Symlinks are followed, as git does.
     """
     own = os.path.join(root, ".git")
-    if _is_odd(own):
+    if _is_irregular(own):
         return own
     if os.path.isfile(own):  # a worktree or a submodule
-        told = read_head(own, 4096, follow=True).removeprefix(b"gitdir:").strip()
-        own = os.path.join(root, os.fsdecode(told))
-    if _is_odd(shared := os.path.join(own, "commondir")):
+        git_dir = read_head(own, 4096, follow=True).removeprefix(b"gitdir:").strip()
+        own = os.path.join(root, os.fsdecode(git_dir))
+    if _is_irregular(shared := os.path.join(own, "commondir")):
         return shared
     common = os.path.join(own, os.fsdecode(read_head(shared, 4096, follow=True).strip()))
     for folder, names in ((own, _OWN_FILES), (common, _COMMON_FILES)):
         for name in names:
-            if _is_odd(path := os.path.join(folder, name)):
+            if _is_irregular(path := os.path.join(folder, name)):
                 return os.path.normpath(path)
     head = read_head(os.path.join(own, "HEAD"), 4096, follow=True)
     if head.startswith(b"ref:"):
         branch = os.fsdecode(head.removeprefix(b"ref:").strip())
         for folder in (own, common):
-            if _is_odd(path := os.path.join(folder, branch)):
+            if _is_irregular(path := os.path.join(folder, branch)):
                 return os.path.normpath(path)
     return ""
 
 
-def _is_odd(path: str) -> bool:
-    """Whether something is there that git may wait for: neither a regular file nor a folder."""
+def _is_irregular(path: str) -> bool:
+    """True if the path exists and is neither a regular file nor a folder."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -130,16 +130,16 @@ def _is_odd(path: str) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def odd_file_failure(root: str) -> GitFailed | None:
-    """Why git is not run in a repository: one of its files is a FIFO, a socket or a device."""
-    path = odd_file(root)
+def irregular_file_failure(root: str) -> GitFailed | None:
+    """The error for a repository with a FIFO, socket or device in place of a file that git opens; else None."""
+    path = find_irregular_file(root)
     if not path:
         return None
-    return GitFailed(f"{path} is not a regular file", "put a regular file there, or clone the repository anew")
+    return GitFailed(f"{path} is not a regular file", "put a regular file there, or clone the repository again")
 
 
 def parse_remote(url: str) -> str:
-    """A remote as host/owner/name, without user, password, port or scheme. Empty for a path on this machine."""
+    """A remote URL as host/owner/name, without user, password, port or scheme; "" for a local path."""
     url = url.strip()
     scheme, separator, rest = url.partition("://")
     if not separator:
@@ -148,7 +148,7 @@ def parse_remote(url: str) -> str:
         rest = url
     elif scheme.lower() == "file":
         return ""
-    # git takes the last @ before the path for the end of user and password, and so must we: a password may hold one.
+    # As in git, the last @ before the path ends user and password: a password may contain one.
     authority, slash, path = rest.partition("/")
     authority = authority.rpartition("@")[2]
     host, colon, tail = authority.partition(":")
@@ -159,31 +159,31 @@ def parse_remote(url: str) -> str:
 
 
 def _without_token(name: str) -> str:
-    """A repository's name is written down and shown; some servers take a token as a part of the path."""
+    """The name with secrets replaced: it is stored and shown, and some servers take a token as part of the path."""
     parts = name.split("/")
-    if not any(len(part) >= _SHORTEST_TOKEN and any(map(str.isdigit, part)) for part in parts):
+    if not any(len(part) >= _MIN_TOKEN_LENGTH and any(map(str.isdigit, part)) for part in parts):
         return name
-    from truekeep.text.secrets.scanner import find_secrets  # here, and not above: start-up time
+    from truekeep.text.secrets.scanner import find_secrets  # compiles many patterns; rarely needed
 
     return "/".join("withheld" if find_secrets(part) else part for part in parts)
 
 
 def git_version() -> str:
-    """The version of the git that is found; empty when there is none."""
+    """The installed git's version; "" if git is missing."""
     return _git(Path("/"), "--version").removeprefix("git version ")
 
 
 def head_commit(root: Path) -> str:
-    """The commit that is checked out; empty where there is none."""
+    """The checked-out commit; "" if there is none."""
     return _git(root, "rev-parse", "--verify", "--quiet", "HEAD")
 
 
 def shares_history(one: Path, other: Path) -> bool:
-    """Whether two checkouts are of one repository: a branch or tag of one has a first commit of the other.
+    """True if two checkouts belong to one repository: a branch or tag of one contains a root commit of the other.
 
-    The first commits of a shallow clone are those where it was cut; a whole clone has them, too, but two shallow ones
-    that were cut at different commits share none. Objects alone prove nothing: any repository can borrow those of
-    another (`objects/info/alternates`), as it can its whole `.git`.
+    The root commits of a shallow clone are those where it was cut. A full clone contains them, but two shallow clones
+    cut at different commits share none. Objects alone prove nothing: any repository can borrow those of another
+    (`objects/info/alternates`), or its whole `.git`.
     """
     if not (_has_own_git_dir(one) and _has_own_git_dir(other)):
         return False
@@ -198,7 +198,7 @@ def shares_history(one: Path, other: Path) -> bool:
 
 
 def _has_commit(git: Git, commit: str) -> bool:
-    """Whether HEAD, a branch or a tag of a repository leads to a commit."""
+    """True if a commit is reachable from HEAD, a branch or a tag."""
     try:
         if not any(kind for _, _, kind in git.infos([f"{commit}^{{commit}}"])):
             return False
@@ -210,12 +210,12 @@ def _has_commit(git: Git, commit: str) -> bool:
 
 
 def _has_own_git_dir(root: Path) -> bool:
-    """Whether a checkout has a `.git` of its own: a folder, or a file (worktree, submodule) whose folder names it."""
+    """True if a checkout has its own `.git`: a folder, or a file (worktree, submodule) whose target points back."""
     own = os.path.join(root, ".git")
     folder = own
     if os.path.isfile(own):
-        told = read_head(Path(own), 4096, follow=True).removeprefix(b"gitdir:").strip()
-        folder = os.path.join(root, os.fsdecode(told))
+        git_dir = read_head(Path(own), 4096, follow=True).removeprefix(b"gitdir:").strip()
+        folder = os.path.join(root, os.fsdecode(git_dir))
     shared = read_head(Path(folder, "commondir"), 4096, follow=True).strip()
     if shared:  # a worktree: its repository has a folder for it, which names it
         common = os.path.realpath(os.path.join(folder, os.fsdecode(shared)))
@@ -229,7 +229,7 @@ def _has_own_git_dir(root: Path) -> bool:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints; empty when it fails, is missing or takes too long."""
+    """Git's output; "" if it fails, is missing or takes too long."""
     try:
         return Git(str(root)).run(*arguments).decode("utf-8", "replace").strip()
     except GitFailed:
@@ -237,7 +237,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 class GitFailed(Exception):
-    """Git could not answer. `why` is a sentence for people, `hint` what to do about it."""
+    """Git failed. `why` is a message for the user, `hint` what to do about it."""
 
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
@@ -248,38 +248,38 @@ class GitFailed(Exception):
         return f"{self.why} ({self.hint})" if self.hint else self.why
 
 
-_hung: dict[str, tuple[float, str]] = {}  # repositories that made git hang: when, and at what
-_waited: dict[str, tuple[float, float]] = {}  # since when, and how long, this process has waited for git in each
+_hung_repositories: dict[str, tuple[float, str]] = {}  # by root: when git hung, and the error
+_time_waited: dict[str, tuple[float, float]] = {}  # by root: start of the budget window, and seconds waited for git
 
 
 def _time_left(root: str) -> float:
-    """How long git may still take in a repository."""
-    since, waited = _waited.get(root, (0.0, 0.0))
-    return BUDGET - waited if time.monotonic() - since < _WINDOW else BUDGET
+    """Seconds that git may still take in a repository."""
+    since, waited = _time_waited.get(root, (0.0, 0.0))
+    return BUDGET_SECONDS - waited if time.monotonic() - since < _BUDGET_WINDOW_SECONDS else BUDGET_SECONDS
 
 
 def _note_waiting(root: str, begun: float) -> None:
     now = time.monotonic()
-    since, waited = _waited.get(root, (begun, 0.0))
-    _waited[root] = (since, waited + now - begun) if now - since < _WINDOW else (begun, now - begun)
+    since, waited = _time_waited.get(root, (begun, 0.0))
+    _time_waited[root] = (since, waited + now - begun) if now - since < _BUDGET_WINDOW_SECONDS else (begun, now - begun)
 
 
 class Git:
-    """Read-only questions to one repository. Nothing of its configuration can run a program, and nothing is fetched.
+    """Read-only access to one repository. Its configuration cannot run a program, and nothing is fetched.
 
-    Commands that compare the work tree (status, diff, ls-files -m) are not used at all: they run the clean filters
-    that a repository's own configuration names.
+    Commands that compare the work tree (status, diff, ls-files -m) are not used: they run clean filters from the
+    repository's configuration.
     """
 
     def __init__(self, root: str, *, timeout: float = TIMEOUT) -> None:
         self.root = root
         self.timeout = timeout
-        self._processes: dict[str, _Answers] = {}
-        self._stuck = ""  # why no object is asked for any more
-        self._borrowing: dict[str, str] = {}
+        self._processes: dict[str, _CatFile] = {}
+        self._stuck = ""  # the error after which cat-file is not used again
+        self._borrower_environment: dict[str, str] = {}
 
     def run(self, *arguments: str, given: bytes | None = None, timeout: float | None = None) -> bytes:
-        """What git prints. Untrusted words go behind `--` or through `given`, never in front."""
+        """Git's output. Pass untrusted words behind `--` or through `given`, never in front."""
         printed, failure = self.try_run(*arguments, given=given, timeout=timeout)
         if failure is not None:
             raise failure
@@ -288,9 +288,7 @@ class Git:
     def try_run(
         self, *arguments: str, given: bytes | None = None, timeout: float | None = None
     ) -> tuple[bytes, GitFailed | None]:
-        """What git printed, and why it stopped, if it did: a log of a damaged clone is good as far as it goes."""
-        import subprocess
-
+        """Git's output, and the failure if there was one: the log of a damaged clone is usable up to the damage."""
         self._check()
         limit = min(timeout or self.timeout, _time_left(self.root))
         begun = time.monotonic()
@@ -317,33 +315,33 @@ class Git:
         return done.stdout, None
 
     def _check(self) -> None:
-        """Raise GitFailed where git would wait for ever, or did so a moment ago."""
-        if (failure := odd_file_failure(self.root)) is not None:
+        """Raise GitFailed if git would block, or recently did."""
+        if (failure := irregular_file_failure(self.root)) is not None:
             raise failure
         if _time_left(self.root) <= 0:
-            raise GitFailed(f"not checked: git took longer than {BUDGET / 60:.0f} minutes there")
-        at, why = _hung.get(self.root, (0.0, ""))
-        if why and time.monotonic() - at < _PAUSE:
+            raise GitFailed(f"not checked: git took longer than {BUDGET_SECONDS / 60:.0f} minutes there")
+        at, why = _hung_repositories.get(self.root, (0.0, ""))
+        if why and time.monotonic() - at < _HUNG_PAUSE_SECONDS:
             raise GitFailed(why)
 
     def _took_too_long(self, verb: str, limit: float) -> GitFailed:
         why = f"git {verb} took longer than {limit:.0f} s"
-        if limit <= TIMEOUT:  # a walk through history, which gets more time, may be slow in a sound repository
-            _hung[self.root] = (time.monotonic(), why)
+        if limit <= TIMEOUT:  # walking history gets more time, and may be slow in a healthy repository
+            _hung_repositories[self.root] = (time.monotonic(), why)
         return GitFailed(why)
 
     def command(self, *arguments: str) -> list[str]:
-        # check-ignore takes names, not patterns, and refuses to be told so.
+        # check-ignore always takes names, not patterns, and rejects the option.
         literal = [] if arguments[0] == "check-ignore" else ["--literal-pathspecs"]
-        return ["git", "-C", self.root, *_SAFE, *literal, *arguments]
+        return ["git", "-C", self.root, *_SAFE_OPTIONS, *literal, *arguments]
 
     def lines(self, *arguments: str, timeout: float | None = None) -> list[str]:
         return self.run(*arguments, timeout=timeout).decode("utf-8", "surrogateescape").splitlines()
 
     def infos(self, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-        """Name, object id and type of each; two empty texts for what is missing, `ambiguous` for what is not one thing.
+        """Name, object id and type of each name. Id and type are "" if it is missing; the type may be "ambiguous".
 
-        A name is an id, `commit:path` or `id^{commit}`. What has a newline in it cannot be asked for, and is missing.
+        A name is an id, `commit:path` or `id^{commit}`. A name with a newline counts as missing.
         """
         for name, head, _ in self._ask("--batch-check", names):
             parts = head.split()
@@ -353,13 +351,13 @@ class Git:
                 yield name, "", "ambiguous" if head.rstrip().endswith(b"ambiguous") else ""
 
     def blobs(self, names: Sequence[str], *, limit: int) -> Iterator[tuple[str, bytes | None]]:
-        """Blobs by name, in order, as they come; None for one that is missing, no blob, or larger than the limit."""
+        """Blobs by name, in order; None if missing, not a blob, or larger than the limit."""
         for name, _, data in self._ask("--batch", names, limit=limit):
             yield name, data
 
     def _ask(self, how: str, names: Sequence[str], limit: int = 0) -> Iterator[tuple[str, bytes, bytes | None]]:
-        """Ask one long-lived cat-file, some names at a time: so few that neither side waits for a full pipe."""
-        for some in _portions(names):
+        """Ask one long-lived cat-file, in batches so small that neither side blocks on a full pipe."""
+        for some in _batches(names):
             if self._stuck:
                 raise GitFailed(self._stuck)
             if _time_left(self.root) <= 0:
@@ -379,7 +377,7 @@ class Git:
             except TimeoutError as error:
                 self.close()
                 failure = self._took_too_long("cat-file", self.timeout)
-                self._stuck = failure.why  # and would again
+                self._stuck = failure.why
                 raise failure from error
             except OSError as error:
                 self.close()
@@ -388,13 +386,11 @@ class Git:
                 self.close()
                 raise
             except GeneratorExit:
-                if unread:  # and nobody reads it: nothing that comes next would be the answer to its question
+                if unread:  # later answers would not match their questions
                     self.close()
                 raise
 
-    def _start(self, how: str) -> _Answers:
-        import subprocess
-
+    def _start(self, how: str) -> _CatFile:
         self._check()
         process = subprocess.Popen(
             self.command("cat-file", how),
@@ -402,21 +398,17 @@ class Git:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=self._environment() | self._borrowing,
+            env=self._environment() | self._borrower_environment,
         )
-        return _Answers(process, self.timeout, self.root)
+        return _CatFile(process, self.timeout, self.root)
 
     def borrow(self, objects: str) -> None:
-        """Read objects from here on through an empty repository of our own, which borrows this folder of them.
+        """From now on, read objects through an empty temporary repository that borrows this object folder.
 
-        In a partial clone git does not say that an object is missing: it tries to fetch it, and dies. The borrower has
-        no configuration, so it knows of nobody to fetch from, and what is missing is missing.
+        In a partial clone, git does not report a missing object: it tries to fetch it, and dies. The temporary
+        repository has no remote to fetch from, so a missing object is reported as missing.
         """
-        import shutil
-        import tempfile
-        import weakref
-
-        if self._borrowing:
+        if self._borrower_environment:
             return
         try:
             folder = tempfile.mkdtemp(prefix="truekeep-")
@@ -427,10 +419,10 @@ class Git:
                 file.write("ref: refs/heads/none\n")
         except OSError as error:
             raise GitFailed(f"no folder for temporary files: {error.strerror}") from error
-        self._borrowing = {"GIT_DIR": folder, "GIT_OBJECT_DIRECTORY": objects}
+        self._borrower_environment = {"GIT_DIR": folder, "GIT_OBJECT_DIRECTORY": objects}
 
     def close(self) -> None:
-        """End the processes that wait for questions."""
+        """End the cat-file processes."""
         for answers in self._processes.values():
             answers.close()
         self._processes.clear()
@@ -439,15 +431,13 @@ class Git:
         self.close()
 
     def _environment(self) -> dict[str, str]:
-        from truekeep.core.child_process import absolute_path  # here, and not above: start-up time
-
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         return environment | {
             "PATH": absolute_path(environment.get("PATH") or os.defpath),
-            "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(self.root)),  # this repository, none around it
+            "GIT_CEILING_DIRECTORIES": os.path.dirname(os.path.realpath(self.root)),  # do not search parent folders
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ALLOW_PROTOCOL": "none",  # says more than protocol.allow, which a repository can overrule
+            "GIT_ALLOW_PROTOCOL": "none",  # unlike protocol.allow, a repository cannot override it
             "GIT_NO_LAZY_FETCH": "1",
             "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_PAGER": "cat",
@@ -471,8 +461,8 @@ class Git:
         return GitFailed(f"git {verb} failed: {first[:160]}")
 
 
-class _Answers:
-    """What a cat-file prints, read with a time limit: a repository can make git wait for ever."""
+class _CatFile:
+    """A running `git cat-file`, read with a time limit: a repository can make git block forever."""
 
     def __init__(self, process: subprocess.Popen[bytes], timeout: float, root: str) -> None:
         assert process.stdin is not None
@@ -492,7 +482,7 @@ class _Answers:
         return self._take(end + 1)
 
     def blob(self, head: bytes, limit: int) -> bytes | None:
-        """The object that a line announces; None when it is missing, no blob, or larger than the limit."""
+        """The object that a header line announces; None if missing, not a blob, or larger than the limit."""
         parts = head.split()
         if not _is_found(parts):
             return None
@@ -532,17 +522,17 @@ class _Answers:
 
 
 def _is_found(parts: Sequence[bytes]) -> bool:
-    """Whether a line of cat-file, in its parts, announces an object."""
-    return len(parts) == 3 and parts[2].isdigit() and parts[1] in _TYPES
+    """True if a header line of cat-file, split at spaces, announces an object."""
+    return len(parts) == 3 and parts[2].isdigit() and parts[1] in _OBJECT_TYPES
 
 
-def _portions(names: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
-    """Names with the lines that ask for them, some at a time."""
+def _batches(names: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
+    """Names with their question lines, in batches."""
     some: list[tuple[str, bytes]] = []
     size = 0
     for name in names:
         question = _question(name)
-        if len(some) == _AT_ONCE or size + len(question) > _PORTION:
+        if len(some) == _MAX_QUESTIONS_PER_BATCH or size + len(question) > _MAX_BATCH_BYTES:
             yield some
             some, size = [], 0
         some.append((name, question))
@@ -552,10 +542,10 @@ def _portions(names: Sequence[str]) -> Iterator[list[tuple[str, bytes]]]:
 
 
 def _question(name: str) -> bytes:
-    """The line that asks for a name. Cat-file ends a name at a line break, and dies of a path that leads upwards."""
+    """The input line for a name. Names that cat-file cannot take, such as paths leading upwards, become "?"."""
     if name and "\n" not in name and "\0" not in name and ":../" not in name and ":./" not in name:
         with suppress(UnicodeEncodeError):
             question = name.encode("utf-8", "surrogateescape") + b"\n"
-            if len(question) <= _PORTION:
+            if len(question) <= _MAX_BATCH_BYTES:
                 return question
     return b"?\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class UnreadableHarnessFile(Exception):
-    """A harness's file is not what it should be, so truekeep does not touch that harness."""
+    """A harness's file cannot be read or parsed, so truekeep does not touch that harness."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} {what}")
@@ -18,7 +18,7 @@ class UnreadableHarnessFile(Exception):
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """A file's bytes; None when there is none."""
+    """The file's bytes; None if it does not exist."""
     try:
         if not stat.S_ISREG(mode := path.stat().st_mode) and not stat.S_ISDIR(mode):
             raise UnreadableHarnessFile(path, "is not a regular file")
@@ -30,7 +30,7 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """An object from a JSON file; empty when there is none."""
+    """The object in a JSON file; {} if the file does not exist."""
     value = parse_object(read_bytes(path) or b"{}")
     if value is None:
         raise UnreadableHarnessFile(path, "is not a JSON object")
@@ -46,14 +46,14 @@ def parse_object(data: bytes) -> dict[str, Any] | None:
 
 
 def at(value: Any, *keys: str) -> Any:
-    """What stands at the end of these keys; None where one of them is missing."""
+    """The value at a path of keys; None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def without_empty(value: Any) -> Any:
-    """A value without the empty objects and lists in it, which harnesses leave behind."""
+    """The value without nested empty objects and lists, which harnesses leave behind."""
     if isinstance(value, dict):
         kept = {key: without_empty(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item not in ({}, [])}

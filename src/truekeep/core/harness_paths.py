@@ -1,4 +1,4 @@
-"""Where harnesses keep their things for this user, and where truekeep keeps its own. Only paths; nothing is opened."""
+"""Paths of this user's harness configuration and of truekeep's plugin and backups. Opens nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Homes(NamedTuple):
-    """The folders of one user."""
+    """Configuration paths of each harness, and truekeep's own folders, for one user."""
 
     home: Path
     claude: Path
@@ -16,12 +16,12 @@ class Homes(NamedTuple):
     codex: Path
     openclaw: Path
     openclaw_json: Path
-    market: Path  # the bundle, at a place that no upgrade changes
-    keep: Path  # the record and the backups
+    market: Path  # truekeep's plugin, at a path that no upgrade changes
+    keep: Path  # the install record and the backups
 
 
 def find_homes() -> Homes:
-    """The folders as the harnesses themselves would find them."""
+    """Resolve the paths as the harnesses themselves do: environment variables first, then defaults."""
     home = Path(os.environ.get("HOME") or Path.home())
 
     def folder(variable: str, default: str) -> Path:

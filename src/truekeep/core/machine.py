@@ -1,18 +1,21 @@
-"""Which machine this is, who is at it, and which one may write a workspace.
+"""The identity of this machine and its user.
 
-A machine's id comes from the operating system and survives a new host name; a workspace that is copied or synced to
-another machine therefore does not match there. Only a keyed hash of the id is ever written down.
+A machine's id comes from the operating system and does not change with the host name, so a workspace copied to another
+machine does not match there. Only a keyed hash of the id is ever written.
 """
 
 from __future__ import annotations
 
+import getpass
+import hashlib
 import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-FIRST, HOSTS = "host", "hosts"  # in the state folder: the machine that made a workspace, and those that ever wrote it
-_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+HOST_FILE = "host"  # in the state folder: the machine that created the workspace
+HOSTS_FOLDER = "hosts"  # in the state folder: a file for each machine that ever was canonical host
+_MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 class Machine(NamedTuple):
@@ -23,19 +26,19 @@ class Machine(NamedTuple):
 
 
 def own_state() -> str:
-    """The folder for what belongs to this machine and its user, and to no workspace."""
+    """The folder for state of this machine and user that belongs to no workspace."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "truekeep")
 
 
 def below_home(path: object, home: object) -> str:
-    """A path as people write it: what is in the home folder begins with a tilde."""
+    """The path with the home folder written as a tilde."""
     text, above = str(path), f"{home}/"
     return f"~/{text.removeprefix(above)}" if text.startswith(above) else text
 
 
 def has_routes() -> bool:
-    """Whether this machine has ways of its own to send handoffs."""
+    """True if this machine has its own sync routes."""
     return os.path.isfile(os.path.join(own_state(), "sync.toml"))
 
 
@@ -44,9 +47,7 @@ def machine_name() -> str:
 
 
 def person() -> str:
-    """Who runs this, as the ledger names them."""
-    import getpass
-
+    """The user's login name, as recorded in the ledger."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -58,7 +59,7 @@ def this_machine() -> Machine:
 
 
 def known_machine() -> Machine | None:
-    """This machine, if it has an id already. Makes none."""
+    """This machine if it already has an id; never creates one."""
     raw = os.environ.get("TRUEKEEP_MACHINE_ID") or _system_id()
     if not raw and os.path.exists(own_id_path()):
         raw = _own_id()
@@ -66,14 +67,12 @@ def known_machine() -> Machine | None:
 
 
 def _machine(raw: str) -> Machine:
-    import hashlib
-
     name = machine_name()
     return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
 
 
 def _system_id() -> str:
-    for path in _FILES:
+    for path in _MACHINE_ID_FILES:
         try:
             text = Path(path).read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError):
@@ -84,7 +83,7 @@ def _system_id() -> str:
 
 
 def _mac_id() -> str:
-    import subprocess
+    import subprocess  # only on macOS
 
     try:
         done = subprocess.run(
@@ -103,13 +102,13 @@ def own_id_path() -> str:
 
 
 def _own_id() -> str:
-    """A system without an id gets one that truekeep keeps in the user's state folder, outside any workspace."""
+    """The id in the user's state folder, for systems without a machine id; created if missing."""
     path = Path(own_id_path())
     try:
         return path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         pass
-    import secrets
+    import secrets  # only on systems without a machine id
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:

@@ -1,58 +1,56 @@
-"""The vocabulary of truekeep: its words, and the values that carry them. Imports nothing of ours.
+"""The terms that truekeep uses, and the values that carry them. Imports nothing of truekeep.
 
 workspace       the canonical folder of Markdown memory, in OpenClaw's layout
 canonical host  the one machine that writes the workspace; all others only produce handoffs
-tenure          one machine's time as canonical host; the highest generation counts
+host lease      a machine's term as canonical host; the highest generation counts
 harness         a program that runs an agent: Claude Code, Codex, OpenClaw
-writer          a harness on a machine that leaves handoffs: claude, codex, others by configuration
-producer        a machine that leaves handoffs and is not the canonical host
-route           a way by which handoffs come from producers: rsync, rclone or git
-inbox           a writer's folder in a repository; done files go to its processed/
+writer          a harness that writes handoffs: claude, codex, others by configuration
+producer        a machine that writes handoffs and is not the canonical host
+route           how handoffs travel from a producer: rsync, rclone or git
+inbox           a writer's folder in a repository; ingested files move to its processed/
 handoff         one Markdown file of proposed durable knowledge
-letter          a handoff as it lies in an inbox: a name and bytes, nothing believed yet
+inbox file      a handoff as it is in an inbox: a name and bytes, not parsed or trusted yet
 card            memory/cards/*.md: one topic, frontmatter, durable
 index line      the one line in MEMORY.md that points at a card
 document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
 daily log       memory/YYYY-MM-DD.md: what happened, only ever appended to
-transcript      what was said in a harness's session: to be searched, never believed
-review          memory/handoff-inbox/: where drafts wait for a person
-draft           a handoff or a proposal of upkeep with the reasons why it was not filed
-archive         memory/archive/: logs of which everything has expired; searched on request only
-finding         one thing noticed about a handoff, with a code; the policy says what it leads to
-claim           something a memory names that can be checked now: a path, a line, a symbol, a flag, a port, a decision
+transcript      the text of a harness's session: searchable, never trusted
+review          memory/handoff-inbox/: drafts that a person decides on
+draft           a handoff or a maintenance proposal, with the reasons why it was not filed
+archive         memory/archive/: fully expired logs; searched on request only
+finding         a problem or hint about a handoff, with a code; the policy decides its effect
+claim           something in memory that can be checked against code: a path, line, symbol, flag, port or decision
 verdict         confirmed, moved, changed, gone or unverifiable, with evidence
 checkout        a folder on this machine that holds a repository
-filing          what one handoff becomes: card, document, already filed, review, refused
-ledger          what truekeep wrote, when, from which handoff, and the bytes before
-entry           one act in the ledger; it can be explained and undone
-splice          one change of bytes in one file: at an offset, these bytes became those
+decision        the outcome for one handoff: card, document, already filed, review, refused
+ledger          everything truekeep wrote: when, from which handoff, and the bytes before
+entry           one action in the ledger; it can be explained and undone
+splice          one byte-level change in a file: offset, old bytes, new bytes
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from datetime import datetime
+from typing import Literal, NamedTuple
 
 Policy = Literal["promote", "review", "refuse"]
-"""What a finding leads to: filed all the same, a person decides, or turned away."""
+"""The effect of a finding: file the handoff anyway, send it to review, or refuse it."""
 
 Outcome = Literal["promoted", "routed", "already", "review", "refused"]
-"""How a handoff ended. Its file is in processed/ afterwards, or still in the inbox if it could not be moved."""
+"""The result for a handoff. Its file moves to processed/, or stays in the inbox if it cannot be moved."""
 
-WORKSPACE = "~/.openclaw/workspace"  # where nothing else is said
+WORKSPACE = "~/.openclaw/workspace"  # the default
 WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 ARCHIVE = "memory/archive"
 INDEX = "MEMORY.md"
-TEST_MARK = "# truekeep test letter"  # begins a handoff that only tries the way
+TEST_MARK = "# truekeep test letter"  # first line of a handoff that only tests the route
 BEGIN_MARK = "<!-- truekeep:begin"
 END_MARK = "<!-- truekeep:end"
-"""Whatever truekeep shows to an agent stands between lines with these, so that it is not taken for speech later."""
+"""Enclose all text that truekeep shows to an agent, so that it is not taken for the agent's own words later."""
 
 DOCUMENTS = ("TOOLS.md", "USER.md", ".learnings/LEARNINGS.md", ".learnings/ERRORS.md", ".learnings/FEATURE_REQUESTS.md")
 PROTECTED = ("MEMORY.md", "HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md", "BOOTSTRAP.md")
@@ -60,32 +58,34 @@ HANDOFF_TYPES = ("setup", "workflow", "bugfix", "decision", "security", "prefere
 
 
 class FindingRule(NamedTuple):
-    """What a finding's code means, and what it leads to unless the configuration says otherwise."""
+    """A finding code's meaning and default policy."""
 
     policy: Policy
     meaning: str
-    binding: bool = False  # nothing could be filed, or must not be: the configuration cannot say "promote"
+    binding: bool = False  # the configuration cannot set it to "promote"
 
 
 RULES: dict[str, FindingRule] = {
-    "bug": FindingRule("review", "truekeep failed on it; the error is in bugs.log", binding=True),
+    "bug": FindingRule("review", "truekeep crashed on it; details are in bugs.log", binding=True),
     # The file as bytes.
-    "empty": FindingRule("review", "the file holds no text", binding=True),
+    "empty": FindingRule("review", "the file is empty", binding=True),
     "too-large": FindingRule("review", "the file is larger than the limit for a handoff", binding=True),
-    "not-text": FindingRule("review", "the file is not UTF-8 text, or holds NUL bytes", binding=True),
-    "conflict-copy": FindingRule("review", "a sync tool made this copy because two versions of the file met"),
-    "conflict-markers": FindingRule("review", "the text holds git conflict markers", binding=True),
+    "not-text": FindingRule("review", "the file is not UTF-8 text, or contains NUL bytes", binding=True),
+    "conflict-copy": FindingRule("review", "a sync tool's conflict copy of another file"),
+    "conflict-markers": FindingRule("review", "the text contains git conflict markers", binding=True),
     # The handoff's form.
-    "not-a-handoff": FindingRule("review", "none of the handoff's sections is there", binding=True),
-    "section-twice": FindingRule("review", "a section stands twice, so it is unclear which one counts", binding=True),
-    "unclear-section": FindingRule("review", "a section heading stands where content may be meant", binding=True),
+    "not-a-handoff": FindingRule("review", "no handoff section was found", binding=True),
+    "section-twice": FindingRule("review", "a section appears twice, so it is unclear which one counts", binding=True),
+    "unclear-section": FindingRule(
+        "review", "a section heading appears where it may be part of the content", binding=True
+    ),
     "open-fence": FindingRule(
-        "review", "a code fence or comment is never closed, so the rest may be cut off", binding=True
+        "review", "a code fence or comment is not closed, so the rest may be cut off", binding=True
     ),
     "unclear-action": FindingRule(
         "review", "the recommended memory action is missing or not one of the three", binding=True
     ),
-    "both-routes": FindingRule("review", "a card and a document are both asked for", binding=True),
+    "both-routes": FindingRule("review", "both a card and a document are given as target", binding=True),
     "no-target": FindingRule("review", "the target is missing", binding=True),
     "bad-card-name": FindingRule("review", "the target card's name is not allowed", binding=True),
     "bad-document": FindingRule("review", "the target document is not one that handoffs may append to", binding=True),
@@ -93,50 +93,48 @@ RULES: dict[str, FindingRule] = {
     "no-content": FindingRule("review", "the suggested content is missing", binding=True),
     "no-frontmatter": FindingRule("review", "the suggested card does not start with frontmatter", binding=True),
     "bad-frontmatter": FindingRule("review", "the suggested card's frontmatter cannot be read safely", binding=True),
-    "section-in-document": FindingRule("review", "the document content holds a ## heading", binding=True),
+    "section-in-document": FindingRule("review", "the document content contains a ## heading", binding=True),
     "claims-trust": FindingRule("review", "the card grants itself trust, which only truekeep records"),
-    # What the store says to it.
-    "unsafe-target": FindingRule("review", "the target is a symlink, a folder or no ordinary file", binding=True),
+    # Compared with existing memory.
+    "unsafe-target": FindingRule("review", "the target is not a regular file", binding=True),
     "name-clash": FindingRule("review", "another card's name differs only in letter case", binding=True),
-    "card-exists": FindingRule("review", "create-card, but the card is there with other content"),
-    "no-such-card": FindingRule("review", "update-card, but there is no such card"),
+    "card-exists": FindingRule("review", "create-card, but the card already exists with other content"),
+    "no-such-card": FindingRule("review", "update-card, but the card does not exist"),
     "drops-most": FindingRule("review", "the update would drop most of what the card says"),
-    "hand-edited": FindingRule("review", "the update would drop a person's lines, or bring back what a person removed"),
-    "unreadable-card": FindingRule(
-        "review", "the card that is there has frontmatter that cannot be kept", binding=True
+    "hand-edited": FindingRule(
+        "review", "the update would drop lines a person wrote, or restore lines a person removed"
     ),
+    "unreadable-card": FindingRule("review", "the existing card's frontmatter cannot be preserved", binding=True),
     "other-repository": FindingRule("review", "the card came from another repository"),
     "older-than-card": FindingRule("review", "the handoff was written before the card's last update"),
     "near-duplicate": FindingRule("review", "another card says nearly the same"),
     "same-topic": FindingRule("review", "another card has the same topic"),
-    "same-heading": FindingRule("review", "the document has a section with this heading, and it says something else"),
-    "two-values": FindingRule("review", "another card gives a thing another value (told by `card write`)"),
+    "same-heading": FindingRule("review", "the document already has a section with this heading and other text"),
+    "two-values": FindingRule("review", "another card states a different value (reported by `card write`)"),
     "not-taken": FindingRule(
         "review",
-        "ingest does not take this file: by its name, because it is a link, or its repository cannot be read",
+        "ingest skips this file: because of its name, because it is a link, or because its repository cannot be read",
         binding=True,
     ),
-    "route-off": FindingRule("review", "this automatic route is switched off", binding=True),
-    # What the text carries.
-    "secret": FindingRule("review", "the text holds what looks like a credential", binding=True),
-    "hidden-text": FindingRule("review", "the text holds characters that a reader cannot see"),
+    "route-off": FindingRule("review", "automatic filing to this target is disabled", binding=True),
+    # Content.
+    "secret": FindingRule("review", "the text contains what looks like a credential", binding=True),
+    "hidden-text": FindingRule("review", "the text contains invisible characters"),
     "instruction": FindingRule("review", "the text gives orders to the agent that will read it"),
-    "own-words": FindingRule(
-        "review", "the text holds what truekeep itself had told the agent; it would only be repeated"
-    ),
-    "refuted": FindingRule("review", "today's code refutes something that it names"),
-    # Hints: filed all the same.
-    "moved-since": FindingRule("promote", "something moved since it was written; it is filed with the new place"),
+    "own-words": FindingRule("review", "the text repeats what truekeep itself showed the agent"),
+    "refuted": FindingRule("review", "the current code refutes a claim in the text"),
+    # Hints, which do not prevent filing.
+    "moved-since": FindingRule("promote", "something moved since the handoff was written; the new location is filed"),
     "unknown-type": FindingRule("promote", "the type is not one of the eight"),
     "no-title": FindingRule("promote", "there is no title"),
     "no-summary": FindingRule("promote", "there is no summary"),
     "no-topic": FindingRule("promote", "the card's frontmatter has no topic"),
-    "owned-keys": FindingRule("promote", "the card sets dates or origin itself; truekeep writes its own"),
+    "owned-keys": FindingRule("promote", "the card sets its own dates or origin; truekeep replaces them"),
     "outside-text": FindingRule("promote", "text before the first section is not filed"),
     "odd-name": FindingRule("promote", "the file name is not YYYY-MM-DD-HHMM-slug.md"),
-    "future-date": FindingRule("promote", "the file name or an entry is dated in the future; today counts"),
-    "already-instructed": FindingRule("promote", "the repository's instruction file says this already"),
-    "over-budget": FindingRule("promote", "the document is larger than agents will load whole"),
+    "future-date": FindingRule("promote", "the file name or an entry is dated in the future; today's date is used"),
+    "already-instructed": FindingRule("promote", "the repository's instruction file already says this"),
+    "over-budget": FindingRule("promote", "the document is larger than agents load in full"),
     "relative-time": FindingRule("promote", "a word such as 'currently' means nothing later"),
     "dangling-reference": FindingRule("promote", "'this file' or an opening pronoun means nothing elsewhere"),
     "task-state": FindingRule("promote", "task state belongs in a plan or a log"),
@@ -147,7 +145,7 @@ RULES: dict[str, FindingRule] = {
 
 
 class Finding(NamedTuple):
-    """One thing noticed about a handoff."""
+    """A problem or hint about a handoff."""
 
     code: str
     message: str
@@ -165,7 +163,7 @@ class HandoffOrigin(NamedTuple):
 
 
 class Splice(NamedTuple):
-    """At this offset of this file, these bytes became those."""
+    """One byte-level change: at this offset of the file, old bytes became new bytes."""
 
     path: str
     offset: int
@@ -174,9 +172,9 @@ class Splice(NamedTuple):
 
 
 class FilingOutcome(NamedTuple):
-    """How one handoff ended."""
+    """The result for one handoff."""
 
-    outcome: str  # promoted, routed, already, review, refused; failed and skipped leave the file where it is
+    outcome: str  # promoted, routed, already, review, refused; on failed and skipped the file stays in the inbox
     name: str
     inbox: str
     writer: str
@@ -185,11 +183,11 @@ class FilingOutcome(NamedTuple):
     target: str = ""
     findings: tuple[Finding, ...] = ()
     why: str = ""
-    difference: tuple[str, ...] = ()  # what would be written, in a dry run
+    difference: tuple[str, ...] = ()  # the planned change, in a dry run
 
 
 class IngestReport:
-    """What a run did, in numbers."""
+    """Counts and warnings of one ingest run."""
 
     def __init__(self, *, dry_run: bool = False) -> None:
         self.counts: dict[str, int] = {}
@@ -206,7 +204,5 @@ class IngestReport:
 
 
 def as_stamp(when: datetime) -> str:
-    """A moment as the ledger, the drafts and the logs have it."""
-    from datetime import UTC
-
+    """A time in UTC, as the ledger, drafts and logs write it."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

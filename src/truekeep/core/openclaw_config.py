@@ -1,4 +1,4 @@
-"""OpenClaw's configuration, for reading: JSON, or as much of JSON5 as people write."""
+"""Reads OpenClaw's configuration, which is JSON5."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from truekeep.core.json5 import parse_json5
 
 
 def read_config(homes: Homes) -> dict[str, Any]:
-    """openclaw.json as a value; empty when there is none."""
+    """The values in openclaw.json; {} if it does not exist."""
     config = parse_config(read_bytes(homes.openclaw_json) or b"{}")
     if config is None:
         raise UnreadableHarnessFile(homes.openclaw_json, "is not JSON5")
@@ -21,7 +21,7 @@ def read_config(homes: Homes) -> dict[str, Any]:
 
 
 def parse_config(data: bytes) -> dict[str, Any] | None:
-    """A configuration with comments, bare keys and last commas, too; None when it is none."""
+    """Parse JSON or JSON5; None if it is neither, or not an object."""
     value = parse_object(data)
     if value is not None:
         return value
@@ -33,10 +33,10 @@ def parse_config(data: bytes) -> dict[str, Any] | None:
 
 
 def named_workspace(homes: Homes, config: dict[str, Any]) -> str:
-    """The workspace of the owner's agent, as the configuration or the environment says; empty when neither does.
+    """The workspace of the owner's agent, from the configuration or the environment; "" if neither names one.
 
-    As OpenClaw resolves it: the agent's own folder, else the one for all; where there are several agents and none is
-    marked as the owner's, that folder only holds theirs.
+    Resolved as OpenClaw does: the agent's own folder, else the default for all agents. With several agents and none
+    marked as the owner's, the default folder only contains theirs and does not count.
     """
     agents = _agents(config)
     owner = _owner(config, agents)
@@ -61,7 +61,7 @@ def _agents(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _owner(config: dict[str, Any], agents: dict[str, dict[str, Any]]) -> str:
-    """The only agent, else the one that the configuration marks; empty when it marks none."""
+    """The id of the only agent, or of the one marked as default; "" if none is marked."""
     if len(agents) < 2:
         return next(iter(agents), "main")
     marked = [name for name, entry in agents.items() if entry.get("default") is True]
@@ -72,9 +72,9 @@ def _owner(config: dict[str, Any], agents: dict[str, dict[str, Any]]) -> str:
 
 
 def is_main_private_session(config: dict[str, Any], session_key: str, homes: Homes) -> bool:
-    """Whether this is surely the main session of the owner's agent, and nobody else can write to it."""
+    """True if this is the main session of the owner's agent and only the owner can write to it."""
     match = re.fullmatch(r"agent:([^:\s]+):main", session_key)
-    if match is None or _has_include(config):  # the rest of it is in a file that is not read here
+    if match is None or _has_include(config):  # included files are not read
         return False
     return match[1] == _owner(config, _agents(config)).strip() and not _is_main_shared(config, homes)
 
@@ -84,7 +84,7 @@ def _has_include(value: Any) -> bool:
 
 
 def _is_main_shared(config: dict[str, Any], homes: Homes) -> bool:
-    """Whether groups, anybody at all, or more than one sender of a channel write to the main session."""
+    """True if groups, strangers, or several senders of a channel can write to the main session."""
     bindings = config.get("bindings")
     routes = [config.get("session"), *(at(item, "session") for item in _items(bindings))]
     if any(at(route, "groupScope") == "main" for route in routes):
@@ -106,7 +106,7 @@ def _is_main_shared(config: dict[str, Any], homes: Homes) -> bool:
 
 
 def _nested(account: Any) -> tuple[Any, Any]:
-    """The policy and the senders of direct messages where some channels have them."""
+    """Policy and senders of direct messages, in the place where some channels have them."""
     return at(account, "dm", "policy"), at(account, "dm", "allowFrom")
 
 
@@ -117,12 +117,12 @@ def _items(value: Any) -> list[Any]:
 
 
 def _sender(value: Any) -> str:
-    """A sender without the channel that some people write before it."""
+    """A sender without its optional channel prefix."""
     return str(value).strip().rpartition(":")[2].lower()
 
 
 def _paired_senders(homes: Homes) -> Iterator[tuple[str, set[str]]]:
-    """Who was let in by pairing: the channel (and account) of each store, and its senders."""
+    """Senders allowed by pairing: for each file its channel (and account) and senders."""
     for path in sorted((homes.openclaw / "credentials").glob("*-allowFrom.json")):
         name = path.name.removesuffix("-allowFrom.json")
         try:

@@ -1,7 +1,6 @@
-"""SQLite files, whatever is in them: one transaction, what tells of damage, and a file with all that lies beside it.
+"""SQLite helpers: transactions, errors that mean damage, removing a database, and reading another program's database.
 
-Another program's database is only ever visited: opened for reading, while that program may use it, and no file is left
-beside it.
+Another program's database is opened read-only while that program may be using it, and no file is left beside it.
 """
 
 from __future__ import annotations
@@ -9,16 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from urllib.parse import quote
 
 import apsw
 
-TAILS = ("-wal", "-shm", "-journal")  # how the names end of what SQLite keeps beside a database
-DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)  # text that is none is damage
+SIDECAR_SUFFIXES = ("-wal", "-shm", "-journal")  # files that SQLite keeps beside a database
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, UnicodeDecodeError)
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """One batch: all of it or nothing, and the only writer from its first statement on."""
+    """A transaction that takes the write lock at its first statement."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -31,32 +31,30 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 
 
 def remove_database(path: str) -> None:
-    """Remove a database and what SQLite keeps beside it."""
-    for tail in ("", *TAILS):
+    """Remove a database and its sidecar files."""
+    for tail in ("", *SIDECAR_SUFFIXES):
         with suppress(FileNotFoundError):
             os.unlink(path + tail)
 
 
-class Visit:
-    """Another program's database, open for reading. Raises OSError, or apsw's error."""
+class ReadOnlyDatabase:
+    """Another program's database, open for reading. Raises OSError or apsw.Error."""
 
     def __init__(self, path: str, *, busy_ms: int = 1_000) -> None:
         self._path = path
-        # One in WAL mode that nobody has open has no -shm file. Even a reader would make one, and could not take it
-        # away again; but then nobody writes either, and the file can be read as it stands.
-        self._still = stamp_of(path) if _is_wal(path) and not os.path.exists(path + "-shm") else None
+        # A WAL database that no process has open has no -shm file. Even a reader would create one and could not remove
+        # it; but then no process writes either, so the file can be opened as immutable.
+        self._immutable_stamp = stamp_of(path) if _is_wal(path) and not os.path.exists(path + "-shm") else None
         try:
             self.db = self._connect(busy_ms)
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
-            if self._still is not None:
+            if self._immutable_stamp is not None:
                 raise
-            self._still = stamp_of(path)  # the files that WAL needs are there but not for us, or cannot be made
+            self._immutable_stamp = stamp_of(path)  # the WAL files are not readable for us, or cannot be created
             self.db = self._connect(busy_ms)
 
     def _connect(self, busy_ms: int) -> apsw.Connection:
-        from urllib.parse import quote
-
-        mode = "mode=ro" if self._still is None else "mode=ro&immutable=1"
+        mode = "mode=ro" if self._immutable_stamp is None else "mode=ro&immutable=1"
         name = f"file:{quote(os.path.abspath(self._path))}?{mode}"
         db = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
@@ -72,12 +70,12 @@ class Visit:
         self.db.close()
 
     def has_changed(self) -> bool:
-        """Whether a database that was taken for unused was written to meanwhile: then what was read may be torn."""
-        return self._still is not None and self._still != stamp_of(self._path)
+        """True if a database opened as immutable was written since: what was read may be inconsistent."""
+        return self._immutable_stamp is not None and self._immutable_stamp != stamp_of(self._path)
 
 
 def stamp_of(path: str) -> tuple[int, int, int]:
-    """What changes when a database is written to, its log included."""
+    """Size and times of a database and its write-ahead log; they change with every write."""
     info = os.stat(path)
     size, newest, changed = info.st_size, info.st_mtime_ns, info.st_ctime_ns
     with suppress(OSError):

@@ -1,39 +1,44 @@
-"""The state folder, .truekeep: who may write the workspace, its configuration, its lock, its log. Never memory.
+"""The state folder .truekeep: host leases, configuration, lock and logs of a workspace.
 
-Everything in it can be read by a person; only the ledger and the catalogue, which have modules of their own, are
-databases.
+The databases in it have modules of their own.
 """
 
 from __future__ import annotations
 
 import os
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.config import Config, parse_config, render_config
 from truekeep.core.errors import BadSetup, Busy, NewerState, as_argument
 from truekeep.core.formats import FORMATS, LEDGER, WORKSPACE, check_newer
-from truekeep.core.machine import FIRST, HOSTS, Machine
+from truekeep.core.host_lease import (
+    HostLease,
+    HostStatus,
+    has_leases,
+    quote_toml,
+    read_host_status,
+    refusal,
+    write_lease,
+)
+from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, Machine
 from truekeep.core.model import INDEX
-from truekeep.core.toml import parse_toml
-
-if TYPE_CHECKING:
-    from truekeep.core.host_lease import HostStatus, Tenure
 
 STATE = ".truekeep"
-SYNCED = "synced"  # in it: what came from other machines
+SYNCED = "synced"  # handoffs from other machines
 LOG_BYTES = 1_000_000
 _HOST_BYTES = 65_536
-FIRST_INDEX = "# Memory\n\n## Cards\n"  # as init makes it
+FIRST_INDEX = "# Memory\n\n## Cards\n"  # MEMORY.md as `init` writes it
 _IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
 
 
 class Host(NamedTuple):
-    """The machine that may write a workspace, as the workspace records it."""
+    """The canonical host as recorded in the workspace."""
 
     id: str
     name: str
@@ -48,78 +53,72 @@ class StateFolder:
         self.path = root / STATE
 
     def host(self) -> Host:
-        """The canonical host. Its id is empty while there is none, or more than one."""
-        standing = self.standing()
-        found = standing.canonical
+        """The canonical host. Its id is "" if there is none or more than one."""
+        host_status = self.host_status()
+        found = host_status.canonical
         if found is None:
-            return Host(id="", name="in doubt" if standing.is_split else "nobody", since="")
+            return Host(id="", name="in doubt" if host_status.is_split else "nobody", since="")
         return Host(id=found.id, name=found.name, since=found.taken_at)
 
-    def standing(self) -> HostStatus:
-        """What the workspace knows of its hosts."""
-        from truekeep.core.host_lease import read_standing
-
-        found = read_standing(str(self.path))
-        if not found.tenures and not found.unreadable:
+    def host_status(self) -> HostStatus:
+        """All host leases. Raises BadSetup if the folder has none."""
+        found = read_host_status(str(self.path))
+        if not found.leases and not found.unreadable:
             raise self._no_host()
         return found
 
-    def check_host(self, machine: Machine, what: str) -> Tenure:
-        """Raise unless this machine is the canonical host, and knows the format of everything that is kept here."""
-        from truekeep.core.host_lease import refusal
-
-        standing = self.standing()
-        found = standing.canonical
+    def check_host(self, machine: Machine, what: str) -> HostLease:
+        """Raise unless this machine is the canonical host and knows the format of every state file."""
+        host_status = self.host_status()
+        found = host_status.canonical
         if found is None or found.id != machine.id:
-            raise refusal(standing, machine, what)
+            raise refusal(host_status, machine, what)
         check_newer(str(self.path), FORMATS.values())
         return found
 
-    def write_tenure(self, tenure: Tenure) -> None:
-        from truekeep.core.host_lease import write_tenure
-
-        write_tenure(str(self.path), tenure)
+    def write_lease(self, lease: HostLease) -> None:
+        write_lease(str(self.path), lease)
 
     @property
     def is_begun(self) -> bool:
-        """Whether some machine made this a workspace before."""
-        return os.path.lexists(self.path / FIRST) or self._has_tenures()
+        """True if this folder was initialised before."""
+        return os.path.lexists(self.path / HOST_FILE) or self._has_leases()
 
-    def _has_tenures(self) -> bool:
-        from truekeep.core.host_lease import has_tenures
-
-        return has_tenures(str(self.path))
+    def _has_leases(self) -> bool:
+        return has_leases(str(self.path))
 
     def check_format(self) -> None:
-        """Raise unless this truekeep knows the format of the workspace, and of its history."""
+        """Raise unless this truekeep knows the format of the workspace and of its ledger."""
         version = self._host_values().get("format", WORKSPACE)
         if not isinstance(version, int) or version > WORKSPACE:
             raise NewerState(
-                f"{self.path / FIRST} was written by a newer truekeep (format {version}, this one knows {WORKSPACE})",
+                f"{self.path / HOST_FILE} was written by a newer truekeep"
+                f" (format {version}, this one knows {WORKSPACE})",
                 hint="upgrade truekeep on this machine",
             )
         check_newer(str(self.path), (LEDGER,))
 
     def _host_values(self) -> dict[str, object]:
-        path = self.path / FIRST
+        path = self.path / HOST_FILE
         try:
             top = file_io.open_root(str(self.path))
             try:
-                raw, _ = file_io.read_file(top, FIRST, limit=_HOST_BYTES, shown=str(path))
+                raw, _ = file_io.read_file(top, HOST_FILE, limit=_HOST_BYTES, shown=str(path))
             finally:
                 os.close(top)
-            return parse_toml(raw.decode())
+            return tomllib.loads(raw.decode())
         except FileNotFoundError as error:
-            if self._has_tenures():
+            if self._has_leases():
                 return {}
             raise self._no_host() from error
         except (OSError, ValueError, RecursionError, file_io.ChangedSince) as error:
             raise BadSetup(
-                f"{path} cannot be read: {error}", hint="restore it from a backup, or settle what git left in it"
+                f"{path} cannot be read: {error}", hint="restore it from a backup, or resolve the git conflict in it"
             ) from error
 
     def _no_host(self) -> BadSetup:
-        return BadSetup(f"{self.path / FIRST} is missing", hint=f"`truekeep init {as_argument(self.root)}` writes it")
+        hint = f"run `truekeep init {as_argument(self.root)}` to create it"
+        return BadSetup(f"{self.path / HOST_FILE} is missing", hint=hint)
 
     def config(self) -> Config:
         path = self.path / "config.toml"
@@ -128,14 +127,12 @@ class StateFolder:
         except FileNotFoundError:
             text = ""
         except (OSError, UnicodeDecodeError) as error:
-            raise BadSetup(f"{path} cannot be read: {error}", hint="mend or remove it") from error
+            raise BadSetup(f"{path} cannot be read: {error}", hint="correct or remove it") from error
         return parse_config(text, where=str(path))
 
     def make(self, machine: Machine, repositories: tuple[str, ...], *, at: str, is_new: bool) -> tuple[str, ...]:
-        """Write what is missing, each file whole, and say what was written. What is there stays as it is."""
-        from truekeep.core.host_lease import Tenure, quoted
-
-        host = f'format = {WORKSPACE}\nid = "{machine.id}"\nname = {quoted(machine.name)}\nsince = "{at}"\n'
+        """Create missing files and return their names. Existing files stay as they are."""
+        host = f'format = {WORKSPACE}\nid = "{machine.id}"\nname = {quote_toml(machine.name)}\nsince = "{at}"\n'
         files = {
             f"{STATE}/config.toml": render_config(repositories),
             f"{STATE}/.gitignore": _IGNORED,
@@ -148,17 +145,17 @@ class StateFolder:
         written = [name for name, text in files.items() if self._write_missing(name, text.encode())]
         if repositories and self._name_repositories(files[f"{STATE}/config.toml"]):
             written.append(f"{STATE}/config.toml")
-        # Last: their presence says that the rest is there. The machine's own file comes first, so that two machines
-        # that both begin one are seen, even if a sync tool lets one `host` win.
+        # Last, because their presence means that the rest is complete. The lease file comes before `host`, so that two
+        # machines that both initialise are noticed even if a sync tool overwrites one `host` with the other.
         if not self.is_begun:
-            self.write_tenure(Tenure(id=machine.id, name=machine.name, generation=1, taken_at=at))
-            written.append(f"{STATE}/{HOSTS}/{machine.id}.toml")
-        if self._write_missing(f"{STATE}/{FIRST}", host.encode()):
-            written.append(f"{STATE}/{FIRST}")
+            self.write_lease(HostLease(id=machine.id, name=machine.name, generation=1, taken_at=at))
+            written.append(f"{STATE}/{HOSTS_FOLDER}/{machine.id}.toml")
+        if self._write_missing(f"{STATE}/{HOST_FILE}", host.encode()):
+            written.append(f"{STATE}/{HOST_FILE}")
         return tuple(written)
 
     def _name_repositories(self, text: str) -> bool:
-        """Write the configuration anew, if it is as truekeep made it and names none: an import makes such a one."""
+        """Replace a configuration that is still the default without repositories, as an import leaves it."""
         path = self.path / "config.toml"
         if path.is_symlink() or path.read_bytes() != render_config(()).encode():
             return False
@@ -180,15 +177,17 @@ class StateFolder:
 
     @contextmanager
     def lock(self, wait: float = 0) -> Iterator[None]:
-        """Be the only one who writes; wait some seconds for whoever does."""
+        """Take the write lock, waiting up to `wait` seconds."""
         deadline = time.monotonic() + wait
         while True:
-            with file_io.locked(str(self.path)) as held:
-                if held:
+            with file_io.locked(str(self.path)) as is_locked:
+                if is_locked:
                     yield
                     return
             if time.monotonic() >= deadline:
-                raise Busy(f"another truekeep is writing {self.root}", hint="wait for it to end and run it again")
+                raise Busy(
+                    f"another truekeep is writing {self.root}", hint="wait until it has finished, then run this again"
+                )
             time.sleep(0.02)
 
     def log(self, name: str, line: str) -> None:
@@ -196,7 +195,7 @@ class StateFolder:
         append_line(str(self.path / "logs"), name, line)
 
     def last_line(self, name: str) -> str:
-        """The last line of a log; empty when there is none."""
+        """The last line of a log; "" if there is none."""
         try:
             with open(self.path / "logs" / name, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - 4_096))
@@ -206,10 +205,7 @@ class StateFolder:
 
 
 def append_line(folder: str, name: str, line: str) -> bool:
-    """Append a line to a log in a folder, and give whether that worked.
-
-    A full disk costs only the line, and a symlink is not written through.
-    """
+    """Append a line to a log. False if that fails, as on a full disk; symlinks are not followed."""
     path = os.path.join(folder, name)
     with suppress(OSError):
         if os.path.islink(folder):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from truekeep.core.config import Config
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.git import find_top, odd_file_failure, repository_name
+from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.machine import below_home
 from truekeep.core.model import INDEX, FilingOutcome, HandoffOrigin, IngestReport, as_stamp
 from truekeep.handoffs.draft import Draft, draft_body, draft_id, reasons_of, render_draft
@@ -312,7 +312,7 @@ class Ingest:
         """Why a repository cannot say which one it is; its handoffs stay where they are."""
         if inbox.repository or inbox.root in self._repositories:
             return ""
-        failure = odd_file_failure(str(find_top(inbox.root) or inbox.root))
+        failure = irregular_file_failure(str(find_top(inbox.root) or inbox.root))
         return printable(str(failure)) if failure is not None else ""
 
     def _repository(self, inbox: Inbox) -> str:

@@ -8,12 +8,12 @@ that is not there, or cannot be read, forgets nothing.
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from truekeep.core.errors import BadSetup
-from truekeep.core.toml import parse_toml
 from truekeep.memory.importance import Tiers, blank_expired, expires_on
 from truekeep.search.file_scan import day_in
 
@@ -76,7 +76,7 @@ _MEND = "mend it, or delete it: then nothing is forgotten, and the next `truekee
 
 def parse_decayed(text: str) -> DecayRecord:
     """A record; what is wrong with it is a ValueError."""
-    data = parse_toml(text)
+    data = tomllib.loads(text)
     if problems := [key for key in data if key not in _KEYS] + [key for key in _KEYS if key not in data]:
         raise ValueError(
             f"{problems[0]} is not one of its keys" if problems[0] in data else f"{problems[0]} is missing"

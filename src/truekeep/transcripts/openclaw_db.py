@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from truekeep.core.sqlite import Visit
+from truekeep.core.sqlite import ReadOnlyDatabase
 from truekeep.transcripts.session_file import HEAD, MAX_LINE, load_zstd
 from truekeep.transcripts.store import TranscriptSource
 
@@ -43,7 +43,7 @@ class Database:
     def __init__(self, path: str) -> None:
         self.path = path
         try:
-            self._visit = Visit(path)
+            self._visit = ReadOnlyDatabase(path)
         except apsw.Error as error:
             raise OSError(errno.EIO, f"it cannot be read ({error})", path) from error
         self._db = self._visit.db

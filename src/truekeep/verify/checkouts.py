@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from truekeep.core.git import Git, GitFailed, odd_file_failure, parse_remote, remote_name
+from truekeep.core.git import Git, GitFailed, irregular_file_failure, parse_remote, remote_name
 
 
 class Answers(Protocol):
@@ -72,7 +72,7 @@ def _look(root: str, git: str, answers: Answers) -> Checkout:
         pass
     key = f"remotes {root} {stamp}"
     is_linked = not os.path.isdir(git)
-    odd = odd_file_failure(root)
+    odd = irregular_file_failure(root)
     known = answers.answer(key) if not is_linked and odd is None else None
     if known is None:
         asked = Git(root)

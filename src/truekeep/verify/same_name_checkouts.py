@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from truekeep.core.errors import BadSetup
-from truekeep.core.git import find_top, odd_file, remote_name, repository_name, shares_history
+from truekeep.core.git import find_irregular_file, find_top, remote_name, repository_name, shares_history
 from truekeep.core.machine import below_home
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
@@ -105,7 +105,11 @@ def find_same_names(
     """
     named: dict[str, list[Path]] = defaultdict(list)
     for root in dict.fromkeys(os.path.realpath(folder) for folder in folders):
-        if os.path.isdir(os.path.join(root, ".git")) and not odd_file(root) and (name := remote_name(Path(root))):
+        if (
+            os.path.isdir(os.path.join(root, ".git"))
+            and not find_irregular_file(root)
+            and (name := remote_name(Path(root)))
+        ):
             named[name.lower()].append(Path(root))
     clashing = [root for roots in named.values() if len(roots) > 1 for root in roots]
     if not clashing:

@@ -23,7 +23,7 @@ from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable
 
 if TYPE_CHECKING:
-    from truekeep.core.host_lease import Tenure
+    from truekeep.core.host_lease import HostLease
     from truekeep.core.machine import Machine
     from truekeep.maintenance.survey.service import Survey
     from truekeep.memory.history import History
@@ -54,7 +54,7 @@ class WorkspaceContext:
         self._survey: Survey | None = None
         self._is_writing = False
         self._is_empty = False  # a memory that was just made: no handoff can be in it yet
-        self._tenure: Tenure | None = None
+        self._tenure: HostLease | None = None
 
     def close(self) -> None:
         for room in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
@@ -154,17 +154,17 @@ class WorkspaceContext:
         now = self.stamp()
         if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
             noted = self._tenure._replace(wrote_at=now)
-            self.state.write_tenure(noted)
+            self.state.write_lease(noted)
             self._tenure = noted
 
-    def note_take(self, tenure: Tenure) -> None:
+    def note_take(self, lease: HostLease) -> None:
         """Note in the ledger that this machine took over, unless that is there: a kill may have come in between."""
-        if tenure.generation == 1:
+        if lease.generation == 1:
             return
-        by = f" from {tenure.taken_from}" if tenure.taken_from else ""
-        note = f"generation {tenure.generation}: {tenure.name} took over{by}"
+        by = f" from {lease.taken_from}" if lease.taken_from else ""
+        note = f"generation {lease.generation}: {lease.name} took over{by}"
         if not self.ledger.has_entry("took-host", note):
-            self.note_act("took-host", note, at=tenure.taken_at or self.stamp())
+            self.note_act("took-host", note, at=lease.taken_at or self.stamp())
 
     def note_act(self, verb: str, note: str, *, at: str) -> None:
         """Put an act that changes no memory into the ledger."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.bugs import LASTING, Bug, bugs_path, find_bugs
+from truekeep.core.bugs import REPORTED_FOR, Bug, bugs_path, find_bugs
 from truekeep.core.dates import many
 from truekeep.core.errors import TruekeepError
 from truekeep.core.machine import below_home, own_state
@@ -69,7 +69,7 @@ def noted_bugs(*, now: datetime) -> list[Failure]:
     what = f"{count} in {_command(last)} on {_minute(last.at)}: {last.kind}"
     hint = (
         f"update truekeep, or report it with {_shown(bugs_path())} (it has no text of memory), then delete that file;"
-        f" this is shown for {LASTING.days} days"
+        f" this is shown for {REPORTED_FOR.days} days"
     )
     return [Failure("bugs", what, bugs_path(), hint)]
 

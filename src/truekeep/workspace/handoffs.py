@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
-from truekeep.core.git import find_top, odd_file_failure, repository_name
+from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.model import FilingOutcome, IngestReport, as_stamp
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import Inbox, deliver, prune_processed, tell_others
@@ -211,7 +211,7 @@ class Handoffs:
                 if not is_contained(error):
                     raise
                 decision = file_as_bug(error, candidate, config)
-            stuck = odd_file_failure(str(find_top(root) or root)) if root else None
+            stuck = irregular_file_failure(str(find_top(root) or root)) if root else None
             decisions.append(replace(decision, held_up=printable(str(stuck))) if stuck is not None else decision)
         context.catalog.unstage()
         return decisions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from truekeep.core.errors import EditedSince
-from truekeep.core.host_lease import HostStatus, Tenure, next_tenure, refusal
-from truekeep.core.machine import HOSTS
+from truekeep.core.host_lease import HostLease, HostStatus, next_lease, refusal
+from truekeep.core.machine import HOSTS_FOLDER
 
 if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
@@ -20,9 +20,9 @@ class CanonicalHost:
 
     def status(self) -> HostStatus:
         """The machines that were and are the canonical host."""
-        return self._context.state.standing()
+        return self._context.state.host_status()
 
-    def take(self, seen: HostStatus) -> Tenure:
+    def take(self, seen: HostStatus) -> HostLease:
         """Make this machine the canonical host, ending every tenure that is known here. Repeating it is harmless.
 
         `seen` is the status that the person saw; if another machine took over since, nothing is done.
@@ -35,19 +35,19 @@ class CanonicalHost:
                 raise EditedSince(
                     "another machine was faster; nothing was done", hint="`truekeep host show` says which"
                 )
-            own_file = f"{HOSTS}/{machine.id}.toml"  # rewritten below, so it may be unreadable
+            own_file = f"{HOSTS_FOLDER}/{machine.id}.toml"  # rewritten below, so it may be unreadable
             others = status._replace(unreadable=tuple(item for item in status.unreadable if item.file != own_file))
             if others.unreadable:
                 raise refusal(others, machine, "take over")
-            tenure = status.canonical
-            if tenure is None or tenure.id != machine.id:
-                tenure = next_tenure(status, machine.id, machine.name, at=context.stamp())
-                context.state.write_tenure(tenure)
+            lease = status.canonical
+            if lease is None or lease.id != machine.id:
+                lease = next_lease(status, machine.id, machine.name, at=context.stamp())
+                context.state.write_lease(lease)
             context.open_for_writing()
-            context.note_take(tenure)
-            return tenure
+            context.note_take(lease)
+            return lease
 
-    def release(self) -> Tenure:
+    def release(self) -> HostLease:
         """End this machine's tenure; no machine may write until one takes over. Repeating it is harmless."""
         context = self._context
         machine = context.machine
@@ -62,5 +62,5 @@ class CanonicalHost:
             context.note_act("released-host", f"generation {own.generation}", at=context.stamp())
             # The last write of all, so that a machine that sees it has all the others.
             released = (self.status().find(machine.id) or own)._replace(released_at=context.stamp())
-            context.state.write_tenure(released)
+            context.state.write_lease(released)
         return released

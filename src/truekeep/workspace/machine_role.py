@@ -33,9 +33,9 @@ def check_side(workspace: Workspace | None) -> None:
     """
     if workspace is None or workspace.is_canonical or is_producer():
         return
-    standing = workspace.host.status()
-    if standing.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
-        raise refusal(standing, workspace.machine, "sync by the routes of this workspace")
+    host_status = workspace.host.status()
+    if host_status.find(workspace.machine.id) or (workspace.state.path / FILE).exists():
+        raise refusal(host_status, workspace.machine, "sync by the routes of this workspace")
 
 
 def is_producer() -> bool:
@@ -48,8 +48,8 @@ def is_producer() -> bool:
 
 def is_astray(workspace: Workspace) -> bool:
     """Whether nobody can tell who files, or this machine was to file, never gave it up and has no other way."""
-    standing = workspace.host.status()
-    own = standing.find(workspace.machine.id)
-    if standing.is_split or (own is not None and standing.canonical is None):
+    host_status = workspace.host.status()
+    own = host_status.find(workspace.machine.id)
+    if host_status.is_split or (own is not None and host_status.canonical is None):
         return True
-    return own is not None and own != standing.canonical and not own.released_at and not is_producer()
+    return own is not None and own != host_status.canonical and not own.released_at and not is_producer()

@@ -100,10 +100,10 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     oldest = min((draft.received_at for draft in drafts), default="")
     last_ingest = workspace.state.last_line("ingest.log").partition(" ")[0]
     unscanned = tuple(find_unscanned(inboxes, _near(workspace, roots), workspace.config.writers))
-    standing = workspace.host.status()
-    began = min((tenure.taken_at for tenure in standing.tenures if tenure.taken_at), default="")
+    host_status = workspace.host.status()
+    began = min((lease.taken_at for lease in host_status.leases if lease.taken_at), default="")
     seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began)
-    amiss = _judge_host(standing, workspace.machine)
+    amiss = _judge_host(host_status, workspace.machine)
     if amiss is not None and amiss.code == "not-canonical":
         stuck = _stuck(seen, "`truekeep sync run` sends what waits here")
         return seen._replace(alarms=(amiss, *receipt_alarms(), *stuck))
@@ -242,15 +242,15 @@ def receipt_alarms() -> Iterator[Alarm]:
 # --- What a person should look at -----------------------------------------------------------------------------------
 
 
-def _judge_host(standing: HostStatus, machine: Machine) -> Alarm | None:
+def _judge_host(host_status: HostStatus, machine: Machine) -> Alarm | None:
     """Whether anybody files at all, and whether it is this machine."""
-    found = standing.canonical
+    found = host_status.canonical
     if found is not None and found.id == machine.id:
         return None
-    why = refusal(standing, machine, "file")
+    why = refusal(host_status, machine, "file")
     if found is not None:
         return Alarm("not-canonical", f"{why.message}; what is shown here is a copy", f"look on {found.name}")
-    return Alarm("split-host" if standing.is_split else "no-host", f"nobody files: {why.message}", why.hint)
+    return Alarm("split-host" if host_status.is_split else "no-host", f"nobody files: {why.message}", why.hint)
 
 
 def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:

@@ -22,7 +22,7 @@ from tests.support.harnesses import put_stand_ins
 from tests.support.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli, tree
 from truekeep.core import file_io, machine
 from truekeep.core.errors import BadSetup
-from truekeep.core.host_lease import Tenure, write_tenure
+from truekeep.core.host_lease import HostLease, write_lease
 from truekeep.core.machine import own_state
 from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, Case, CheckResult
 from truekeep.integrations.doctor.run import examine
@@ -465,7 +465,7 @@ def test_no_host_at_all(kept: Place) -> None:
 
 
 def test_two_hosts(kept: Place) -> None:
-    write_tenure(str(state(kept)), Tenure(id="4" * 32, name="other", generation=1, taken_at="2026-11-01T00:00:00Z"))
+    write_lease(str(state(kept)), HostLease(id="4" * 32, name="other", generation=1, taken_at="2026-11-01T00:00:00Z"))
     assert "each hold themselves" in stays(kept, "host").what
 
 
@@ -734,7 +734,7 @@ def test_a_disk_that_can_only_be_read(kept: Place) -> None:
 
 def test_a_machine_without_an_id(kept: Place, monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
     monkeypatch.delenv("TRUEKEEP_MACHINE_ID")
-    monkeypatch.setattr(machine, "_FILES", ())
+    monkeypatch.setattr(machine, "_MACHINE_ID_FILES", ())
     checks = look(kept)
     assert "has no id yet" in next(check.what for check in checks if check.name == "machine")
     assert not Path(own_state(), "machine-id").exists(), "looking makes none"

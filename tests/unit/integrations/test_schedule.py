@@ -20,7 +20,7 @@ from tests.support.helpers import NOW, Place, a_handoff, run_cli, wait_until
 from tests.support.programs import need
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput, BadSetup, Busy, StorageFailed, TruekeepError
-from truekeep.core.host_lease import Tenure
+from truekeep.core.host_lease import HostLease
 from truekeep.core.machine import own_state
 from truekeep.handoffs.sync.contact_history import Contact, write_contact
 from truekeep.handoffs.sync.mirror import Mirror
@@ -725,11 +725,11 @@ def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) 
     done = run_cli(*at)
     assert (done.returncode, "nobody is the canonical host" in json.loads(done.stdout)["why"]) == (1, True), done
     with place.open() as workspace:
-        workspace.state.write_tenure(Tenure(id="0" * 32, name="box", generation=2, taken_at=AT))
+        workspace.state.write_lease(HostLease(id="0" * 32, name="box", generation=2, taken_at=AT))
     done = run_cli(*at)
     assert (done.returncode, json.loads(done.stdout)["ending"]) == (0, "NO_UPDATES"), "given up, then taken elsewhere"
     with place.open() as workspace:
-        workspace.state.write_tenure(released._replace(released_at=""))
+        workspace.state.write_lease(released._replace(released_at=""))
     done = run_cli(*at)
     assert (done.returncode, "the canonical host is box" in json.loads(done.stdout)["why"]) == (1, True), done
     add_route(Path(own_state()), Route("host", "git", {"remote": str(place.base / "none"), "repos": ("~/x",)}))
@@ -752,7 +752,7 @@ def test_a_run_of_a_clock_that_was_ahead_hides_nothing() -> None:
 def test_two_hosts_are_a_failure_and_no_quiet_day(place: Place) -> None:
     with place.open() as workspace:
         for name in ("0", "1"):
-            workspace.state.write_tenure(Tenure(id=name * 32, name=f"box-{name}", generation=2, taken_at=AT))
+            workspace.state.write_lease(HostLease(id=name * 32, name=f"box-{name}", generation=2, taken_at=AT))
     done = run_cli("schedule", "run", "--json", "--workspace", str(place.workspace))
     assert done.returncode == 1
     told = json.loads(done.stdout)

@@ -585,18 +585,18 @@ def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
 # --- Start-up --------------------------------------------------------------------------------------------------------
 
 HEAVY = {
-    "numpy", "click", "rich", "mcp", "asyncio", "subprocess", "re2", "markdown_it", "simsimd", "http", "email",
-    "dataclasses", "inspect", "ast", "logging", "threading", "tempfile", "shutil", "difflib", "unicodedata", "sqlite3",
-    "hashlib", "tomllib",
+    "numpy", "click", "rich", "mcp", "asyncio", "re2", "markdown_it", "simsimd", "http", "email",
+    "dataclasses", "inspect", "ast", "logging", "sqlite3",
 }  # fmt: skip
-UNNEEDED = {"apsw", "datetime", "zlib"}  # where no memory is read
+UNNEEDED = {"apsw", "tomllib"}  # where no memory is read
 OURS = {
     "core", "core.errors", "core.file_io", "core.git", "core.machine", "core.model", "interfaces",
     "interfaces.hooks", "sessions", "sessions.session_activity", "sessions.session_record", "text",
     "text.encoding",
 }  # fmt: skip
 OURS_FOR_THE_BRIEF = {
-    "core", "core.config", "core.dates", "core.default_workspace", "core.errors", "core.file_io", "core.formats",
+    "core", "core.child_process", "core.config", "core.dates", "core.default_workspace", "core.host_lease",
+    "text.unicode", "core.errors", "core.file_io", "core.formats",
     "core.git", "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.frontmatter", "memory.ledger", "memory.project_files",
     "memory.staging", "search", "search.card_list", "search.file_metadata", "search.file_scan", "search.index_schema",

@@ -12,7 +12,7 @@ import pytest
 from tests.support.helpers import Place, a_handoff, run_cli
 from tests.support.visitor import Visitor, shown
 from truekeep import __version__
-from truekeep.core.bugs import LASTING, SCHEDULED, bugs_path, find_bugs, is_bug, note_bug
+from truekeep.core.bugs import REPORTED_FOR, SCHEDULED, bugs_path, find_bugs, is_bug, note_bug
 from truekeep.core.errors import BadSetup
 from truekeep.core.machine import own_state
 from truekeep.integrations.schedule.run import run_job
@@ -181,7 +181,7 @@ def test_a_noted_bug_counts_for_two_weeks_and_one_version() -> None:
         f"{head} {__version__} TypeError in {SCHEDULED}verify\n"
     )
     assert [(bug.kind, bug.command) for bug in find_bugs(NOW)] == [("KeyError", ""), ("TypeError", "verify")]
-    assert find_bugs(NOW + LASTING) == []
+    assert find_bugs(NOW + REPORTED_FOR) == []
 
 
 def test_a_disk_or_a_person_is_no_bug() -> None:

@@ -19,10 +19,10 @@ import pytest
 
 from tests.support.helpers import NOW, Place, a_handoff, run_cli, tree
 from truekeep.core import file_io
-from truekeep.core import host_lease as tenure
+from truekeep.core import host_lease as lease
 from truekeep.core.errors import BadInput, BadSetup, EditedSince, NotCanonical, SplitHost, StorageFailed
-from truekeep.core.host_lease import HostStatus, Tenure, parse_tenure, read_standing, render_tenure, write_tenure
-from truekeep.core.machine import FIRST, HOSTS, has_routes, own_state, this_machine
+from truekeep.core.host_lease import HostLease, HostStatus, parse_lease, read_host_status, render_lease, write_lease
+from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, has_routes, own_state, this_machine
 from truekeep.handoffs.sync.routes import FILE as ROUTES
 from truekeep.interfaces.cli import app
 from truekeep.memory.ledger import Ledger
@@ -63,10 +63,10 @@ class Box:
 
     @property
     def own(self) -> Path:
-        return self.state / HOSTS / f"{self.id}.toml"
+        return self.state / HOSTS_FOLDER / f"{self.id}.toml"
 
-    def tenure(self) -> Tenure:
-        return parse_tenure(self.own.read_bytes())
+    def lease(self) -> HostLease:
+        return parse_lease(self.own.read_bytes())
 
     def run(self, *arguments: str, code: int = 0) -> Any:
         """A command with --json, in this process."""
@@ -88,7 +88,7 @@ class Box:
         self.place.leave(a_handoff(title=f"Fact {name}", card=f"{name}.md"), f"2026-11-14-0900-{name}.md")
         self.ingest(now=now)
 
-    def take(self, *, now: datetime = NOW) -> Tenure:
+    def take(self, *, now: datetime = NOW) -> HostLease:
         with self.here(), self.place.open(now=now) as workspace:
             return workspace.host.take(workspace.host.status())
 
@@ -96,12 +96,12 @@ class Box:
         with self.here():
             Workspace.init(self.place.workspace, now=lambda: NOW)
 
-    def release(self, *, now: datetime = NOW) -> Tenure:
+    def release(self, *, now: datetime = NOW) -> HostLease:
         with self.here(), self.place.open(now=now) as workspace:
             return workspace.host.release()
 
-    def standing(self) -> HostStatus:
-        return read_standing(str(self.state))
+    def host_status(self) -> HostStatus:
+        return read_host_status(str(self.state))
 
     @property
     def is_canonical(self) -> bool:
@@ -184,13 +184,13 @@ class TestTaking:
 
     def test_each_machine_writes_only_its_own_file(self, fleet: Fleet) -> None:
         desk, laptop = fleet.desk, fleet.join("laptop")
-        before = {path.name: path.read_bytes() for path in (laptop.state / HOSTS).iterdir()}
-        first = (laptop.state / FIRST).read_bytes()
+        before = {path.name: path.read_bytes() for path in (laptop.state / HOSTS_FOLDER).iterdir()}
+        first = (laptop.state / HOST_FILE).read_bytes()
         laptop.take()
         laptop.file("one")
-        after = {path.name: path.read_bytes() for path in (laptop.state / HOSTS).iterdir()}
+        after = {path.name: path.read_bytes() for path in (laptop.state / HOSTS_FOLDER).iterdir()}
         assert {name: after[name] for name in before} == before
-        assert (laptop.state / FIRST).read_bytes() == first
+        assert (laptop.state / HOST_FILE).read_bytes() == first
         assert set(after) - set(before) == {laptop.own.name}
         assert desk.own.name in before
 
@@ -228,7 +228,7 @@ class TestTaking:
 
     def test_a_workspace_from_before_has_no_folder_of_hosts(self, fleet: Fleet) -> None:
         desk = fleet.desk
-        shutil.rmtree(desk.state / HOSTS)
+        shutil.rmtree(desk.state / HOSTS_FOLDER)
         assert desk.is_canonical
         laptop = fleet.join("laptop")
         assert laptop.refuses().details["host"] == "desk"
@@ -238,7 +238,7 @@ class TestTaking:
 
     def test_somebody_was_faster(self, fleet: Fleet) -> None:
         laptop, tablet = fleet.join("laptop"), fleet.join("tablet")
-        seen = laptop.standing()
+        seen = laptop.host_status()
         tablet.take()
         fleet.sync(laptop, tablet)
         with laptop.here(), laptop.place.open() as workspace, pytest.raises(EditedSince):
@@ -296,13 +296,13 @@ class TestReleasing:
         laptop = fleet.join("laptop")
         for box in (desk, laptop):
             error = box.refuses()
-            assert "nobody is the canonical host since desk released it" in error.message
+            assert "there is no canonical host since desk released it" in error.message
             assert "truekeep host take" in error.hint
             assert box.run("host", "show")["state"] == "released"
         assert desk.notes() == [("released-host", "generation 1")]
         assert laptop.take().generation == 2
         laptop.file("two")
-        assert laptop.standing().overlaps() == ()
+        assert laptop.host_status().overlaps() == ()
 
     def test_an_older_tenure_does_not_come_back(self, fleet: Fleet) -> None:
         """desk never released; when laptop does, desk is not the host again without anybody asking."""
@@ -375,7 +375,7 @@ class TestSplit:
 
     def test_a_take_ends_it(self, fleet: Fleet) -> None:
         desk, laptop, tablet = split(fleet)
-        assert (laptop.take().generation, laptop.tenure().taken_from) == (3, "laptop and tablet")
+        assert (laptop.take().generation, laptop.lease().taken_from) == (3, "laptop and tablet")
         laptop.file("three")
         fleet.sync(desk, laptop, tablet)
         assert tablet.refuses().details["host"] == "laptop"
@@ -410,7 +410,7 @@ class TestSplit:
             with box.here(), box.place.open() as workspace:
                 left = workspace.sessions.checkpoint(Checkpoint(summary="Done."), root=box.place.repo)
                 assert (left.paths, len(left.handoffs)) == ((), 1)
-                with pytest.raises(SplitHost, match="each hold"):
+                with pytest.raises(SplitHost, match="each claim"):
                     workspace.sessions.checkpoint(Checkpoint(summary="Done."))
 
     def test_two_machines_that_both_began_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,14 +419,14 @@ class TestSplit:
         with two.here():
             Place.make(tmp_path / "b")
         Fleet.sync(one, two)
-        assert (one.state / FIRST).read_bytes() == (two.state / FIRST).read_bytes()
+        assert (one.state / HOST_FILE).read_bytes() == (two.state / HOST_FILE).read_bytes()
         one.refuses(SplitHost)
         two.refuses(SplitHost)
 
     def test_init_does_not_make_one(self, fleet: Fleet) -> None:
         """The way to move of an earlier version: delete `host` in the copy, and init."""
         laptop = fleet.join("laptop")
-        (laptop.state / FIRST).unlink()
+        (laptop.state / HOST_FILE).unlink()
         with laptop.here(), pytest.raises(NotCanonical, match="desk") as error:
             Workspace.init(laptop.place.workspace)
         assert "truekeep host take" in error.value.hint
@@ -473,7 +473,7 @@ class TestConflictCopies:
 
     @pytest.mark.parametrize("name", CONFLICTS)
     def test_of_host_that_name_the_same(self, fleet: Fleet, name: str) -> None:
-        shutil.copy(fleet.desk.state / FIRST, fleet.desk.state / name)
+        shutil.copy(fleet.desk.state / HOST_FILE, fleet.desk.state / name)
         fleet.desk.file("one")
 
     @pytest.mark.parametrize("name", OWN_CONFLICTS)
@@ -481,22 +481,22 @@ class TestConflictCopies:
         """laptop took over; the tool gave its file another name and kept the older one in its place."""
         desk, laptop = fleet.desk, fleet.join("laptop")
         laptop.take()
-        write_tenure(str(desk.state), desk.tenure()._replace(generation=2))
-        copy = desk.state / HOSTS / name.format(laptop.id)
+        write_lease(str(desk.state), desk.lease()._replace(generation=2))
+        copy = desk.state / HOSTS_FOLDER / name.format(laptop.id)
         shutil.copy(laptop.own, copy)
         desk.refuses(SplitHost)
-        copy.write_text(render_tenure(laptop.tenure()._replace(generation=7)))
+        copy.write_text(render_lease(laptop.lease()._replace(generation=7)))
         assert desk.refuses().details["host"] == "laptop"
-        copy.write_text(render_tenure(laptop.tenure()._replace(generation=1)))
+        copy.write_text(render_lease(laptop.lease()._replace(generation=1)))
         desk.file("one")
 
     def test_of_ones_own_file(self, fleet: Fleet) -> None:
         """A copy of an older state of it changes nothing; one of a release ends it, because doubt must not write."""
         desk = fleet.desk
-        copy = desk.state / HOSTS / f"{desk.id}.sync-conflict-20261115-120000-ABCDEFG.toml"
+        copy = desk.state / HOSTS_FOLDER / f"{desk.id}.sync-conflict-20261115-120000-ABCDEFG.toml"
         shutil.copy(desk.own, copy)
         desk.file("one")
-        copy.write_text(render_tenure(desk.tenure()._replace(released_at="2026-11-15T12:00:00Z")))
+        copy.write_text(render_lease(desk.lease()._replace(released_at="2026-11-15T12:00:00Z")))
         desk.refuses()
         assert desk.take().generation == 2
         desk.file("two")
@@ -535,7 +535,7 @@ class TestHostileFiles:
     @pytest.mark.parametrize("raw", HOSTILE.values(), ids=HOSTILE)
     def test_a_tenure_that_cannot_be_read_stops_and_is_named(self, fleet: Fleet, raw: bytes) -> None:
         desk = fleet.desk
-        bad = desk.state / HOSTS / f"{'1' * 32}.toml"
+        bad = desk.state / HOSTS_FOLDER / f"{'1' * 32}.toml"
         bad.write_bytes(raw)
         error = desk.refuses(SplitHost)
         assert f".truekeep/hosts/{bad.name}" in error.message
@@ -554,7 +554,7 @@ class TestHostileFiles:
 
     @pytest.mark.parametrize("raw", [b"", b"<<<<<<< HEAD\nid = 1\n", b"a = " + b"[" * 9_000, b"\xff", b"x" * 70_000])
     def test_host_itself(self, fleet: Fleet, raw: bytes) -> None:
-        (fleet.desk.state / FIRST).write_bytes(raw)
+        (fleet.desk.state / HOST_FILE).write_bytes(raw)
         assert fleet.desk.run("ingest", code=4 if raw == b"" else 6)["error"]["code"] in (
             "bad-setup",
             "unsafe-path",
@@ -564,13 +564,13 @@ class TestHostileFiles:
     def test_links_are_not_followed(self, fleet: Fleet, tmp_path: Path) -> None:
         desk = fleet.desk
         elsewhere = tmp_path / "elsewhere"
-        shutil.copytree(desk.state / HOSTS, elsewhere)
-        link = desk.state / HOSTS / f"{'2' * 32}.toml"
+        shutil.copytree(desk.state / HOSTS_FOLDER, elsewhere)
+        link = desk.state / HOSTS_FOLDER / f"{'2' * 32}.toml"
         link.symlink_to(elsewhere / desk.own.name)
         assert "is a symlink" in desk.refuses(SplitHost).message
         link.unlink()
-        shutil.rmtree(desk.state / HOSTS)
-        (desk.state / HOSTS).symlink_to(elsewhere)
+        shutil.rmtree(desk.state / HOSTS_FOLDER)
+        (desk.state / HOSTS_FOLDER).symlink_to(elsewhere)
         before = tree(elsewhere)
         assert "hosts is a symlink" in desk.refuses(SplitHost).message
         with pytest.raises(NotCanonical):
@@ -589,7 +589,7 @@ class TestHostileFiles:
     def test_special_files_and_folders(self, fleet: Fleet) -> None:
         desk = fleet.desk
         for make in (os.mkdir, os.mkfifo):
-            path = desk.state / HOSTS / f"{'3' * 32}.toml"
+            path = desk.state / HOSTS_FOLDER / f"{'3' * 32}.toml"
             make(path)
             desk.refuses(SplitHost)
             os.rmdir(path) if path.is_dir() else path.unlink()
@@ -597,13 +597,13 @@ class TestHostileFiles:
 
     def test_a_flood(self, fleet: Fleet) -> None:
         for number in range(3_000):
-            (fleet.desk.state / HOSTS / f"{number:032x}.toml").write_text("x")
-        assert "holds 3001 files" in "\n".join(fleet.desk.refuses(SplitHost).details["story"])
+            (fleet.desk.state / HOSTS_FOLDER / f"{number:032x}.toml").write_text("x")
+        assert "contains 3001 lease files" in "\n".join(fleet.desk.refuses(SplitHost).details["story"])
 
     def test_a_name_that_speaks_to_the_terminal(self, fleet: Fleet) -> None:
         desk = fleet.desk
-        other = Tenure(id="4" * 32, name="a\x1b[2J\nb\u202e\x7f" + "c" * 900, generation=5, taken_from='"\\')
-        write_tenure(str(desk.state), other)
+        other = HostLease(id="4" * 32, name="a\x1b[2J\nb\u202e\x7f" + "c" * 900, generation=5, taken_from='"\\')
+        write_lease(str(desk.state), other)
         with desk.here():
             for arguments in (["ingest"], ["host", "show"], ["host", "take"], ["status"]):
                 done = run_cli(*arguments)
@@ -615,21 +615,21 @@ class TestHostileFiles:
         desk = fleet.desk
         desk.own.write_text(desk.own.read_text() + 'colour = "blue"\n"odd key" = 3\nis_new = true\n')
         desk.file("one")
-        assert desk.tenure().others == (("colour", "blue"), ("odd key", 3), ("is_new", True))
-        assert desk.tenure().wrote_at
+        assert desk.lease().others == (("colour", "blue"), ("odd key", 3), ("is_new", True))
+        assert desk.lease().wrote_at
 
 
 class TestWrites:
     def test_noted_once_a_day(self, fleet: Fleet) -> None:
         desk = fleet.desk
-        assert desk.tenure().wrote_at == ""
+        assert desk.lease().wrote_at == ""
         desk.file("one")
-        assert desk.tenure().wrote_at == "2026-11-15T12:00:00Z"
+        assert desk.lease().wrote_at == "2026-11-15T12:00:00Z"
         info = desk.own.stat()
         desk.file("two", now=NOW + timedelta(hours=3))
         assert (desk.own.stat().st_ino, desk.own.stat().st_mtime_ns) == (info.st_ino, info.st_mtime_ns)
         desk.file("three", now=LATER)
-        assert desk.tenure().wrote_at == "2026-11-16T12:00:00Z"
+        assert desk.lease().wrote_at == "2026-11-16T12:00:00Z"
 
     def test_nothing_written_nothing_noted(self, fleet: Fleet) -> None:
         desk = fleet.desk
@@ -649,10 +649,10 @@ class TestWrites:
 
         desk = fleet.desk
         with monkeypatch.context() as patched:
-            patched.setattr("truekeep.core.host_lease.write_tenure", full)
+            patched.setattr("truekeep.core.state_dir.write_lease", full)
             with pytest.raises(StorageFailed):
                 desk.file("one")
-        assert (desk.tenure().wrote_at, desk.place.cards()) == ("", [])
+        assert (desk.lease().wrote_at, desk.place.cards()) == ("", [])
         desk.ingest()
         assert desk.place.cards() == ["one.md"]
 
@@ -719,7 +719,7 @@ class TestRefusals:
             os.makedirs(own_state())
             Path(own_state(), ROUTES).write_text("")
             assert has_routes()
-        assert "`truekeep sync run` sends them" in laptop.refuses().hint
+        assert "`truekeep sync run` sends" in laptop.refuses().hint
 
     def test_a_checkpoint_becomes_handoffs(self, fleet: Fleet) -> None:
         laptop = fleet.join("laptop")
@@ -734,13 +734,13 @@ class TestRefusals:
     def test_a_namesake(self, fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
         with fleet.desk.here(), monkeypatch.context() as patched:
             patched.setenv("TRUEKEEP_MACHINE_ID", "another")
-            with pytest.raises(NotCanonical, match="another machine that is called desk too"):
+            with pytest.raises(NotCanonical, match="another machine also called desk"):
                 fleet.desk.place.ingest()
 
     def test_namesakes_are_told_apart(self, fleet: Fleet) -> None:
         desk = fleet.desk
-        write_tenure(str(desk.state), Tenure(id="5" * 32, name="desk", generation=1))
-        assert {"desk (55555555)", f"desk ({desk.id[:8]})"} == set(desk.standing().holders().split(" and "))
+        write_lease(str(desk.state), HostLease(id="5" * 32, name="desk", generation=1))
+        assert {"desk (55555555)", f"desk ({desk.id[:8]})"} == set(desk.host_status().holders().split(" and "))
 
     def test_clones_need_an_id_of_their_own(self, fleet: Fleet) -> None:
         """Two machines with one id are one machine; the variable tells them apart."""
@@ -758,7 +758,7 @@ class TestRefusals:
 
         @contextmanager
         def slow(folder: str) -> Iterator[bool]:
-            shutil.copy2(own, desk.state / HOSTS)
+            shutil.copy2(own, desk.state / HOSTS_FOLDER)
             with locked(folder) as held:
                 yield held
 
@@ -808,23 +808,23 @@ def test_killed_at_any_step(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, verb:
             was_killed = killed_at(number, monkeypatch, box.init)
             box.init()
             assert box.is_canonical
-            assert [item.generation for item in box.standing().tenures] == [1]
+            assert [item.generation for item in box.host_status().leases] == [1]
         elif verb == "take":
-            shutil.rmtree(box.state / HOSTS)
+            shutil.rmtree(box.state / HOSTS_FOLDER)
             was_killed = killed_at(number, monkeypatch, box.take)
-            assert not box.standing().is_split
-            assert box.standing().generation in (1, 2)
+            assert not box.host_status().is_split
+            assert box.host_status().generation in (1, 2)
             box.take()
             box.file("one")
             assert box.notes() == [("took-host", f"generation 2: {box.name} took over from desk")]
         else:
             box.take()
             was_killed = killed_at(number, monkeypatch, box.release)
-            assert not box.standing().is_split
+            assert not box.host_status().is_split
             box.release()
             assert ("released-host", "generation 2") in box.notes()
             box.refuses()
-        assert not list((box.state / HOSTS).glob(f".*{file_io.TEMPORARY}"))
+        assert not list((box.state / HOSTS_FOLDER).glob(f".*{file_io.TEMPORARY}"))
         points += was_killed
         if not was_killed:
             break
@@ -851,16 +851,16 @@ def test_any_order_of_events(tmp_path: Path, seed: int) -> None:
     folders = {name: tmp_path / name for name in names}
     for folder in folders.values():
         folder.mkdir()
-        (folder / FIRST).write_text(f'format = 1\nid = "{names[0]}"\nname = "a"\nsince = "2026-11-15T00:00:00Z"\n')
+        (folder / HOST_FILE).write_text(f'format = 1\nid = "{names[0]}"\nname = "a"\nsince = "2026-11-15T00:00:00Z"\n')
     for _ in range(80):
         name = chance.choice(names)
         folder, stamp = folders[name], f"20{chance.randint(10, 40)}-01-01T00:00:00Z"
-        known = read_standing(str(folder))
+        known = read_host_status(str(folder))
         act = chance.random()
         if act < 0.3:
-            write_tenure(str(folder), tenure.next_tenure(known, name, name[:1], at=stamp))
+            write_lease(str(folder), lease.next_lease(known, name, name[:1], at=stamp))
         elif act < 0.45 and (own := known.find(name)) in known.rivals and own is not None:
-            write_tenure(str(folder), own._replace(released_at=stamp))
+            write_lease(str(folder), own._replace(released_at=stamp))
         elif act < 0.8:
             other = folders[chance.choice(names)]
             carry(folder, other, names)
@@ -868,28 +868,28 @@ def test_any_order_of_events(tmp_path: Path, seed: int) -> None:
             for one in names:
                 for two in names:
                     carry(folders[one], folders[two], names)
-            seen = {read_standing(str(folder)) for folder in folders.values()}
+            seen = {read_host_status(str(folder)) for folder in folders.values()}
             assert len(seen) == 1
             (found,) = seen
             assert found.is_split == (len(found.rivals) > 1)
             if found.is_split:
-                write_tenure(str(folder), tenure.next_tenure(found, name, name[:1], at=stamp))
-                assert read_standing(str(folder)).canonical == read_standing(str(folder)).find(name)
+                write_lease(str(folder), lease.next_lease(found, name, name[:1], at=stamp))
+                assert read_host_status(str(folder)).canonical == read_host_status(str(folder)).find(name)
 
 
 def carry(source: Path, target: Path, names: list[str]) -> None:
     """One-way, each file by its only writer: the owner's version is the newest; else the higher generation is."""
     for name in names:
-        path = source / HOSTS / f"{name}.toml"
+        path = source / HOSTS_FOLDER / f"{name}.toml"
         if path.exists() and source != target and target.name != name:
-            there = target / HOSTS / path.name
+            there = target / HOSTS_FOLDER / path.name
             there.parent.mkdir(exist_ok=True)
             if not there.exists() or age(path) >= age(there):
                 shutil.copy(path, there)
 
 
 def age(path: Path) -> tuple[int, bool]:
-    found = parse_tenure(path.read_bytes())
+    found = parse_lease(path.read_bytes())
     return found.generation, bool(found.released_at)
 
 
@@ -928,7 +928,7 @@ class TestShow:
 
 
 def test_no_host_at_all(place: Place) -> None:
-    shutil.rmtree(place.workspace / ".truekeep" / HOSTS)
-    (place.workspace / ".truekeep" / FIRST).unlink()
+    shutil.rmtree(place.workspace / ".truekeep" / HOSTS_FOLDER)
+    (place.workspace / ".truekeep" / HOST_FILE).unlink()
     with pytest.raises(BadSetup, match="is missing"):
         place.open()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.support.helpers import CLAUDE, CODEX, NOW, Place, a_card, a_handoff, git_repo, run_cli
-from truekeep.core.host_lease import Tenure
+from truekeep.core.host_lease import HostLease
 from truekeep.handoffs.sync.contact_history import Contact, write_contact
 from truekeep.handoffs.sync.mirror import Mirror
 from truekeep.handoffs.sync.routes import Route, add_route
@@ -172,15 +172,15 @@ def test_whether_anybody_files(place: Place, own_home: Path) -> None:
     place.leave(a_handoff())
     place.ingest()
     assert not codes(see(place))
-    other = Tenure(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
+    other = HostLease(id="0" * 32, name="box", generation=2, taken_at="2026-11-15T00:00:00Z")
     with place.open() as workspace:
-        workspace.state.write_tenure(other)
+        workspace.state.write_lease(other)
     (alarm,) = see(place).alarms
     assert alarm.code == "not-canonical"
     assert "the canonical host is box" in alarm.message
     assert "is a copy" in alarm.message
     with place.open() as workspace:
-        workspace.state.write_tenure(other._replace(id="1" * 32, name="den"))
+        workspace.state.write_lease(other._replace(id="1" * 32, name="den"))
     assert codes(see(place)) == {"split-host"}
     done = run_cli("status", "pipeline", "--exit-code", TRUEKEEP_WORKSPACE=str(place.workspace))
     assert (done.returncode, "split-host: nobody files" in done.stdout) == (1, True), done
@@ -188,7 +188,7 @@ def test_whether_anybody_files(place: Place, own_home: Path) -> None:
     assert codes(see(place)) == {"split-host"}
     (place.workspace / ".truekeep" / "hosts" / f"{'1' * 32}.toml").unlink()
     with place.open() as workspace:
-        workspace.state.write_tenure(other._replace(released_at="2026-11-15T00:00:00Z"))
+        workspace.state.write_lease(other._replace(released_at="2026-11-15T00:00:00Z"))
     assert codes(see(place)) == {"no-host"}
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from truekeep.core.errors import NotFound
-from truekeep.core.sqlite import TAILS
+from truekeep.core.sqlite import SIDECAR_SUFFIXES
 from truekeep.integrations.alf.delta import kept_of, layers_of
 from truekeep.integrations.alf.files import LONGEST_TEXT
 from truekeep.integrations.alf.id_carryover import scope_of
@@ -318,7 +318,7 @@ def _files(snapshot: Snapshot, targets: Sequence[Record], places: dict[str, set[
 
 def _is_beside(path: str, touched: set[str], asked: set[str]) -> bool:
     """Whether a file is the log or journal of a database of facts that is not any more what it was."""
-    return any(path == f"{known}{tail}" for known in touched & {FACTS_DB_PATH, *asked} for tail in TAILS)
+    return any(path == f"{known}{tail}" for known in touched & {FACTS_DB_PATH, *asked} for tail in SIDECAR_SUFFIXES)
 
 
 def _database(
@@ -328,7 +328,7 @@ def _database(
     here = [record for record in targets if scope_of(record) == line.path]
     wanted = {fact for fact in map(_fact_of, here) if fact is not None}
     lines = snapshot.files()
-    beside = [lines[path] for tail in TAILS if (path := line.path + tail) in lines]
+    beside = [lines[path] for tail in SIDECAR_SUFFIXES if (path := line.path + tail) in lines]
     if line.entry is None or len(wanted) < len(here) or any(other.size for other in beside):
         return None
     if snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:

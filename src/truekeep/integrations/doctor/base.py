@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.config import Config
 from truekeep.core.errors import BadSetup, NewerState
-from truekeep.core.host_lease import read_standing
+from truekeep.core.host_lease import read_host_status
 from truekeep.core.machine import Machine, known_machine, own_state
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.workspace.workspace import Workspace
@@ -89,13 +89,13 @@ class Case:
             return None
 
     @cached_property
-    def standing(self) -> HostStatus:
-        return read_standing(self.state)
+    def host_status(self) -> HostStatus:
+        return read_host_status(self.state)
 
     @property
     def is_host(self) -> bool:
         """Whether this machine is the one that may write the workspace."""
-        found = self.standing.canonical
+        found = self.host_status.canonical
         return found is not None and self.machine is not None and found.id == self.machine.id
 
     @cached_property

@@ -17,7 +17,7 @@ from truekeep.core.errors import TruekeepError, as_argument
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.machine import machine_name, own_id_path
 from truekeep.core.model import WRITERS, as_stamp
-from truekeep.core.sqlite import TAILS, remove_database
+from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync.receipts import KEY_FILE
@@ -211,7 +211,7 @@ def _process(pid: int) -> str:
 
 def _journals(case: Case, path: str, held: dict[int, int]) -> Found:
     """What SQLite leaves beside a database when its process is killed."""
-    left = [path + tail for tail in TAILS if tail != "-shm" and size_of(path + tail)]
+    left = [path + tail for tail in SIDECAR_SUFFIXES if tail != "-shm" and size_of(path + tail)]
     if not left or any(_is_held(file, held) for file in (path, *left, f"{path}-shm")):
         return
     where = case.shown(left[0])
@@ -463,7 +463,7 @@ def check_machine(case: Case) -> Found:
         yield f"{machine_name()} has no id yet; the first command that needs one makes it"
         return
     if case.has_state:
-        own = case.standing.find(machine.id)
+        own = case.host_status.find(machine.id)
         if own is not None and own.name != machine.name:
             yield f"this machine was called {own.name}; if it is a clone of that one, give it an id of its own"
     if os.environ.get("TRUEKEEP_MACHINE_ID"):

@@ -17,7 +17,7 @@ from truekeep.core.dates import many
 from truekeep.core.default_workspace import find_damaged, find_workspace, read_remembered, remember
 from truekeep.core.errors import BadSetup, Busy, as_argument
 from truekeep.core.machine import has_routes
-from truekeep.core.sqlite import TAILS, remove_database
+from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.handoffs.inbox import find_inboxes
 from truekeep.handoffs.sync.routes import read_routes
@@ -101,30 +101,30 @@ def _check_none() -> Found:
 
 def check_host(case: Case) -> Found:
     """Whether the files say which machine may write."""
-    standing = case.standing
-    for file, why in standing.unreadable:
+    host_status = case.host_status
+    for file, why in host_status.unreadable:
         yield Trouble(
             f"{why}: nobody can tell which machine may write",
             f"{STATE}/{file}",
             "put it right, or delete it once you know of which machine it was; `truekeep host show` has the others",
         )
-    if not standing.tenures and not standing.unreadable:
+    if not host_status.leases and not host_status.unreadable:
         hint = f"`truekeep init {as_argument(case.root)}` writes it, on the machine that is to be the canonical host"
         yield Trouble("is missing: no file says which machine may write", f"{STATE}/host", hint)
-    elif len(standing.rivals) > 1:
+    elif len(host_status.rivals) > 1:
         hint = "`truekeep host take` on the one that stays; `truekeep host show` tells the story"
-        yield Trouble(f"{standing.holders()} each hold themselves for the canonical host", f"{STATE}/hosts", hint)
-    elif not standing.rivals and standing.tenures:
+        yield Trouble(f"{host_status.holders()} each hold themselves for the canonical host", f"{STATE}/hosts", hint)
+    elif not host_status.rivals and host_status.leases:
         yield Trouble(
-            f"nobody is the canonical host since {standing.holders()} released it",
+            f"nobody is the canonical host since {host_status.holders()} released it",
             f"{STATE}/hosts",
             "`truekeep host take` on the machine that is to be it",
         )
-    found = standing.canonical
+    found = host_status.canonical
     if found is not None:
         yield f"{found.name} is the canonical host" + ("" if case.is_host else "; this is a copy")
-    if standing.copies:
-        yield f"a sync tool left {', '.join(standing.copies[:_SHOWN])}"
+    if host_status.copies:
+        yield f"a sync tool left {', '.join(host_status.copies[:_SHOWN])}"
 
 
 # --- The configuration ----------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def check_ledger(case: Case) -> Found:
 def _set_aside(case: Case, path: str) -> Iterator[str]:
     """Damaged ledgers of earlier, and whether history is only in them: the new one then begins later."""
     kept = sorted(name for name in os.listdir(case.state) if name.startswith("ledger.sqlite.damaged-"))
-    kept = [name for name in kept if not name.endswith(TAILS)]
+    kept = [name for name in kept if not name.endswith(SIDECAR_SUFFIXES)]
     if not kept:
         return
     first = ""
@@ -458,7 +458,7 @@ def check_transcripts(case: Case) -> Found:
             yield Trouble(found.why, where, hint, mend, "save what can be read, keep the damaged file as evidence")
         with suppress(OSError):
             kept = [name for name in os.listdir(os.path.dirname(path)) if name.startswith(f"{FILE}.damaged-")]
-            if kept := sorted(name for name in kept if not name.endswith(TAILS)):
+            if kept := sorted(name for name in kept if not name.endswith(SIDECAR_SUFFIXES)):
                 yield f"{', '.join(kept[:_SHOWN])}: evidence of earlier damage; delete it when you need it no more"
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from truekeep.core.errors import BadInput
-from truekeep.core.host_lease import refusal, shown_time, story
+from truekeep.core.host_lease import lease_history, refusal, shown_time
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
-    from truekeep.core.host_lease import HostStatus, Overlap, Tenure
+    from truekeep.core.host_lease import HostLease, HostStatus, Overlap
     from truekeep.core.machine import Machine
 
 
@@ -38,22 +38,22 @@ def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     Example: truekeep host show
     """
     opened = open_workspace(ctx, workspace)
-    standing = opened.host.status()
+    host_status = opened.host.status()
     if as_json:
-        print_json("host-show", _standing_json(standing, opened.machine))
+        print_json("host-show", _host_status_json(host_status, opened.machine))
         return
-    found, here = standing.canonical, opened.machine
+    found, here = host_status.canonical, opened.machine
     is_here = found is not None and found.id == here.id
     click.echo(f"this machine    {printable(here.name)} ({here.id[:8]}){'' if is_here else ', not the canonical host'}")
-    click.echo(f"canonical host  {_shown_canonical(standing)}\n")
+    click.echo(f"canonical host  {_shown_canonical(host_status)}\n")
     print_table(
         ["machine", "id", "generation", "took over (UTC)", "from", "released (UTC)", "last wrote"],
-        [_row(item) for item in standing.tenures],
+        [_row(item) for item in host_status.leases],
     )
-    if standing.is_split:
-        error = refusal(standing, here, "write")
+    if host_status.is_split:
+        error = refusal(host_status, here, "write")
         _note(error.message, [line for line in error.details["story"] if ".truekeep/" in line], error.hint)
-    for overlap in standing.overlaps():
+    for overlap in host_status.overlaps():
         _note(_shown_overlap(overlap), [], "what it filed then may be only there: see `truekeep history` on it")
 
 
@@ -71,21 +71,21 @@ def take(ctx: click.Context, yes: bool, as_json: bool, workspace: str | None) ->
     Example: truekeep host take
     """
     opened = open_workspace(ctx, workspace)
-    standing, here = opened.host.status(), opened.machine
-    found = standing.canonical
+    host_status, here = opened.host.status(), opened.machine
+    found = host_status.canonical
     is_held = found is not None and found.id == here.id
     if not is_held:
         if not as_json:
-            _show_consequences(standing, here)
+            _show_consequences(host_status, here)
         _ask(here, yes=yes, may_ask=not as_json)
-    tenure = opened.host.take(standing)
+    lease = opened.host.take(host_status)
     if as_json:
-        print_json("host-take", {"taken": not is_held, "tenure": _tenure_json(tenure)})
+        print_json("host-take", {"taken": not is_held, "tenure": _lease_json(lease)})
     elif is_held:
-        click.echo(f"{printable(here.name)} is the canonical host already, since {shown_time(tenure.taken_at)}")
+        click.echo(f"{printable(here.name)} is the canonical host already, since {shown_time(lease.taken_at)}")
     else:
         done = click.style("taken", fg="green")
-        click.echo(f"{done}: {printable(here.name)} is the canonical host now (generation {tenure.generation})")
+        click.echo(f"{done}: {printable(here.name)} is the canonical host now (generation {lease.generation})")
         click.echo("next: sync the workspace, so that the others know; then `truekeep ingest`")
 
 
@@ -101,27 +101,27 @@ def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     Example: truekeep host release
     """
     opened = open_workspace(ctx, workspace)
-    tenure = opened.host.release()
+    lease = opened.host.release()
     if as_json:
-        print_json("host-release", {"tenure": _tenure_json(tenure)})
+        print_json("host-release", {"tenure": _lease_json(lease)})
         return
-    name = printable(tenure.name)
-    click.echo(f"released: {name} is the canonical host no longer, since {shown_time(tenure.released_at)}")
+    name = printable(lease.name)
+    click.echo(f"released: {name} is the canonical host no longer, since {shown_time(lease.released_at)}")
     click.echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
 
 
-def _show_consequences(standing: HostStatus, here: Machine) -> None:
+def _show_consequences(host_status: HostStatus, here: Machine) -> None:
     """The story first: what would change, and what could be lost from sight."""
-    for line in story(standing):
+    for line in lease_history(host_status):
         click.echo(f"  {printable(line)}")
-    others = [item for item in standing.rivals if item.id != here.id]
-    click.echo(f"\n{printable(here.name)} would be the canonical host, with generation {standing.generation + 1}.")
+    others = [item for item in host_status.rivals if item.id != here.id]
+    click.echo(f"\n{printable(here.name)} would be the canonical host, with generation {host_status.generation + 1}.")
     for item in others:
         click.echo(
             f"{printable(item.name)} refuses to write as soon as the workspace is synced to it. What it writes until"
             " then, and what has not been synced from it yet, is not in this memory: look there first if it still runs."
         )
-    for overlap in standing.overlaps():
+    for overlap in host_status.overlaps():
         click.echo(_shown_overlap(overlap))
 
 
@@ -134,15 +134,15 @@ def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
         raise BadInput("that is not the name of this machine; nothing was changed", hint="run it again")
 
 
-def _shown_canonical(standing: HostStatus) -> str:
-    found = standing.canonical
+def _shown_canonical(host_status: HostStatus) -> str:
+    found = host_status.canonical
     if found is None:
-        return click.style("in doubt", fg="red") if standing.is_split else click.style("nobody", fg="yellow")
+        return click.style("in doubt", fg="red") if host_status.is_split else click.style("nobody", fg="yellow")
     since = f", since {shown_time(found.taken_at)}" if found.taken_at else ""
     return f"{printable(found.name)} ({found.id[:8]}), generation {found.generation}{since}"
 
 
-def _row(item: Tenure) -> list[str]:
+def _row(item: HostLease) -> list[str]:
     times = [stamp[:16].replace("T", " ") or "-" for stamp in (item.taken_at, item.released_at)]
     taken_at, released_at = times
     wrote = item.wrote_at[:10] or "-"
@@ -164,15 +164,15 @@ def _note(message: str, lines: list[str], hint: str) -> None:
         click.echo(f"  {printable(line)}")
 
 
-def _standing_json(standing: HostStatus, here: Machine) -> dict[str, Any]:
-    found = standing.canonical
-    state = "split" if standing.is_split else "held" if found else "released"
+def _host_status_json(host_status: HostStatus, here: Machine) -> dict[str, Any]:
+    found = host_status.canonical
+    state = "split" if host_status.is_split else "held" if found else "released"
     return {
         "machine": {"id": here.id, "name": here.name, "is_canonical": found is not None and found.id == here.id},
         "state": state,
-        "canonical": _tenure_json(found) if found else None,
-        "generation": standing.generation,
-        "tenures": [_tenure_json(item) for item in standing.tenures],
+        "canonical": _lease_json(found) if found else None,
+        "generation": host_status.generation,
+        "tenures": [_lease_json(item) for item in host_status.leases],
         "overlaps": [
             {
                 "id": item.former.id,
@@ -182,14 +182,14 @@ def _standing_json(standing: HostStatus, here: Machine) -> dict[str, Any]:
                 "wrote_on": item.former.wrote_at[:10],
                 "is_sure": item.is_sure,
             }
-            for item in standing.overlaps()
+            for item in host_status.overlaps()
         ],
-        "unreadable": [item._asdict() for item in standing.unreadable],
-        "copies": list(standing.copies),
+        "unreadable": [item._asdict() for item in host_status.unreadable],
+        "copies": list(host_status.copies),
     }
 
 
-def _tenure_json(item: Tenure) -> dict[str, Any]:
+def _lease_json(item: HostLease) -> dict[str, Any]:
     return {
         "id": item.id,
         "name": item.name,

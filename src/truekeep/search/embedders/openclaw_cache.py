@@ -80,12 +80,12 @@ class Lender:
     """One database, open for reading. Raises EmbedderFailed when it cannot be read; a broken row is passed over."""
 
     def __init__(self, path: Path, *, busy_ms: int = 1_000) -> None:
-        from truekeep.core.sqlite import Visit  # here: the embedder is chosen before a database is needed
+        from truekeep.core.sqlite import ReadOnlyDatabase  # here: the embedder is chosen before a database is needed
 
         self.path = path
-        self._visit: Visit | None = None
+        self._visit: ReadOnlyDatabase | None = None
         with self._reading():
-            self._visit = Visit(os.fspath(path), busy_ms=busy_ms)
+            self._visit = ReadOnlyDatabase(os.fspath(path), busy_ms=busy_ms)
             self._db = self._visit.db
             try:
                 self._tables = self._find_tables()
