@@ -220,7 +220,9 @@ def bench_one(subject: Subject, rounds: int) -> None:
     time.sleep(SETTLED)
     works: dict[str, Work] = {
         "truekeep --version": lambda: child([*PROGRAM, "--version"]),
-        "claims CARD": lambda: child([*PROGRAM, "claims", str(load.workspace / cards[0]), "--json"]),
+        "verify --list-claims CARD": lambda: child(
+            [*PROGRAM, "verify", "--list-claims", str(load.workspace / cards[0]), "--json"]
+        ),
         **{f"verify CARD {at}": partial(subject.run, "verify", card, "--json") for at, card in enumerate(cards)},
         "search, without verdicts": lambda: search(verdicts=False),
         "search, with verdicts": lambda: search(verdicts=True),

@@ -167,7 +167,7 @@ def _sessions(past: Past) -> None:
         name = {"SessionStart": "session-start", "Stop": "stop"}[event]
         past("hook", name, stdin=json.dumps({**told, "hook_event_name": event}))
     past("checkpoint", "--last-action", "Split the carts", "--summary", "The carts are in two halves now.")
-    past("log", "The import took four hours.")
+    past("note", "log", "The import took four hours.")
     past("transcripts", "sync")
     past("connect", "--harness", "claude", "--project", "--yes")
 

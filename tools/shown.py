@@ -179,10 +179,15 @@ def _asked(kind: str, command: str) -> str:
     """The command that prints a kind, without what it was given."""
     if kind == "truekeep.error/1":
         return "any command that fails"
-    first, *rest = command.split()
-    group = cli.get_command(click.Context(cli), first)
-    names = [first, *(word for word in rest[:1] if isinstance(group, click.Group) and word in group.commands)]
+    names: list[str] = []
+    found: click.Command | None = cli
+    for word in command.split():
+        found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None
+        if found is None:
+            break
+        names.append(word)
     flags = {"connect-check": "--check", "handoff-codes": "--codes", "undo-plan": "--dry-run", "undo-several": "12-23"}
+    flags |= {"claims": "--list-claims", "version": "--version"}
     names += [flags[name] for name in (kind.split(".")[1].split("/")[0],) if name in flags]
     return f"`truekeep {' '.join(names)}`"
 
@@ -312,7 +317,7 @@ def _truth(stage: Stage) -> None:
     stage.commit("shop", "Carts are baskets now; merging went to the client")
     stage.show("verify", "search-told", "resolve", "repos", "verify-fix")
     stage.tell("verify")
-    stage.tell("claims memory/cards/carts.md", ".openclaw/workspace")
+    stage.tell("verify --list-claims memory/cards/carts.md", ".openclaw/workspace")
     stage.tell("repos")
     old = ".openclaw/workspace/memory/cards/old-baskets.md"
     text = "Baskets of git.example/acme/shop are kept by `app/baskets.py`."
@@ -376,21 +381,21 @@ def _upkeep(stage: Stage) -> None:
     stage.tell("card confirm timeouts")
     stage.tell("card drop timeouts --reason 'made up' --yes")
     stage.show("correction", "status")
-    stage.tell("correction add 'Released on a Friday' --instead 'Release from Monday to Thursday'")
-    stage.tell("correction list")
-    stage.tell("gating add --when 'releasing the shop' --do 'run the smoke test' --because 'it was down an hour'")
-    stage.tell("gating list")
+    stage.tell("note correction add 'Released on a Friday' --instead 'Release from Monday to Thursday'")
+    stage.tell("note correction list")
+    stage.tell("note gating add --when 'releasing the shop' --do 'run the smoke test' --because 'it was down an hour'")
+    stage.tell("note gating list")
 
 
 def _sessions(stage: Stage) -> None:
     stage.show("checkpoint", "wake", at="repos/shop")
     stage.tell("checkpoint --summary 'Baskets are merged by the client.'", "repos/shop")
     stage.tell("wake", "repos/shop")
-    stage.tell("log 'The import took four hours.'", "repos/shop")
-    stage.tell("decide 'The client merges baskets.'", "repos/shop")
-    stage.tell("project . 'Baskets are merged by the client.'", "repos/shop")
-    stage.tell("heartbeat")
-    stage.tell("heartbeat --now 'Moving carts'")
+    stage.tell("note log 'The import took four hours.'", "repos/shop")
+    stage.tell("note decision 'The client merges baskets.'", "repos/shop")
+    stage.tell("note project . 'Baskets are merged by the client.'", "repos/shop")
+    stage.tell("note heartbeat")
+    stage.tell("note heartbeat --now 'Moving carts'")
     said = (
         ("user", "Why do carts vanish after two days?"),
         ("assistant", "Redis drops them: `CART_TTL` is 48 hours, and nothing writes them anywhere else."),
@@ -452,7 +457,7 @@ def _archives(stage: Stage) -> None:
     stage.tell("alf validate one.alf")
     stage.tell("alf show one.alf")
     record = stage.tell("alf show one.alf --records")["listed"][0]["id"]
-    stage.run("truekeep log 'One more line.'", "repos/shop")
+    stage.run("truekeep note log 'One more line.'", "repos/shop")
     stage.tell("alf delta --since one.alf -o one.alf-delta")
     stage.tell("alf apply one.alf one.alf-delta -o two.alf")
     stage.tell("alf diff one.alf two.alf")
@@ -472,7 +477,7 @@ def _health(stage: Stage) -> None:
     stage.tell("schedule run")
     stage.tell("schedule status")
     stage.tell("schedule remove")
-    stage.tell("why MEMORY.md")
+    stage.tell("blame MEMORY.md")
 
 
 def _end(stage: Stage) -> None:

@@ -14,7 +14,7 @@ from tools.reference import render_reference, with_codes
 
 from tests.support.helpers import CLAUDE, CODEX, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
 from truekeep.interfaces.cli import app as cli_module
-from truekeep.interfaces.cli.app import COMMANDS
+from truekeep.interfaces.cli.app import COMMANDS, RENAMED
 from truekeep.interfaces.cli.output import cut, fit_widths, print_table
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,9 @@ def test_the_main_flow(place: Place) -> None:
     assert "of today; updated" in cli(place, "card", "show", "app-staging-sits-behind-a-proxy").splitlines()[0]
     assert "not-a-handoff" in cli(place, "review", "list")
     assert "promoted" in cli(place, "history")
-    assert "take it back with: truekeep undo" in cli(place, "why", "memory/cards/app-staging-sits-behind-a-proxy.md:3")
+    assert "take it back with: truekeep undo" in cli(
+        place, "blame", "memory/cards/app-staging-sits-behind-a-proxy.md:3"
+    )
     assert "undone entry 2" in cli(place, "undo", "2")
     assert cli(place, "card", "list").splitlines() == ["0 cards"]
 
@@ -101,7 +103,7 @@ def test_every_command_speaks_json(place: Place) -> None:
     (draft,) = as_json(place, "review", "list")["drafts"]
     assert as_json(place, "review", "show", draft["id"])["original_text"] == "# doubt\n"
     assert as_json(place, "history")["entries"][0]["handoff"]["title"] == "Staging sits behind a proxy"
-    assert as_json(place, "why", "MEMORY.md")["lines"][-1]["entry"]["entry"] == 2
+    assert as_json(place, "blame", "MEMORY.md")["lines"][-1]["entry"]["entry"] == 2
     assert as_json(place, "review", "retry")["drafts"][0]["filed"] is False
     assert as_json(place, "review", "prune", "--dry-run")["drafts"] == []
     assert as_json(place, "review", "reject", draft["id"])["rejected"][0]["id"] == draft["id"]
@@ -271,6 +273,14 @@ def test_every_code_is_documented() -> None:
         assert f"`{kind.code}`" in text or kind is errors.TruekeepError, kind.code
 
 
+def test_an_old_command_name_leads_to_the_new_one() -> None:
+    for old, new in RENAMED.items():
+        done = run_cli(old, "x")
+        assert (done.returncode, f"Did you mean `truekeep {new}`?" in done.stderr) == (2, True), old
+        assert run_cli(*new.split(), "--help").returncode == 0
+    assert "hook" not in run_cli("--help").stdout
+
+
 HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio", "re2", "email", "http", "logging")
 
 
@@ -325,7 +335,7 @@ def test_closed_streams_are_as_good_as_none(place: Place, closed: str) -> None:
     place.leave(a_handoff())
     place.ingest()
     environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
-    for command in ("card list", "verify", "claims -", "handoff new", "mcp"):
+    for command in ("card list", "verify", "verify --list-claims -", "handoff new", "mcp"):
         script = f"{sys.executable} -m truekeep {command} {closed}"
         done = subprocess.run(
             ["sh", "-c", script], cwd=place.repo, env=environment, capture_output=True, stdin=subprocess.DEVNULL
@@ -424,13 +434,13 @@ def test_names_and_texts_that_are_not_utf8_are_told(place: Place) -> None:
     name = os.fsdecode(b"memory/cards/bad\xff.md")
     (place.workspace / "memory/cards").mkdir(parents=True, exist_ok=True)
     (place.workspace / name).write_text(a_card())
-    for command in (["card", "show"], ["card", "confirm"], ["why"], ["history"]):
+    for command in (["card", "show"], ["card", "confirm"], ["blame"], ["history"]):
         done = run_cli(*command, name, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
         assert (done.returncode, "not UTF-8" in done.stderr) == (3, True), (command, done.stderr)
     done = run_cli("doctor", cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
     assert done.returncode == 1
     assert r"memory/cards/bad\xff.md" in done.stdout
-    for command in (["log"], ["checkpoint"]):
+    for command in (["note", "log"], ["checkpoint"]):
         for said in (b"x\xff", b"x" * 4_000_001):
             told = subprocess.run(
                 [sys.executable, "-m", "truekeep", *command, "-w", str(place.workspace)],
@@ -455,9 +465,10 @@ def test_no_part_of_memory_speaks_to_the_terminal(place: Place) -> None:
     draft.write_text(draft.read_text().replace("original: ", f'original: "{code}" # ', 1))
     git_repo(place.repo, remote=f"https://example.com/me/app{code}.git")
     for command in (
-        ["card", "show", "a"], ["card", "show", f"b{code}"], ["card", "list"], ["heartbeat"], ["wake"], ["status"],
+        ["card", "show", "a"], ["card", "show", f"b{code}"], ["card", "list"], ["note", "heartbeat"], ["wake"],
+        ["status"],
         ["review", "list"], ["review", "show", draft.stem], ["review", "reject", draft.stem], ["undo", "2"],
-        ["search", "text"], ["resolve", "text"], ["verify", "--all"], ["why", "memory/cards/a.md"], ["doctor"],
+        ["search", "text"], ["resolve", "text"], ["verify", "--all"], ["blame", "memory/cards/a.md"], ["doctor"],
         ["init", str(place.base / f"w{code}")],
     ):  # fmt: skip
         done = run_cli(*command, cwd=place.repo, TRUEKEEP_WORKSPACE=str(place.workspace))
@@ -471,10 +482,10 @@ WRITING = {
     "confirm": ("card", "confirm", "staging-proxy"),
     "write": ("card", "write", "--topic", "Gateway limits", "--file", "NOTE"),
     "drop": ("card", "drop", "staging-proxy", "--reason", "gone", "--yes"),
-    "correction": ("correction", "add", "pushed to main", "--instead", "open a pull request"),
-    "gating": ("gating", "add", "--when", "before a release", "--do", "run the smoke test"),
-    "log": ("log", "ran the tests"),
-    "decide": ("decide", "Keep the old lexer"),
+    "correction": ("note", "correction", "add", "pushed to main", "--instead", "open a pull request"),
+    "gating": ("note", "gating", "add", "--when", "before a release", "--do", "run the smoke test"),
+    "log": ("note", "log", "ran the tests"),
+    "decide": ("note", "decision", "Keep the old lexer"),
     "decay": ("tidy", "decay"),
     "reconcile": ("reconcile", "--fix"),
     "ingest": ("ingest",),
@@ -511,7 +522,7 @@ def test_a_ledger_that_was_damaged_is_told_by_whoever_sets_it_aside(place: Place
     assert "damaged" not in again.stderr
 
 
-@pytest.mark.parametrize("command", [("reconcile",), ("history",), ("why", "MEMORY.md"), ("tidy", "duplicates")])
+@pytest.mark.parametrize("command", [("reconcile",), ("history",), ("blame", "MEMORY.md"), ("tidy", "duplicates")])
 def test_a_damaged_ledger_has_its_own_code_and_names_the_doctor(place: Place, command: tuple[str, ...]) -> None:
     (place.workspace / ".truekeep" / "ledger.sqlite").write_bytes(b"junk\n")
     done = run_cli(*command, "--json", "-w", str(place.workspace))

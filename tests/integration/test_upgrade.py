@@ -146,7 +146,7 @@ def test_lines_are_explained_and_taken_back(past: Past) -> None:
     before = past.memory()
     text = past.text(PROXY)
     line = text.splitlines().index("The proxy is nginx.") + 1
-    (told,) = past("why", f"{PROXY}:{line}")["lines"]
+    (told,) = past("blame", f"{PROXY}:{line}")["lines"]
     assert told["entry"]["handoff"]["name"] == "2026-11-11-0910-proxy.md"
     done = past("undo", "4")
     assert "nginx" not in past.text(PROXY)
@@ -253,7 +253,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "ingest": ("ingest",),
     "approve": ("review", "approve", "doubtful"),
     "undo": ("undo", "4"),
-    "write": ("log", "The cache is warm."),
+    "write": ("note", "log", "The cache is warm."),
     "confirm": ("card", "confirm", "staging-proxy"),
     "verify --fix": ("verify", "--fix"),
     "host release": ("host", "release"),

@@ -141,9 +141,11 @@ def test_a_credential_of_memory_is_shown_and_cached_nowhere(
     for arguments in (
         *(["get", str(path.relative_to(place.workspace)), *how] for path in remembered for how in ([], ["--json"])),
         ["card", "show", "deploys"], ["card", "show", "keys", "--json"], ["card", "list"], ["card", "list", "--json"],
-        ["claims", "memory/cards/deploys.md"], ["claims", "memory/cards/deploys.md", "--json"],
-        ["verify", "memory/cards/deploys.md"], ["why", "memory/cards/deploys.md"], ["resolve", "deploys"],
-        ["search", "deploys key", "--verified"], ["search", "deploys", "--explain"], ["tidy"], ["wake"], ["log"],
+        ["verify", "--list-claims", "memory/cards/deploys.md"],
+        ["verify", "--list-claims", "memory/cards/deploys.md", "--json"],
+        ["verify", "memory/cards/deploys.md"], ["blame", "memory/cards/deploys.md"], ["resolve", "deploys"],
+        ["search", "deploys key", "--verified"], ["search", "deploys", "--explain"], ["tidy"], ["wake"],
+        ["note", "log"],
     ):  # fmt: skip
         done = run_cli(*arguments, cwd=place.repo)
         said += f"\n$ {arguments}\n{done.stdout}{done.stderr}"
@@ -178,7 +180,7 @@ def test_what_shows_a_memory_file_masks_a_password_on_every_line(place: Place, g
     card.write_text(f"---\ntopic: Logins\nupdated: 2026-11-14\n---\n{there}")
     (place.workspace / "HEARTBEAT.md").write_text(f"# Heartbeat\n\n## Now\n\n{there}")
     said = everything(place)
-    for arguments in (["card", "show", "logins"], ["heartbeat"], ["heartbeat", "--json"]):
+    for arguments in (["card", "show", "logins"], ["note", "heartbeat"], ["note", "heartbeat", "--json"]):
         done = run_cli(*arguments, cwd=place.repo)
         assert "[secret: assigned-password]" in done.stdout, arguments
         said += done.stdout

@@ -706,7 +706,7 @@ def test_g15_card_changed_behind_the_tool_is_told_and_not_overwritten(place: Pla
     place.ingest()
     path = place.workspace / "memory" / "cards" / "staging-proxy.md"
     path.write_text(place.card() + "\nA line by somebody else.\n")
-    lines = json.loads(truekeep(place, "why", "memory/cards/staging-proxy.md", "--json").stdout)["lines"]
+    lines = json.loads(truekeep(place, "blame", "memory/cards/staging-proxy.md", "--json").stdout)["lines"]
     assert {line["by"] for line in lines} == {"truekeep", "by hand"}
     body = "Staging answers on port 8443 only. Health checks too."
     place.leave(a_handoff(action="update-card", content=a_card(body=body)), BAD)

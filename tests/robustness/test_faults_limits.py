@@ -176,7 +176,7 @@ def reads_without_room(point: Path) -> None:
     place.ingest()
     fill_bytes(point, 0)
     problems = []
-    for command in (["history"], ["why", "MEMORY.md"], ["review", "list"], ["status", "pipeline"], ["card", "list"]):
+    for command in (["history"], ["blame", "MEMORY.md"], ["review", "list"], ["status", "pipeline"], ["card", "list"]):
         done = run_cli(*command, cwd=point, TRUEKEEP_WORKSPACE=str(place.workspace))
         if done.returncode or not done.stdout:
             problems.append(f"{command}: {done.returncode} {done.stderr}")

@@ -250,7 +250,7 @@ def test_c3_c9_no_terminal_code_reaches_the_terminal(place: Place, policy: str, 
     place.leave(a_handoff(title=codes, summary=codes, content=a_card(codes, codes)), BAD)
     commands = [("ingest", "--dry-run"), ("handoff", "lint"), ("ingest",), ("review", "list"), ("history",)]
     if policy == "promote":
-        commands += [("card", "list"), ("card", "show", "staging-proxy"), ("why", "memory/cards/staging-proxy.md:9")]
+        commands += [("card", "list"), ("card", "show", "staging-proxy"), ("blame", "memory/cards/staging-proxy.md:9")]
     said = "".join(done.stdout + done.stderr for done in (truekeep(place, *command, *more) for command in commands))
     for draft in place.drafts():
         said += truekeep(place, "review", "show", draft.stem, *more).stdout

@@ -109,14 +109,16 @@ def test_in_a_repository_they_are_refused(here: Place, name: str) -> None:
 
 def test_files_that_a_person_names(here: Place) -> None:
     path = pipe(here.base / "2026-11-14-0900-pipe.md")
-    said = run_all(here, [f"verify {path}", f"claims {path}", f"handoff lint {path}", f"card write T --file {path}"])
+    said = run_all(
+        here, [f"verify {path}", f"verify --list-claims {path}", f"handoff lint {path}", f"card write T --file {path}"]
+    )
     for text in said.values():
         assert str(path) in text
         assert "is not a regular file" in text or "is no readable text" in text
 
 
 def test_a_pipe_that_the_shell_made_is_read(here: Place) -> None:
-    line = f"{sys.executable} -m truekeep claims <(echo 'See `src/app.py`.')"
+    line = f"{sys.executable} -m truekeep verify --list-claims <(echo 'See `src/app.py`.')"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=here.base, timeout=GUARD)
     assert "src/app.py" in done.stdout, done.stderr
 

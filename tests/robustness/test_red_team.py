@@ -132,7 +132,7 @@ class TestOpenComments:
     def test_a_log_shows_it_as_text(self, place: Place) -> None:
         place.leave(a_document_handoff("Worked. <!-- hidden", "memory/2026-11-14.md"))
         assert place.ingest().count("review") == 1
-        done = run_cli("log", "--workspace", str(place.workspace), "Worked. <!-- hidden", cwd=place.base)
+        done = run_cli("note", "log", "--workspace", str(place.workspace), "Worked. <!-- hidden", cwd=place.base)
         assert done.returncode == 0, done.stderr
         logs = [path.read_text() for path in (place.workspace / "memory").rglob("20*.md")]
         assert any("<!-- hidden" in text for text in logs)

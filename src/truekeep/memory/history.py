@@ -262,13 +262,15 @@ class History:
                 by = version.splices[0][0] if version.splices else 0
                 raise BadInput(
                     f"{path} was gone and made anew after entry {entry.id}",
-                    hint=f"undo {by} first" if by else f"`truekeep why {as_argument(path)}` shows who wrote which line",
+                    hint=f"undo {by} first"
+                    if by
+                    else f"`truekeep blame {as_argument(path)}` shows who wrote which line",
                 )
             if version.found is not None and mine:
                 known = self.books.ledger.content(path, before=version.change)
                 raise EditedSince(
                     f"{path} was edited between entry {entry.id} and a later one; nothing was touched",
-                    hint=f"`truekeep why {as_argument(path)}` shows who wrote which line",
+                    hint=f"`truekeep blame {as_argument(path)}` shows who wrote which line",
                     difference=list(difference(known, version.found, path)),
                 )
             for by, splice in version.splices:

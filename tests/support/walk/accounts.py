@@ -69,7 +69,7 @@ def the_ledger_explains_every_line(host: Machine) -> None:
         f"{path}:{line['line']} {line['by']}: {line['text']}"
         for path in tree(host.workspace)
         if path.endswith(".md")
-        for line in json.loads(host.quietly(f"truekeep why '{path}' --json"))["lines"]
+        for line in json.loads(host.quietly(f"truekeep blame '{path}' --json"))["lines"]
         if line["entry"] is None and line["by"] not in ("truekeep init", "an archive")
     ]
     assert not unexplained, "\n".join(unexplained)

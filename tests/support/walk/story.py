@@ -217,8 +217,10 @@ def weeks_pass(world: World, desk: Machine) -> None:
         "Fourteen weeks",
         "Not everything is worth keeping. Two lines go into the day's log, each with how much it matters.",
     )
-    desk.types("truekeep log '- [context|i=0.3] The tests of shop were green on the second run.'", "memory/")
-    desk.types("truekeep log '- [decision|i=0.9] Deployments happen on Tuesdays: support is complete then.'", "memory/")
+    desk.types("truekeep note log '- [context|i=0.3] The tests of shop were green on the second run.'", "memory/")
+    desk.types(
+        "truekeep note log '- [decision|i=0.9] Deployments happen on Tuesdays: support is complete then.'", "memory/"
+    )
     desk.types("truekeep search 'tests of shop green' -n 1", "green on the second run")
     world.wait_weeks(14)
     world.tell("Fourteen weeks later:")
@@ -297,7 +299,7 @@ def life_goes_on(world: World, attic: Machine, laptop: Machine, tower: Machine) 
     attic.types("truekeep search 'where does the proxy log' -n 1", "memory/cards/proxy-log.md")
     attic.types("truekeep host show", "attic", "desk")
     attic.types("truekeep history -n 5")
-    attic.types("truekeep why memory/cards/carts.md:11", "carts-are-kept-for-two-days.md by claude@laptop")
+    attic.types("truekeep blame memory/cards/carts.md:11", "carts-are-kept-for-two-days.md by claude@laptop")
     attic.types("truekeep reconcile --exit-code", "the stores agree")
     attic.types("truekeep status --exit-code", "nothing needs a person")
     attic.types("truekeep doctor", "everything is well")

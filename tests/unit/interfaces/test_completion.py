@@ -16,7 +16,7 @@ from tools.reference import COMPLETION_FILES
 
 from tests.support.helpers import PATIENCE, Place
 from tests.support.programs import find, need
-from truekeep.interfaces.cli.app import COMMANDS, cli
+from truekeep.interfaces.cli.app import VISIBLE, cli
 from truekeep.interfaces.cli.completion import SHELLS, render_script
 
 HOSTILE = ("$(touch owned).md", "`touch owned`.md", "a b.md", "-rf.md", "x;touch owned.md", "é.md", "new\nline.md")
@@ -125,7 +125,7 @@ def test_bash_completes_commands_and_options(lived: Place) -> None:
     assert in_bash("truekeep", "search", "--sto") == ["--store"]
     assert in_bash("truekeep", "search", "--store", "t") == ["transcripts"]
     assert in_bash("truekeep", "wake", "--for", "c") == ["claude", "codex"]
-    assert set(in_bash("truekeep", "")) == set(COMMANDS)
+    assert set(in_bash("truekeep", "")) == set(VISIBLE)
 
 
 def test_bash_knows_a_value_from_a_command(lived: Place) -> None:
@@ -140,7 +140,7 @@ def test_bash_completes_names(lived: Place) -> None:
     assert in_bash("truekeep", "card", "show", "sta") == ["staging-port", "staging-proxy"]
     assert in_bash("truekeep", "card", "write", "--update", "c") == ["carts"]
     assert in_bash("truekeep", "sync", "remove", "") == ["attic.example", "laptop"]
-    assert in_bash("truekeep", "why", "memory/cards/c") == ["memory/cards/carts.md"]
+    assert in_bash("truekeep", "blame", "memory/cards/c") == ["memory/cards/carts.md"]
 
 
 def test_bash_asks_the_workspace_that_is_named(lived: Place, tmp_path: Path) -> None:
@@ -183,16 +183,16 @@ def test_no_name_is_taken_for_a_command(lived: Place, tmp_path: Path) -> None:
     for words in (
         ("card", "show", ""),
         ("review", "approve", ""),
-        ("why", "memory/cards/"),
-        ("why", "$(touch owned)/"),
+        ("blame", "memory/cards/"),
+        ("blame", "$(touch owned)/"),
     ):
         in_bash("truekeep", *words)
     if find("fish"):
         in_fish("truekeep card show ")
     assert not list(tmp_path.glob("**/owned"))
-    for words in (("card", "show", ""), ("review", "approve", ""), ("why", "memory/cards/")):
+    for words in (("card", "show", ""), ("review", "approve", ""), ("blame", "memory/cards/")):
         assert all(name.replace("/", "").isascii() and " " not in name for name in in_bash("truekeep", *words))
-    assert in_bash("truekeep", "why", "../") == in_bash("truekeep", "blame", "/etc/") == []
+    assert in_bash("truekeep", "blame", "../") == in_bash("truekeep", "blame", "/etc/") == []
 
 
 def test_nothing_heavy_is_loaded_for_a_tab(lived: Place, monkeypatch: pytest.MonkeyPatch) -> None:

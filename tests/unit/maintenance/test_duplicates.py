@@ -480,7 +480,7 @@ def test_why_names_the_card_that_was_dropped(place: Place) -> None:
     draft = draft_id(place)
     with place.open() as workspace:
         workspace.review.approve(draft)
-    told = cli(place, "why", "memory/cards/sqlite-nfs.md").stdout
+    told = cli(place, "blame", "memory/cards/sqlite-nfs.md").stdout
     assert f": {draft}; memory/cards/sqlite-network-drives.md dropped" in told
 
 

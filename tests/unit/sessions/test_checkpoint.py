@@ -272,17 +272,20 @@ def test_two_sessions_at_once_both_survive(place: Place) -> None:
 def test_the_single_writes(place: Place) -> None:
     w = ("-w", str(place.workspace))
     for arguments in (
-        ("log", "one", "two"),
-        ("decide", "Use", "uv"),
-        ("project", ".", "going", "well"),
-        ("heartbeat", "--now", "tests", "--blocker", "a", "--blocker", "b"),
+        ("note", "log", "one", "two"),
+        ("note", "decision", "Use", "uv"),
+        ("note", "project", ".", "going", "well"),
+        ("note", "heartbeat", "--now", "tests", "--blocker", "a", "--blocker", "b"),
     ):
         done = run_cli(*arguments, *w, cwd=place.repo)
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("wrote ")
-    shown = run_cli("heartbeat", *w, cwd=place.repo)
+    shown = run_cli("note", "heartbeat", *w, cwd=place.repo)
     assert "- a\n- b" in shown.stdout
-    assert json.loads(run_cli("heartbeat", "--json", *w, cwd=place.repo).stdout)["schema"] == "truekeep.heartbeat/1"
+    assert (
+        json.loads(run_cli("note", "heartbeat", "--json", *w, cwd=place.repo).stdout)["schema"]
+        == "truekeep.heartbeat/1"
+    )
     assert run_cli("checkpoint", *w, cwd=place.repo).returncode == 3
 
 
@@ -486,7 +489,7 @@ def test_a_heartbeat_that_is_no_text_file_is_an_error(place: Place, kind: str) -
         path.mkdir()
     else:
         path.write_bytes(b"\xff\xfe\x00")
-    done = run_cli("heartbeat", "-w", str(place.workspace), cwd=place.repo)
+    done = run_cli("note", "heartbeat", "-w", str(place.workspace), cwd=place.repo)
     assert done.returncode in (3, 6)
     assert "HEARTBEAT.md" in done.stderr
     assert "no heartbeat yet" not in done.stdout
@@ -494,15 +497,15 @@ def test_a_heartbeat_that_is_no_text_file_is_an_error(place: Place, kind: str) -
 
 def test_a_text_may_begin_with_a_dash(place: Place) -> None:
     w = ("-w", str(place.workspace))
-    assert run_cli("decide", "- we use redis", "--writer", "me", *w, cwd=place.repo).returncode == 0
+    assert run_cli("note", "decision", "- we use redis", "--writer", "me", *w, cwd=place.repo).returncode == 0
     assert "- we" not in (text := next((place.workspace / "memory/decisions").iterdir()).read_text())
     assert " we use redis (me, app)\n" in text
-    assert run_cli("project", "x", "- one\n- two", *w, cwd=place.repo).returncode == 0
+    assert run_cli("note", "project", "x", "- one\n- two", *w, cwd=place.repo).returncode == 0
     assert "\n- one\n- two\n" in read(place, "memory/projects/x.md")
-    done = run_cli("log", "-verbose is the default", *w, cwd=place.repo)
+    done = run_cli("note", "log", "-verbose is the default", *w, cwd=place.repo)
     assert done.returncode == 2
     assert "behind `--`" in done.stderr
-    assert run_cli("log", *w, "--", "-verbose is the default", cwd=place.repo).returncode == 0
+    assert run_cli("note", "log", *w, "--", "-verbose is the default", cwd=place.repo).returncode == 0
 
 
 def test_the_history_says_what_was_left(place: Place) -> None:

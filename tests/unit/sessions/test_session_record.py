@@ -142,8 +142,8 @@ def test_without_a_transcript_gits_log_is_all_there_is(here: Place) -> None:
 
 COMMANDS = [
     ["checkpoint", "--last-action", "Split it."],
-    ["log", "Split", "it."],
-    ["decide", "Two", "halves."],
+    ["note", "log", "Split", "it."],
+    ["note", "decision", "Two", "halves."],
 ]
 
 
@@ -164,15 +164,15 @@ def test_where_the_session_is_not_named_the_writer_and_the_place_tell(here: Plac
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 3)
     for words in (["--writer", "anna"], ["--writer", "codex"], []):
-        assert run_cli("log", "Split it.", *words, cwd=here.repo).returncode == 0
+        assert run_cli("note", "log", "Split it.", *words, cwd=here.repo).returncode == 0
     assert "left no memory handoff" in hook(here, "stop")
-    assert run_cli("log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
+    assert run_cli("note", "log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
     hook(here, "session-end")
     assert record_of("s1").is_closed
 
 
 def test_a_checkpoint_of_an_earlier_session_does_not_count(here: Place) -> None:
-    assert run_cli("log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
+    assert run_cli("note", "log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
     time.sleep(0.02)
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 3)
@@ -192,7 +192,7 @@ def elsewhere(here: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 @pytest.mark.parametrize("words", [[], ["--writer", "Ada"], ["--writer", "codex"]], ids=str)
 def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str]) -> None:
-    done = run_cli("log", "Split it.", *words, cwd=elsewhere.repo)
+    done = run_cli("note", "log", "Split it.", *words, cwd=elsewhere.repo)
     assert "for the canonical host" in done.stdout, done.stderr
     name = words[-1] if words else getpass.getuser()
     (left,) = (*elsewhere.inbox.glob("*.md"), *(elsewhere.repo / CODEX).glob("*.md"))
@@ -203,7 +203,7 @@ def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str
 @pytest.mark.parametrize("has_id", [True, False])
 def test_what_the_session_itself_says_is_one(elsewhere: Place, has_id: bool) -> None:
     words, variables = ([], {SESSION["claude"]: "s1"}) if has_id else (["--writer", "claude"], {})
-    assert run_cli("decide", "Two halves.", *words, cwd=elsewhere.repo, **variables).returncode == 0
+    assert run_cli("note", "decision", "Two halves.", *words, cwd=elsewhere.repo, **variables).returncode == 0
     assert hook(elsewhere, "stop") == ""
     assert record_of("s1").is_closed
 

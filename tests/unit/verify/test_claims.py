@@ -827,14 +827,14 @@ def test_many_lines_take_about_linear_work() -> None:
 def test_the_command_shows_claims_and_why(tmp_path: Path) -> None:
     file = tmp_path / "note.md"
     file.write_text("`load_all` in `src/a.py`, not origin/main but `iterator`; `src/b.py` was removed.\n")
-    done = run_cli("claims", str(file))
+    done = run_cli("verify", "--list-claims", str(file))
     assert done.returncode == 0, done.stderr
     assert [line.split()[:3] for line in done.stdout.splitlines()[1:3]] == [
         ["1", "symbol", "load_all"],
         ["1", "path", "src/a.py"],
     ]
     assert "2 claims; 2 more count only if the repository knows them, or speak of the past (--all)" in done.stdout
-    data = json.loads(run_cli("claims", "-", "--all", "--json", stdin=file.read_text()).stdout)
+    data = json.loads(run_cli("verify", "--list-claims", "-", "--all", "--json", stdin=file.read_text()).stdout)
     assert [(row["text"], row["is_weak"], row["is_past"]) for row in data["claims"]] == [
         ("load_all", False, False),
         ("src/a.py", False, False),
@@ -849,11 +849,11 @@ def test_the_command_shows_claims_and_why(tmp_path: Path) -> None:
 def test_the_command_knows_a_changelog_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "CHANGELOG.md"
     file.write_text("`src/a.py` is new.\n")
-    assert "0 claims; 1 more" in run_cli("claims", str(file)).stdout
+    assert "0 claims; 1 more" in run_cli("verify", "--list-claims", str(file)).stdout
 
 
 def test_the_command_says_what_it_cannot_read(tmp_path: Path) -> None:
-    done = run_cli("claims", str(tmp_path / "none.md"))
+    done = run_cli("verify", "--list-claims", str(tmp_path / "none.md"))
     assert done.returncode != 0
     assert "No such file" in done.stderr
     assert "Traceback" not in done.stderr

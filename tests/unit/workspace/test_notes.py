@@ -642,28 +642,30 @@ def test_a_rule_is_called_for_by_all_its_rare_words() -> None:
 def test_the_commands(place: Place) -> None:
     here = ("-w", str(place.workspace))
     done = run_cli(
-        *here, "correction", "add", "- Pushed | to main", "--instead", "ask", "--applies-to", "shop", "--json"
+        *here, "note", "correction", "add", "- Pushed | to main", "--instead", "ask", "--applies-to", "shop", "--json"
     )
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert (said["schema"], said["added"], said["line"]) == ("truekeep.correction-add/1", True, 5)
-    again = run_cli(*here, "correction", "add", "- Pushed | to main", "--instead", "ask", "--applies-to", "shop")
+    again = run_cli(
+        *here, "note", "correction", "add", "- Pushed | to main", "--instead", "ask", "--applies-to", "shop"
+    )
     assert "there already: memory/ops/corrections.md:5" in again.stdout
-    done = run_cli(*here, "gating", "add", "--when", "a deploy", "--do", "test", "--because", "it was down")
+    done = run_cli(*here, "note", "gating", "add", "--when", "a deploy", "--do", "test", "--because", "it was down")
     assert "memory/gating-policies.md:5, number 1" in done.stdout
     path = place.workspace / "memory/gating-policies.md"
     path.write_text(path.read_text() + "| 2 | a | b | c | d |\n")
-    listed = run_cli(*here, "gating", "list")
+    listed = run_cli(*here, "note", "gating", "list")
     assert "a deploy" in listed.stdout
     assert "memory/gating-policies.md:6: 5 cells below 4 columns" in listed.stderr
-    rows = json.loads(run_cli(*here, "gating", "list", "--json").stdout)
+    rows = json.loads(run_cli(*here, "note", "gating", "list", "--json").stdout)
     assert [row["number"] for row in rows["rows"]] == ["1", "2"]
     assert rows["unread"][0]["line"] == 6
-    rows = json.loads(run_cli(*here, "correction", "list", "--json").stdout)["rows"]
+    rows = json.loads(run_cli(*here, "note", "correction", "list", "--json").stdout)["rows"]
     assert [(row["wrong"], row["instead"], row["applies"]) for row in rows] == [("- Pushed | to main", "ask", "shop")]
-    assert "Pushed | to main" in run_cli(*here, "correction", "list").stdout
-    refused = run_cli(*here, "gating", "add", "--when", "x", "--do", f"the access key is {SECRET}", "--json")
+    assert "Pushed | to main" in run_cli(*here, "note", "correction", "list").stdout
+    refused = run_cli(*here, "note", "gating", "add", "--when", "x", "--do", f"the access key is {SECRET}", "--json")
     assert refused.returncode == 3
     assert SECRET not in refused.stdout + refused.stderr
     os.unlink(path)
-    assert "0 rows" in run_cli(*here, "gating", "list").stdout
+    assert "0 rows" in run_cli(*here, "note", "gating", "list").stdout

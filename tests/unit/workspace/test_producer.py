@@ -64,7 +64,7 @@ def test_a_machine_that_is_not_canonical_leaves_handoffs(place: Place, tmp_path:
 
 
 def test_without_workspace_and_repository_there_is_a_next_step(tmp_path: Path) -> None:
-    done = run_cli("log", "hello", cwd=tmp_path)
+    done = run_cli("note", "log", "hello", cwd=tmp_path)
     assert done.returncode == 6
     assert "run it in a repository" in done.stderr
 
@@ -242,12 +242,12 @@ def test_a_dry_run_shows_the_new_status(place: Place) -> None:
 
 def test_who_has_no_workspace_is_not_told_to_make_a_second_one(tmp_path: Path) -> None:
     repo = git_repo(tmp_path / "app")
-    for command in ("wake", "heartbeat"):
-        done = run_cli(command, cwd=repo)
+    for command in (["wake"], ["note", "heartbeat"]):
+        done = run_cli(*command, cwd=repo)
         assert done.returncode == 6
         assert "on the one machine that is to keep the memory; on any other, `truekeep handoff new`" in done.stderr
         assert "`truekeep handoff new` leaves" in done.stderr
-    done = run_cli("log", "--writer", "a\nb", "x", cwd=repo)
+    done = run_cli("note", "log", "--writer", "a\nb", "x", cwd=repo)
     assert done.returncode == 3
     assert not (repo / ".claude").exists()
 

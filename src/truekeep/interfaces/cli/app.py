@@ -36,13 +36,7 @@ GROUPS = {
         "wake": ("session", "Print the context an agent needs at the start of a session."),
         "checkpoint": ("session", "Save what a session did."),
         "handoff": ("handoff", "Write, check and list handoffs."),
-        "log": ("session", "Append to today's log."),
-        "heartbeat": ("session", "Show or update the current work and blockers."),
-        "decide": ("session", "Record a decision."),
-        "project": ("session", "Set a project's status."),
-        "correction": ("correction", "Record mistakes so that agents do not repeat them."),
-        "gating": ("correction", "Manage rules learned from mistakes."),
-        "hook": ("hook", "Handle a harness event; installed by connect."),
+        "note": ("note", "Record a log line, a decision, a status or a lesson."),
         "mcp": ("mcp", "Serve memory to agents over MCP."),
     },
     "Memory": {
@@ -57,14 +51,13 @@ GROUPS = {
     },
     "Verification": {
         "verify": ("verify", "Check memory against the current code."),
-        "claims": ("verify", "List the checkable claims in a Markdown file."),
         "repos": ("verify", "List the checkouts that memory is checked against."),
         "reconcile": ("reconcile", "Find contradictions between memory, logs and code."),
         "tidy": ("tidy", "Expire old log entries, merge duplicates, promote recurring notes."),
     },
     "History": {
         "history": ("history", "Show what was written, when, and from which handoff."),
-        "why": ("history", "Show who wrote a file or a line."),
+        "blame": ("history", "Show who wrote a file or a line."),
         "undo": ("history", "Revert a change."),
     },
     "Machines": {
@@ -80,7 +73,20 @@ GROUPS = {
         "completion": ("completion", "Print a shell completion script."),
     },
 }
-COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
+HIDDEN = {"hook": ("hook", "Handle a harness event; installed by connect.")}
+VISIBLE = {name: command for group in GROUPS.values() for name, command in group.items()}
+COMMANDS = VISIBLE | HIDDEN
+RENAMED = {  # names from before the first release, which some notes and fingers still have
+    "why": "blame",
+    "claims": "verify --list-claims",
+    "log": "note log",
+    "decide": "note decision",
+    "decision": "note decision",
+    "project": "note project",
+    "heartbeat": "note heartbeat",
+    "correction": "note correction",
+    "gating": "note gating",
+}
 
 
 class LazyGroup(click.Group):
@@ -102,22 +108,23 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
+            from difflib import get_close_matches
 
-            close = difflib.get_close_matches(args[0], list(COMMANDS), 1)
+            close = RENAMED.get(args[0]) or next(iter(get_close_matches(args[0], VISIBLE, 1)), "")
             if close:
-                raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=ctx) from error
+                message = f"No such command {args[0]!r}. Did you mean `truekeep {close}`?"
+                raise click.UsageError(message, ctx=ctx) from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Click would import every command for its help."""
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        names = [CompletionItem(name, help=text) for name, (_, text) in VISIBLE.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        widest = max(map(len, COMMANDS))
+        widest = max(map(len, VISIBLE))
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in commands.items()])

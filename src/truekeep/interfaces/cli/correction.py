@@ -1,4 +1,4 @@
-"""truekeep correction, gating: what was learned from mistakes, as tables that a person can edit."""
+"""`truekeep note correction` and `truekeep note gating`: lessons from mistakes, in tables that people may edit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def correction() -> None:
     Corrections are rows of a table in memory/ops/corrections.md, which you may edit. An agent is shown those that apply
     to its repository at the start of a session.
 
-    Example: truekeep correction list
+    Example: truekeep note correction list
     """
 
 
@@ -37,7 +37,7 @@ def gating() -> None:
     Policies are numbered rows of a table in memory/gating-policies.md, which you may edit. An agent is shown them at
     the start of a session, and again when a prompt contains the words of a trigger.
 
-    Example: truekeep gating list
+    Example: truekeep note gating list
     """
 
 
@@ -58,7 +58,7 @@ def add_correction(
     A row that already exists is not added twice. Exit 3 if the text is not allowed in the table (a credential,
     invisible characters, or empty), 4 if this machine is not the canonical host.
 
-    Example: truekeep correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
+    Example: truekeep note correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
     """
     opened = open_workspace(ctx, workspace)
     noted = opened.notes.add_correction(wrong, instead=instead, applies=applies, actor=person())
@@ -72,7 +72,7 @@ def add_correction(
 def list_corrections(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     """List the corrections, and rows that cannot be read.
 
-    Example: truekeep correction list
+    Example: truekeep note correction list
     """
     _list(open_workspace(ctx, workspace), CORRECTION, "correction-list", as_json=as_json)
 
@@ -89,9 +89,9 @@ def add_policy(
 ) -> None:
     """Add a policy, with the next number.
 
-    A row that already exists is not added twice. Exit codes as for `truekeep correction add`.
+    A row that already exists is not added twice. Exit codes as for `truekeep note correction add`.
 
-    Example: truekeep gating add --when 'releasing the shop' --do 'run the smoke test' --because 'it was down an hour'
+    Example: truekeep note gating add --when 'releasing the shop' --do 'run the smoke test'
     """
     opened = open_workspace(ctx, workspace)
     noted = opened.notes.add_policy(trigger, action=action, because=because, actor=person())
@@ -105,7 +105,7 @@ def add_policy(
 def list_policies(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     """List the policies, and rows that cannot be read.
 
-    Example: truekeep gating list
+    Example: truekeep note gating list
     """
     _list(open_workspace(ctx, workspace), POLICY, "gating-list", as_json=as_json)
 

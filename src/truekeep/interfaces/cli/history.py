@@ -1,4 +1,4 @@
-"""truekeep history, why, undo."""
+"""`truekeep history`, `truekeep blame`, `truekeep undo`."""
 
 from __future__ import annotations
 
@@ -132,12 +132,12 @@ def history(
 @json_option
 @workspace_option
 @click.pass_context
-def why(ctx: click.Context, place: str, as_json: bool, workspace: str | None) -> None:
+def blame(ctx: click.Context, place: str, as_json: bool, workspace: str | None) -> None:
     """Show who wrote a file or a line.
 
     Shows the handoff, writer, repository and time.
 
-    Example: truekeep why memory/cards/staging-proxy.md:9
+    Example: truekeep blame memory/cards/staging-proxy.md:9
     """
     opened = open_workspace(ctx, workspace)
     match = _PLACE.match(place)

@@ -9,7 +9,7 @@ from truekeep.interfaces import hooks
 EVENTS = ("session-start", "agent-bootstrap", "user-prompt-submit", "pre-compact", "stop", "session-end")
 
 
-@click.command()
+@click.command(hidden=True)
 @click.argument("event", type=click.Choice(EVENTS))
 @click.option("--for", "harness", metavar="NAME", help="Calling harness. [default: detected from its input]")
 @click.option("-w", "--workspace", metavar="DIR", help="Workspace to use.")

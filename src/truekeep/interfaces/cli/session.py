@@ -1,4 +1,4 @@
-"""wake, checkpoint, log, heartbeat, decide, project: what an agent is told, and what it leaves."""
+"""`truekeep wake` and `truekeep checkpoint`: the start and the end of a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.git import find_top
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
 
 HARNESSES = ("claude", "codex", "openclaw")
 MOST_BYTES = 4_000_000  # on standard input
-_repo = click.option(
+repo_option = click.option(
     "--repo",
     metavar="DIR",
     shell_complete=complete_folders,
     help="Repository this is about. [default: the current one]",
 )
-_writer = click.option("--writer", metavar="NAME", default="", help="Author: claude, codex, or a person's name.")
+writer_option = click.option("--writer", metavar="NAME", default="", help="Author: claude, codex, or a person's name.")
 
 
 class TextCommand(click.Command):
@@ -61,7 +60,7 @@ def _root(repo: str | None) -> Path | None:
 @click.command()
 @click.option("--budget", type=click.IntRange(200, 200_000), metavar="TOKENS", help="Maximum size of the output.")
 @click.option("--for", "harness", type=click.Choice(HARNESSES), default=None, help="Stay within this harness's limits.")
-@_repo
+@repo_option
 @json_option
 @workspace_option
 @click.pass_context
@@ -103,8 +102,8 @@ def wake(
 @click.option("--change", "changes", metavar="TEXT", multiple=True, help="Change of configuration or routing.")
 @click.option("--project", "project", metavar="TEXT", default="", help="Status of this repository's project.")
 @click.option("--subagent", "subagents", nargs=2, metavar="LABEL TEXT", multiple=True, help="Result of a sub-agent.")
-@_repo
-@_writer
+@repo_option
+@writer_option
 @json_option
 @workspace_option
 @click.pass_context
@@ -146,10 +145,10 @@ def checkpoint(
     else:
         read = parse_checkpoint(_stdin())
         asked = merged(read, from_values(values)) if values else read
-    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
+    show_saved(save_checkpoint(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
 
 
-def _leave(
+def save_checkpoint(
     ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: str | None, writer: str
 ) -> CheckpointResult:
     """Into memory where it is, else as handoffs in the repository's inbox."""
@@ -197,7 +196,7 @@ def _has_input() -> bool:
         return False  # there is none
 
 
-def _show(left: CheckpointResult, as_json: bool, kind: str) -> None:
+def show_saved(left: CheckpointResult, as_json: bool, kind: str) -> None:
     if as_json:
         print_json(kind, {"paths": list(left.paths), "handoffs": list(left.handoffs), "notes": list(left.notes)})
         return
@@ -209,118 +208,9 @@ def _show(left: CheckpointResult, as_json: bool, kind: str) -> None:
         click.echo(click.style("note: ", fg="yellow") + note, err=True)
 
 
-def _words(text: tuple[str, ...]) -> str:
+def text_or_stdin(text: tuple[str, ...]) -> str:
     """The text of a command: its words, or standard input."""
     said = " ".join(text) if text and text != ("-",) else _stdin()
     if not said.strip():
         raise click.UsageError("There is no text: give it as words, or on standard input.")
     return said
-
-
-@click.command(cls=TextCommand)
-@click.argument("text", nargs=-1)
-@_repo
-@_writer
-@json_option
-@workspace_option
-@click.pass_context
-def log(
-    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
-) -> None:
-    """Append TEXT to today's log.
-
-    Existing text is never changed.
-
-    Example: truekeep log 'The import took four hours; the index was missing.'
-    """
-    from truekeep.sessions.checkpoint import from_values
-
-    asked = from_values({"summary": _words(text)})
-    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "log")
-
-
-@click.command()
-@click.option("--now", metavar="TEXT", default="", help="Current work.")
-@click.option("--next", "next_", metavar="TEXT", default="", help="Next step.")
-@click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="Blocker; `none` clears it.")
-@_repo
-@_writer
-@json_option
-@workspace_option
-@click.pass_context
-def heartbeat(
-    ctx: click.Context,
-    now: str,
-    next_: str,
-    blockers: tuple[str, ...],
-    repo: str | None,
-    writer: str,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
-    """Show HEARTBEAT.md, or update its sections.
-
-    Example: truekeep heartbeat --now 'Migrating carts' --blocker 'No access to staging'
-    """
-    from truekeep.sessions.checkpoint import from_values
-
-    values = {"now": now, "next": next_, "blockers": list(blockers)}
-    if any(values.values()):
-        asked = from_values({name: value for name, value in values.items() if value})
-        _show(_leave(ctx, workspace, asked, repo, writer), as_json, "heartbeat")
-        return
-    from truekeep.text.secrets.scanner import mask_lines  # here, and not above: start-up time
-
-    text = mask_lines(open_workspace(ctx, workspace).files.read("HEARTBEAT.md"))
-    if as_json:
-        print_json("heartbeat", {"text": text})
-    else:
-        told = printable(text, newlines=True)
-        click.echo(told or "There is no heartbeat yet: `truekeep heartbeat --now TEXT` begins one.")
-
-
-@click.command(cls=TextCommand)
-@click.argument("text", nargs=-1)
-@_repo
-@_writer
-@json_option
-@workspace_option
-@click.pass_context
-def decide(
-    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
-) -> None:
-    """Record a decision in the monthly file.
-
-    Example: truekeep decide 'Carts live in Redis, not in Postgres: they expire on their own there.'
-    """
-    from truekeep.sessions.checkpoint import from_values
-
-    asked = from_values({"decisions": [_words(text)]})
-    _show(_leave(ctx, workspace, asked, repo, writer), as_json, "decide")
-
-
-@click.command(cls=TextCommand)
-@click.argument("name")
-@click.argument("status", nargs=-1)
-@_repo
-@_writer
-@json_option
-@workspace_option
-@click.pass_context
-def project(
-    ctx: click.Context,
-    name: str,
-    status: tuple[str, ...],
-    repo: str | None,
-    writer: str,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
-    """Set the status of project NAME; `.` is the project of this repository.
-
-    Example: truekeep project . 'Carts are migrated; invoices are next.'
-    """
-    from truekeep.sessions.checkpoint import from_values
-
-    value = {"status": _words(status), "name": "" if name == "." else name}
-    _show(_leave(ctx, workspace, from_values({"project": value}), repo, writer), as_json, "project")

@@ -1,4 +1,4 @@
-"""`truekeep verify`, `truekeep claims`, `truekeep repos`: what memory says, held against what is."""
+"""`truekeep verify` and `truekeep repos`: check memory against the current code."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ _MOST = 1_000_000  # characters of a text from standard input
 @click.option("--fix", is_flag=True, help="Write new locations into memory; propose removing what is gone.")
 @click.option("--dry-run", is_flag=True, help="With --fix: show what would be written.")
 @click.option("--stdin", "from_stdin", is_flag=True, help="Check the text on standard input.")
+@click.option("--list-claims", is_flag=True, help="List the claims of one file, and why each counts; check nothing.")
 @click.option("--online", is_flag=True, help="Check links too.")
-@click.option("--all", "show_all", is_flag=True, help="Show every claim, not only those that need attention.")
+@click.option("--all", "show_all", is_flag=True, help="Show every claim, also confirmed, weak and past ones.")
 @click.option(
     "--exit-code", is_flag=True, help="Exit 12 if something is gone or moved, 13 if nothing could be checked."
 )
@@ -94,6 +95,11 @@ def verify(
 
     Example: truekeep verify --fix --dry-run
     """
+    if given["list_claims"]:
+        if len(files) != 1 or given["fix"] or given["changed"] or given["from_stdin"]:
+            raise click.UsageError("--list-claims takes one file, or - for standard input", ctx=ctx)
+        list_claims(files[0], show_all=given["show_all"], as_json=as_json)
+        return 0
     files = tuple(expand_folders(files))
     root = _checked_root(repository) or _around(files)
     if given["dry_run"] and not given["fix"]:
@@ -364,24 +370,8 @@ def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bo
         click.echo("next: truekeep review walk")
 
 
-@click.command()
-@click.argument("file", shell_complete=complete_files)
-@click.option(
-    "--all",
-    "show_all",
-    is_flag=True,
-    help="Also list claims that count only if the repository knows them, and past ones.",
-)
-@json_option
-@click.pass_context
-def claims(ctx: click.Context, file: str, show_all: bool, as_json: bool) -> None:
-    """List the checkable claims in a Markdown file, and why each counts.
-
-    Nothing is checked here; run `truekeep verify` for that. A dash reads standard input.
-
-    Example: truekeep claims AGENTS.md --all
-    """
-    del ctx
+def list_claims(file: str, *, show_all: bool, as_json: bool) -> None:
+    """Print the checkable claims of a Markdown file, and why each counts. Checks nothing."""
     text = _read_any(file)
     name = Path(file).name.lower()
     found = extract_claims(text, is_changelog=name.startswith(("changelog", "history", "changes", "release")))

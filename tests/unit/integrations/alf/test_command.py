@@ -298,10 +298,10 @@ def test_new_files_are_told_of(shell: Shell, archive: str) -> None:
     code, found = shell.error("undo", str(entry["entry"]), "-w", "back")
     assert code == 3
     assert "it brought new ones" in found["message"]
-    assert "came with a.alf, imported 20" in shell("why", "MEMORY.md", "-w", "back")[1]
+    assert "came with a.alf, imported 20" in shell("blame", "MEMORY.md", "-w", "back")[1]
     with (shell.folder / "back" / "MEMORY.md").open("a") as file:
         file.write("by hand\n")
-    assert "there before truekeep first changed the file" in shell("why", "MEMORY.md", "-w", "back")[1]
+    assert "there before truekeep first changed the file" in shell("blame", "MEMORY.md", "-w", "back")[1]
 
 
 def test_repositories_are_named_after_an_import(shell: Shell, archive: str) -> None:
@@ -327,20 +327,20 @@ def test_what_came_is_known_when_truekeep_has_changed_it(shell: Shell, archive: 
     assert (
         shell("card", "write", "port", "--topic", "Staging port", "--file", "note.md", "--anyway", "-w", "back")[0] == 0
     )
-    lines = shell.json("why", "MEMORY.md", "-w", "back")["lines"]
+    lines = shell.json("blame", "MEMORY.md", "-w", "back")["lines"]
     assert {line["by"] for line in lines} == {"an archive", "truekeep"}
     assert {line["archive"]["archive"] for line in lines if line["archive"]} == {"a.alf"}
 
 
 def test_the_index_that_init_made(shell: Shell) -> None:
     assert shell("init", "fresh")[0] == 0
-    assert "made by truekeep init" in shell("why", "MEMORY.md", "-w", "fresh")[1]
+    assert "made by truekeep init" in shell("blame", "MEMORY.md", "-w", "fresh")[1]
     (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
     assert (
         shell("card", "write", "port", "--topic", "Staging port", "--file", "note.md", "--anyway", "-w", "fresh")[0]
         == 0
     )
-    told = shell("why", "MEMORY.md", "-w", "fresh")[1].splitlines()
+    told = shell("blame", "MEMORY.md", "-w", "fresh")[1].splitlines()
     assert told[0].split("  ")[-1] == "made by truekeep init"
     assert len(told) == 2
 
@@ -352,7 +352,7 @@ def test_what_a_killed_import_left_goes_with_the_next_write(shell: Shell, archiv
     for path in (left, other):
         path.write_text("half")
     Path("back/.truekeep/importing").write_text('["memory/gone.md", "../../x", "no/such.md", 5]')
-    assert shell("log", "-w", "back", "hello")[0] == 0
+    assert shell("note", "log", "-w", "back", "hello")[0] == 0
     assert not left.exists()
     assert other.exists()  # nobody said that it was an import's
     assert not Path("back/.truekeep/importing").exists()
