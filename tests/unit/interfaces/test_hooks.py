@@ -462,37 +462,37 @@ def test_the_harness_is_known_by_what_it_says(here: Place) -> None:
 # --- Bad input -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))
-@pytest.mark.parametrize(
-    "stdin",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b"\xff\xfe\x00",
-        b"[" * 200_000,
-        b'{"session_id": 7, "cwd": [], "transcript_path": {}}',
-        b'{"session_id": "../../../x/../y", "cwd": "/nowhere/at/all", "transcript_path": "/nowhere"}',
-        b'{"version": 99, "hook_event_name": "Unknown", "extra": {"deep": [1]}}',
-        b'{"prompt": "' + b"a" * (MOST_INPUT + 10) + b'"}',
-    ],
-    ids=["empty", "cut", "list", "null", "bytes", "deep", "types", "paths", "version", "huge"],
-)
-def test_whatever_comes_in_nothing_breaks(here: Place, event: str, stdin: bytes) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "truekeep", "hook", event],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        cwd=here.repo,
-        timeout=120,
-    )
-    assert done.returncode == 0
-    assert done.stderr == b""
-    assert done.stdout == b"" or done.stdout.startswith((BEGIN_MARK.encode(), b"{"))
-    folder = Path(session_record.folder())
-    assert not folder.exists() or {path.parent for path in folder.rglob("*") if path.is_file()} <= {folder}
+BAD_INPUTS = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"\xff\xfe\x00",
+    b"[" * 200_000,
+    b'{"session_id": 7, "cwd": [], "transcript_path": {}}',
+    b'{"session_id": "../../../x/../y", "cwd": "/nowhere/at/all", "transcript_path": "/nowhere"}',
+    b'{"version": 99, "hook_event_name": "Unknown", "extra": {"deep": [1]}}',
+    b'{"prompt": "' + b"a" * (MOST_INPUT + 10) + b'"}',
+]
+
+
+def test_whatever_comes_in_nothing_breaks(here: Place, subtests: pytest.Subtests) -> None:
+    for stdin in BAD_INPUTS:
+        for event in sorted(set(EVENTS) - {"later"}):
+            with subtests.test(f"{stdin!r:.40}, {event!r:.40}"):
+                done = subprocess.run(
+                    [sys.executable, "-m", "truekeep", "hook", event],
+                    input=stdin,
+                    capture_output=True,
+                    check=False,
+                    cwd=here.repo,
+                    timeout=120,
+                )
+                assert done.returncode == 0
+                assert done.stderr == b""
+                assert done.stdout == b"" or done.stdout.startswith((BEGIN_MARK.encode(), b"{"))
+                folder = Path(session_record.folder())
+                assert not folder.exists() or {path.parent for path in folder.rglob("*") if path.is_file()} <= {folder}
 
 
 @pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))

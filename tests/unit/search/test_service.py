@@ -233,47 +233,48 @@ def test_a_misspelt_ending(memory: Place, typed: str) -> None:
     assert first(search(memory, typed)) == "memory/2026-11-10.md"
 
 
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ("数据库连接池已经耗尽，请稍后重试。", "连接池"),
-        ("数据库连接池已经耗尽，请稍后重试。", "为什么连接池耗尽了"),
-        ("データベースの接続プールが枯渇しました。", "接続プール"),
-        ("データベースの接続プールが枯渇しました。", "プールはなぜ枯渇した？"),
-        ("데이터베이스 연결 풀이 고갈되었습니다.", "연결"),
-        ("데이터베이스 연결 풀이 고갈되었습니다.", "데이터베이스"),
-        ("데이터베이스연결풀이고갈되었습니다.", "연결"),
-        ("ปัญหาการเชื่อมต่อฐานข้อมูลล้มเหลว", "การเชื่อมต่อ"),
-        ("ปัญหาการเชื่อมต่อฐานข้อมูลล้มเหลว", "ฐานข้อมูล"),
-        ("מסד הנתונים אינו זמין בלילה", "מסד הנתונים"),
-        ("قاعدة البيانات غير متاحة ليلا", "متاحة"),
-        ("База данных недоступна по ночам", "недоступна ночам"),
-        ("Η βάση δεδομένων δεν είναι διαθέσιμη", "βάση διαθέσιμη"),
-        ("Die Überweisung schlägt nachts fehl", "uberweisung"),
-        ("Le café est fermé à midi", "cafe ferme"),
-        ("The launch is on 🚀🦊 and nobody knows", "🚀🦊"),
-        ("The flag is C++ only", "C++"),
-        ("Call it with ->next", "->next"),
-        ("to be or not to be", "to be or not to be"),
-        ("𠮷野家 is where we meet", "𠮷野家"),
-        ("The answer is Ω-1 in ℝ", "Ω-1"),
-        ("co-operation in the naïve façade", "naive facade"),
-    ],
-)
+TEXTS_AND_QUERIES = [
+    ("数据库连接池已经耗尽，请稍后重试。", "连接池"),
+    ("数据库连接池已经耗尽，请稍后重试。", "为什么连接池耗尽了"),
+    ("データベースの接続プールが枯渇しました。", "接続プール"),
+    ("データベースの接続プールが枯渇しました。", "プールはなぜ枯渇した？"),
+    ("데이터베이스 연결 풀이 고갈되었습니다.", "연결"),
+    ("데이터베이스 연결 풀이 고갈되었습니다.", "데이터베이스"),
+    ("데이터베이스연결풀이고갈되었습니다.", "연결"),
+    ("ปัญหาการเชื่อมต่อฐานข้อมูลล้มเหลว", "การเชื่อมต่อ"),
+    ("ปัญหาการเชื่อมต่อฐานข้อมูลล้มเหลว", "ฐานข้อมูล"),
+    ("מסד הנתונים אינו זמין בלילה", "מסד הנתונים"),
+    ("قاعدة البيانات غير متاحة ليلا", "متاحة"),
+    ("База данных недоступна по ночам", "недоступна ночам"),
+    ("Η βάση δεδομένων δεν είναι διαθέσιμη", "βάση διαθέσιμη"),
+    ("Die Überweisung schlägt nachts fehl", "uberweisung"),
+    ("Le café est fermé à midi", "cafe ferme"),
+    ("The launch is on 🚀🦊 and nobody knows", "🚀🦊"),
+    ("The flag is C++ only", "C++"),
+    ("Call it with ->next", "->next"),
+    ("to be or not to be", "to be or not to be"),
+    ("𠮷野家 is where we meet", "𠮷野家"),
+    ("The answer is Ω-1 in ℝ", "Ω-1"),
+    ("co-operation in the naïve façade", "naive facade"),
+]
+
+
 @EITHER
-def test_whatever_is_written_is_found(memory: Place, text: str, query: str, config: str) -> None:
-    memory.configure(config)
-    others = (
-        "数字签名证书已轮换。",
-        "署名証明書を更新しました。",
-        "서명 인증서를 교체했습니다.",
-        "สวัสดีตอนเช้า ประชุมทีม",
-        "ночью тихо",
-    )
-    for number, other in enumerate(others):
-        remember(memory, f"memory/2026-09-{number + 1:02}.md", f"{other}\n")
-    remember(memory, "memory/2026-08-01.md", f"# Log\n\nSomething else.\n\n{text}\n")
-    assert first(search(memory, query)) == "memory/2026-08-01.md"
+def test_whatever_is_written_is_found(memory: Place, config: str, subtests: pytest.Subtests) -> None:
+    for text, query in TEXTS_AND_QUERIES:
+        with subtests.test(f"{text!r:.40}, {query!r:.40}"):
+            memory.configure(config)
+            others = (
+                "数字签名证书已轮换。",
+                "署名証明書を更新しました。",
+                "서명 인증서를 교체했습니다.",
+                "สวัสดีตอนเช้า ประชุมทีม",
+                "ночью тихо",
+            )
+            for number, other in enumerate(others):
+                remember(memory, f"memory/2026-09-{number + 1:02}.md", f"{other}\n")
+            remember(memory, "memory/2026-08-01.md", f"# Log\n\nSomething else.\n\n{text}\n")
+            assert first(search(memory, query)) == "memory/2026-08-01.md"
 
 
 @pytest.mark.parametrize("sign", ["🦊", "₹", "→"])
@@ -282,72 +283,72 @@ def test_a_single_sign(memory: Place, sign: str) -> None:
     assert first(search(memory, sign)) == "memory/2026-08-01.md"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        '"staging proxy',
-        '"staging" "proxy"',
-        "staging AND proxy",
-        "staging OR proxy",
-        "staging NOT proxy",
-        "NOT staging proxy",
-        "NEAR(staging proxy, 2)",
-        "NEAR(staging",
-        "(staging proxy",
-        "staging) proxy(",
-        "stag* staging proxy*",
-        "title:staging proxy",
-        "text : staging proxy",
-        "{title text}: staging proxy",
-        "^staging proxy",
-        "-staging -proxy",
-        "+staging +proxy",
-        "staging + proxy",
-        "chunks_fts MATCH 'staging proxy'",
-        "staging'; DROP TABLE chunks; --proxy",
-        'staging"; DELETE FROM files; --proxy',
-        "staging%proxy_",
-        "staging\\proxy\\",
-        "staging\x00proxy",
-        "\x00staging\x00\x00proxy\x00",
-        "staging\nproxy\r\n\tport",
-        "staging\u202eproxy\u202c",
-        "\ufeffstaging proxy",
-        "staging\u200bproxy staging proxy",
-        "STAGING PROXY",
-        "ｓｔａｇｉｎｇ staging proxy",
-        "[staging](proxy)",
-        "`staging` **proxy**",
-        "<staging proxy/>",
-        "staging proxy ?1 ?2 :a @b $c",
-        "staging proxy " + "word " * 300,
-        "staging proxy " + " ".join(f"w{number}" for number in range(3000)),
-        "staging proxy " + "x" * 100_000,
-    ],
-    ids=lambda query: query[:24].encode("ascii", "backslashreplace").decode(),
-)
+QUERIES_WITH_OPERATORS = [
+    '"staging proxy',
+    '"staging" "proxy"',
+    "staging AND proxy",
+    "staging OR proxy",
+    "staging NOT proxy",
+    "NOT staging proxy",
+    "NEAR(staging proxy, 2)",
+    "NEAR(staging",
+    "(staging proxy",
+    "staging) proxy(",
+    "stag* staging proxy*",
+    "title:staging proxy",
+    "text : staging proxy",
+    "{title text}: staging proxy",
+    "^staging proxy",
+    "-staging -proxy",
+    "+staging +proxy",
+    "staging + proxy",
+    "chunks_fts MATCH 'staging proxy'",
+    "staging'; DROP TABLE chunks; --proxy",
+    'staging"; DELETE FROM files; --proxy',
+    "staging%proxy_",
+    "staging\\proxy\\",
+    "staging\x00proxy",
+    "\x00staging\x00\x00proxy\x00",
+    "staging\nproxy\r\n\tport",
+    "staging\u202eproxy\u202c",
+    "\ufeffstaging proxy",
+    "staging\u200bproxy staging proxy",
+    "STAGING PROXY",
+    "ｓｔａｇｉｎｇ staging proxy",
+    "[staging](proxy)",
+    "`staging` **proxy**",
+    "<staging proxy/>",
+    "staging proxy ?1 ?2 :a @b $c",
+    "staging proxy " + "word " * 300,
+    "staging proxy " + " ".join(f"w{number}" for number in range(3000)),
+    "staging proxy " + "x" * 100_000,
+]
+
+
 @EITHER
-def test_no_sign_is_an_operator(memory: Place, query: str, config: str) -> None:
-    memory.configure(config)
-    assert first(search(memory, query)) == "memory/cards/staging-proxy.md"
-    search(memory, query, ranking="openclaw")
+def test_no_sign_is_an_operator(memory: Place, config: str, subtests: pytest.Subtests) -> None:
+    for query in QUERIES_WITH_OPERATORS:
+        with subtests.test(f"{query!r:.40}"):
+            memory.configure(config)
+            assert first(search(memory, query)) == "memory/cards/staging-proxy.md"
+            search(memory, query, ranking="openclaw")
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+ODD_QUERIES = [
         "?!", "...", "()", '"', '""', "''", "*", "AND", "NEAR", "NOT", "-", "--", "^", ":", "\\", "%", "_", "\x00",
         "\x00\x00", "\u200b", "\u202e", "🦊", "👩‍👩‍👧‍👦", "the of and", "a", "א", "ا", "字", "ー", "々", "\u0301",
         "\ufffd", "\ue000", "9", "x" * 100_000, "数" * 33_000, "🦊" * 25_000, "? " * 50_000, "a.b" * 33_000,
         "aB" * 50_000, "-" * 100_000, "\u0e01\u0e31" * 16_000,
-    ],
-    ids=lambda query: query[:6].encode("ascii", "backslashreplace").decode(),
-)  # fmt: skip
+    ]  # fmt: skip
+
+
 @EITHER
-def test_no_query_is_an_error(memory: Place, query: str, config: str) -> None:
-    memory.configure(config)
-    for options in ({}, {"ranking": "openclaw"}, {"stores": ["transcripts"]}, {"repository": "app"}):
-        search(memory, query, **options)
+def test_no_query_is_an_error(memory: Place, config: str, subtests: pytest.Subtests) -> None:
+    for query in ODD_QUERIES:
+        with subtests.test(f"{query!r:.40}"):
+            memory.configure(config)
+            for options in ({}, {"ranking": "openclaw"}, {"stores": ["transcripts"]}, {"repository": "app"}):
+                search(memory, query, **options)
 
 
 @pytest.mark.parametrize("query", ["\udcff\udcfe", "caf\udce9-x", "\ud800"])
@@ -633,49 +634,49 @@ def guarded(memory: Place) -> Place:
     return memory
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        "../outside.md",
-        "memory/../../outside.md",
-        "/etc/passwd",
-        "{base}/outside.md",
-        "memory/link.md",
-        "memory/elsewhere/outside.md",
-        "memory/folder.md",
-        "memory/pipe.md",
-        "memory/socket.md",
-        "memory/handoff-inbox/draft.md",
-        "handoff-inbox/draft.md",
-        "memory/handoff-inbox/draft.md#L1",
-        "memory/.hidden/secret.md",
-        "memory/.secret.md",
-        "memory/notes.txt",
-        "HANDOVER.md",
-        "AGENTS.md",
-        ".truekeep/config.toml",
-        ".truekeep/index.sqlite",
-        ".",
-        "..",
-        "/",
-        "memory",
-        "memory/",
-        "memory/nothing.md",
-        "memory/cards/staging-proxy.md/x",
-        "nothing",
-        "x" * 250,
-        "a\x00b",
-        "\udcff.md",
-        "~/x.md",
-        "",
-        "#L5",
-        "transcripts/claude/no-such.jsonl",
-        "transcripts/../../outside.md",
-    ],
-)
-def test_get_reads_nothing_but_memory(guarded: Place, wanted: str) -> None:
-    with guarded.open() as workspace, pytest.raises((NotFound, NotMemory)):
-        workspace.search.get(wanted.replace("{base}", str(guarded.base)))
+NOT_MEMORY = [
+    "../outside.md",
+    "memory/../../outside.md",
+    "/etc/passwd",
+    "{base}/outside.md",
+    "memory/link.md",
+    "memory/elsewhere/outside.md",
+    "memory/folder.md",
+    "memory/pipe.md",
+    "memory/socket.md",
+    "memory/handoff-inbox/draft.md",
+    "handoff-inbox/draft.md",
+    "memory/handoff-inbox/draft.md#L1",
+    "memory/.hidden/secret.md",
+    "memory/.secret.md",
+    "memory/notes.txt",
+    "HANDOVER.md",
+    "AGENTS.md",
+    ".truekeep/config.toml",
+    ".truekeep/index.sqlite",
+    ".",
+    "..",
+    "/",
+    "memory",
+    "memory/",
+    "memory/nothing.md",
+    "memory/cards/staging-proxy.md/x",
+    "nothing",
+    "x" * 250,
+    "a\x00b",
+    "\udcff.md",
+    "~/x.md",
+    "",
+    "#L5",
+    "transcripts/claude/no-such.jsonl",
+    "transcripts/../../outside.md",
+]
+
+
+def test_get_reads_nothing_but_memory(guarded: Place, subtests: pytest.Subtests) -> None:
+    for wanted in NOT_MEMORY:
+        with subtests.test(f"{wanted!r:.40}"), guarded.open() as workspace, pytest.raises((NotFound, NotMemory)):
+            workspace.search.get(wanted.replace("{base}", str(guarded.base)))
 
 
 def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:

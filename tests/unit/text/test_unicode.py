@@ -44,56 +44,57 @@ def selected(text: str) -> str:
     return "".join(chr(0xFE00 + code if code < 16 else 0xE0100 + code - 16) for code in text.encode())
 
 
-@pytest.mark.parametrize(
-    ("char", "kind"),
-    [
-        ("\x00", "control"),
-        ("\x07", "control"),
-        ("\x0b", "control"),
-        ("\x1b", "control"),
-        ("\x7f", "control"),
-        ("\x85", "control"),
-        ("\u00ad", "zero-width"),
-        ("\u034f", "zero-width"),
-        ("\u061c", "bidi"),
-        ("\u115f", "filler"),
-        ("\u1160", "filler"),
-        ("\u17b4", "filler"),
-        ("\u180b", "variation"),
-        ("\u180e", "zero-width"),
-        ("\u200b", "zero-width"),
-        ("\u200c", "zero-width"),
-        ("\u200d", "zero-width"),
-        ("\u200e", "bidi"),
-        ("\u202e", "bidi"),
-        ("\u2060", "zero-width"),
-        ("\u2066", "bidi"),
-        ("\u206f", "bidi"),
-        ("\u2800", "filler"),
-        ("\u3164", "filler"),
-        ("\ue000", "private-use"),
-        ("\ufdd0", "noncharacter"),
-        ("\ufe00", "variation"),
-        ("\ufe0f", "variation"),
-        ("\ufeff", "zero-width"),
-        ("\uffa0", "filler"),
-        ("\ufff9", "zero-width"),
-        ("\uffff", "noncharacter"),
-        ("\U0001d173", "zero-width"),
-        ("\U0001fffe", "noncharacter"),
-        ("\U000e0001", "tag"),
-        ("\U000e0041", "tag"),
-        ("\U000e0100", "variation"),
-        ("\U000f0000", "private-use"),
-        ("\U0010fffd", "private-use"),
-        ("\U0010ffff", "noncharacter"),
-        ("\ud800", "surrogate"),
-    ],
-)
-def test_blocked_characters_between_latin_letters(char: str, kind: str) -> None:
-    (run,) = find_hidden(f"a{char}b")
-    assert (run.start, run.end, run.kind) == (1, 2, kind)
-    assert strip_hidden(f"a{char}b") == "ab"
+BLOCKED_CHARACTERS = [
+    ("\x00", "control"),
+    ("\x07", "control"),
+    ("\x0b", "control"),
+    ("\x1b", "control"),
+    ("\x7f", "control"),
+    ("\x85", "control"),
+    ("\u00ad", "zero-width"),
+    ("\u034f", "zero-width"),
+    ("\u061c", "bidi"),
+    ("\u115f", "filler"),
+    ("\u1160", "filler"),
+    ("\u17b4", "filler"),
+    ("\u180b", "variation"),
+    ("\u180e", "zero-width"),
+    ("\u200b", "zero-width"),
+    ("\u200c", "zero-width"),
+    ("\u200d", "zero-width"),
+    ("\u200e", "bidi"),
+    ("\u202e", "bidi"),
+    ("\u2060", "zero-width"),
+    ("\u2066", "bidi"),
+    ("\u206f", "bidi"),
+    ("\u2800", "filler"),
+    ("\u3164", "filler"),
+    ("\ue000", "private-use"),
+    ("\ufdd0", "noncharacter"),
+    ("\ufe00", "variation"),
+    ("\ufe0f", "variation"),
+    ("\ufeff", "zero-width"),
+    ("\uffa0", "filler"),
+    ("\ufff9", "zero-width"),
+    ("\uffff", "noncharacter"),
+    ("\U0001d173", "zero-width"),
+    ("\U0001fffe", "noncharacter"),
+    ("\U000e0001", "tag"),
+    ("\U000e0041", "tag"),
+    ("\U000e0100", "variation"),
+    ("\U000f0000", "private-use"),
+    ("\U0010fffd", "private-use"),
+    ("\U0010ffff", "noncharacter"),
+    ("\ud800", "surrogate"),
+]
+
+
+def test_blocked_characters_between_latin_letters(subtests: pytest.Subtests) -> None:
+    for char, kind in BLOCKED_CHARACTERS:
+        with subtests.test(f"{char!r:.40}, {kind!r:.40}"):
+            (run,) = find_hidden(f"a{char}b")
+            assert (run.start, run.end, run.kind) == (1, 2, kind)
+            assert strip_hidden(f"a{char}b") == "ab"
 
 
 @pytest.mark.parametrize(

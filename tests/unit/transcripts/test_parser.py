@@ -401,10 +401,18 @@ BAD = [
 
 
 @HARNESS
-@pytest.mark.parametrize("bad", range(len(BAD)))
-def test_a_bad_line_costs_only_itself(harness: str, bad: int) -> None:
-    lines = [*lines_of(said(harness, "user", "before")), BAD[bad], *lines_of(said(harness, "assistant", "after"))]
-    assert list(iter_turns(lines, harness)) == [Turn("user", "before", 1, AT), Turn("assistant", "after", 3, AT)]
+def test_a_bad_line_costs_only_itself(harness: str, subtests: pytest.Subtests) -> None:
+    for bad in range(len(BAD)):
+        with subtests.test(f"{bad!r:.40}"):
+            lines = [
+                *lines_of(said(harness, "user", "before")),
+                BAD[bad],
+                *lines_of(said(harness, "assistant", "after")),
+            ]
+            assert list(iter_turns(lines, harness)) == [
+                Turn("user", "before", 1, AT),
+                Turn("assistant", "after", 3, AT),
+            ]
 
 
 @HARNESS
@@ -514,14 +522,18 @@ def test_credentials_are_masked(harness: str) -> None:
     assert turn.text == "Use [secret: github-token] for the clone. Thanks"
 
 
+GAPS = ["\n", "\r\n", "\u200b", "\u2060\u2060", "\x0c", "\u2028", "\\\n"]
+
+
 @HARNESS
-@pytest.mark.parametrize("gap", ["\n", "\r\n", "\u200b", "\u2060\u2060", "\x0c", "\u2028", "\\\n"])
-@pytest.mark.parametrize("cut", [4, 10, 30])
-def test_a_credential_in_two_pieces_is_masked(harness: str, gap: str, cut: int) -> None:
-    token = a_token(cut)
-    for turn in turns_of(harness, said(harness, "user", f"key {token[:cut]}{gap}{token[cut:]} end")):
-        assert token[-6:] not in turn.text
-        assert find_secrets(turn.text) == ()
+def test_a_credential_in_two_pieces_is_masked(harness: str, subtests: pytest.Subtests) -> None:
+    for cut in [4, 10, 30]:
+        for gap in GAPS:
+            with subtests.test(f"{cut!r:.40}, {gap!r:.40}"):
+                token = a_token(cut)
+                for turn in turns_of(harness, said(harness, "user", f"key {token[:cut]}{gap}{token[cut:]} end")):
+                    assert token[-6:] not in turn.text
+                    assert find_secrets(turn.text) == ()
 
 
 @HARNESS
@@ -550,28 +562,29 @@ def test_no_text_is_left_with_anything_unseen(harness: str, text: str) -> None:
 BRIEF = f"{BEGIN_MARK} wake -->\n# Memory\n- a card\n{END_MARK} -->"
 
 
+INJECTED_TEXTS = [
+    (BRIEF, ""),
+    (f"{BRIEF}\nFix it", "Fix it"),
+    (f"Fix it\n{BRIEF}", "Fix it"),
+    (f"Fix\n{BRIEF}\nit\n  {BRIEF}\nnow", "Fix it now"),
+    (f"Fix it\n{BEGIN_MARK} -->\nnever closed", "Fix it"),
+    (f"{BEGIN_MARK} -->\na card that says\n{END_MARK} -->\nin its text\n{END_MARK} -->\nFix it", "Fix it"),
+    (f"{BEGIN_MARK} -->\n{BEGIN_MARK} -->\nx\n{END_MARK} -->\nFix it", "Fix it"),
+    (f"{BEGIN_MARK} -->\n<system-reminder>\n{END_MARK} -->\nFix it", "Fix it"),
+    (f"gone {BEGIN_MARK} -->x{END_MARK} --> gone\nFix it", "Fix it"),
+    (f"hook: {BEGIN_MARK} wake -->\n# Memory, cut off", ""),
+    (f"A {BEGIN_MARK} --> in a prompt\nis cut.", f"A {BEGIN_MARK} --> in a prompt is cut."),
+    (f"Fix it\n{END_MARK} -->", f"Fix it {END_MARK} -->"),
+    (f"{BRIEF[:8]}\u200b{BRIEF[8:]}\nFix it", "Fix it"),
+]
+
+
 @HARNESS
-@pytest.mark.parametrize("role", ["user", "assistant"])
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        (BRIEF, ""),
-        (f"{BRIEF}\nFix it", "Fix it"),
-        (f"Fix it\n{BRIEF}", "Fix it"),
-        (f"Fix\n{BRIEF}\nit\n  {BRIEF}\nnow", "Fix it now"),
-        (f"Fix it\n{BEGIN_MARK} -->\nnever closed", "Fix it"),
-        (f"{BEGIN_MARK} -->\na card that says\n{END_MARK} -->\nin its text\n{END_MARK} -->\nFix it", "Fix it"),
-        (f"{BEGIN_MARK} -->\n{BEGIN_MARK} -->\nx\n{END_MARK} -->\nFix it", "Fix it"),
-        (f"{BEGIN_MARK} -->\n<system-reminder>\n{END_MARK} -->\nFix it", "Fix it"),
-        (f"gone {BEGIN_MARK} -->x{END_MARK} --> gone\nFix it", "Fix it"),
-        (f"hook: {BEGIN_MARK} wake -->\n# Memory, cut off", ""),
-        (f"A {BEGIN_MARK} --> in a prompt\nis cut.", f"A {BEGIN_MARK} --> in a prompt is cut."),
-        (f"Fix it\n{END_MARK} -->", f"Fix it {END_MARK} -->"),
-        (f"{BRIEF[:8]}\u200b{BRIEF[8:]}\nFix it", "Fix it"),
-    ],
-)
-def test_what_truekeep_injected_is_dropped(harness: str, role: str, text: str, left: str) -> None:
-    assert texts_of(harness, said(harness, role, text)) == ([left] if left else [])
+def test_what_truekeep_injected_is_dropped(harness: str, subtests: pytest.Subtests) -> None:
+    for text, left in INJECTED_TEXTS:
+        for role in ["user", "assistant"]:
+            with subtests.test(f"{text!r:.40}, {left!r:.40}, {role!r:.40}"):
+                assert texts_of(harness, said(harness, role, text)) == ([left] if left else [])
 
 
 def test_what_truekeep_injected_is_dropped_across_blocks() -> None:
