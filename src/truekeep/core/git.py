@@ -18,11 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from truekeep.core.child_process import absolute_path
+from truekeep.core.child_process import absolute_path, run_program
 from truekeep.core.file_io import read_head
 from truekeep.text.encoding import decode_text
 
 TIMEOUT = 10.0
+MAX_OUTPUT = 1 << 30
 _MIN_TOKEN_LENGTH = 16
 _MAX_QUESTIONS_PER_BATCH = 40  # sent to cat-file before the answers are read
 _MAX_BATCH_BYTES = 4096  # fits into the smallest pipe
@@ -293,26 +294,26 @@ class Git:
         limit = min(timeout or self.timeout, _time_left(self.root))
         begun = time.monotonic()
         try:
-            done = subprocess.run(
+            done = run_program(
                 self.command(*arguments),
-                input=given,
-                stdin=subprocess.DEVNULL if given is None else None,
-                capture_output=True,
-                env=self._environment(),
                 timeout=limit,
-                check=False,
+                max_output=MAX_OUTPUT,
+                env=self._environment(),
+                given=given,
             )
         except FileNotFoundError as error:
             raise GitFailed("git is not installed", "install git") from error
-        except subprocess.TimeoutExpired as error:
-            raise self._took_too_long(arguments[0], limit) from error
         except (OSError, ValueError) as error:
             raise GitFailed(f"git {arguments[0]} could not run: {error}") from error
         finally:
             _note_waiting(self.root, begun)
-        if done.returncode != 0:
-            return done.stdout, self._failure(arguments[0], done.stderr.decode("utf-8", "replace"), done.returncode)
-        return done.stdout, None
+        if done.stopped == "timeout":
+            raise self._took_too_long(arguments[0], limit)
+        if done.stopped == "output":
+            raise GitFailed(f"git {arguments[0]} printed more than {MAX_OUTPUT >> 20} MB")
+        if done.code != 0:
+            return done.out, self._failure(arguments[0], done.err.decode("utf-8", "replace"), done.code)
+        return done.out, None
 
     def _check(self) -> None:
         """Raise GitFailed if git would block, or recently did."""

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.core.git import GitFailed, remote_name
-from truekeep.verify.live_system import see_containers, see_ports, see_units, see_urls, unit_ports
+from truekeep.verify.live_system.containers import query_containers
+from truekeep.verify.live_system.ports import query_ports
+from truekeep.verify.live_system.systemd import query_units, unit_ports
+from truekeep.verify.live_system.urls import query_urls
 from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, moved, unverifiable
@@ -20,6 +23,9 @@ from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confi
 _RUNTIMES = frozenset(
     ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")
 )  # languages and tools: a package that ends so is something else
+_URL_CACHE_SECONDS = 7 * 86_400
+_URL_TIMEOUT = 10.0
+_MAX_URLS = 200
 _BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
 
 
@@ -332,7 +338,7 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
     """Ports: what listens here now, what the unit or the configuration says, what code names."""
     if not questions:
         return {}
-    seen = see_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
+    seen = query_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
     words = world.now.find("words", {item.claim.name for item in questions})
     verdicts = {}
     for question in questions:
@@ -407,7 +413,7 @@ def _port_by_word(world: World, question: Question, files: Iterable[str]) -> Ver
 def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
     if not questions:
         return {}
-    seen = see_units({item.claim.name for item in questions}) if world.options.system else {}
+    seen = query_units({item.claim.name for item in questions}) if world.options.system else {}
     verdicts: dict[int, Verdict | None] = {}
     for question in questions:
         claim = question.claim
@@ -430,7 +436,7 @@ def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdic
 def check_containers(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
     if not questions:
         return {}
-    seen = see_containers({item.claim.name for item in questions}) if world.options.system else {}
+    seen = query_containers({item.claim.name for item in questions}) if world.options.system else {}
     verdicts = {}
     for question in questions:
         name = question.claim.name
@@ -492,8 +498,13 @@ def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict
 
     rows = world.store.rows("SELECT url, at, status, what FROM url")
     cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
-    seen = see_urls(
-        {item.claim.name for item in questions}, cache=cache, now=time.time(), max_age=7 * 86_400, timeout=10, most=200
+    seen = query_urls(
+        {item.claim.name for item in questions},
+        cached=cache,
+        now=time.time(),
+        max_age=_URL_CACHE_SECONDS,
+        timeout=_URL_TIMEOUT,
+        max_urls=_MAX_URLS,
     )
     with world.store.transaction():
         world.store.many(

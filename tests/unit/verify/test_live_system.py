@@ -22,17 +22,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.helpers import wait_until
-from truekeep.verify import live_system
-from truekeep.verify.live_system import (
-    SystemAnswer,
-    find_program,
-    find_unit_ports,
-    see_containers,
-    see_ports,
-    see_units,
-    see_urls,
-    unit_ports,
-)
+from truekeep.verify.live_system import answers, containers, ports, systemd, urls
+from truekeep.verify.live_system.answers import SystemAnswer, find_program
+from truekeep.verify.live_system.containers import query_containers
+from truekeep.verify.live_system.ports import query_ports
+from truekeep.verify.live_system.systemd import find_unit_ports, query_units, unit_ports
+from truekeep.verify.live_system.urls import query_urls
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -101,7 +96,7 @@ def test_programs_are_run_in_a_clean_place(stand_in: StandIn, tmp_path: Path, mo
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     stand_in("systemctl", f"/usr/bin/env > {tmp_path}/env; pwd >> {tmp_path}/env; /bin/cat > {tmp_path}/stdin")
 
-    see_units(["app"])
+    query_units(["app"])
 
     lines = (tmp_path / "env").read_text().splitlines()
     assert "LC_ALL=C" in lines
@@ -114,10 +109,10 @@ def test_programs_are_run_in_a_clean_place(stand_in: StandIn, tmp_path: Path, mo
 def test_a_program_that_hangs_is_ended_with_all_it_started(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_system, "_PATIENCE", 2)
+    monkeypatch.setattr(answers, "_PROGRAM_SECONDS", 2)
     stand_in("docker", f"/bin/sleep 600 & echo $! > {tmp_path}/pid; wait")
 
-    seen = see_containers(["web"])["web"]
+    seen = query_containers(["web"])["web"]
 
     assert (seen.state, seen.what) == ("unknown", "docker did not answer within 2 s")
     assert is_gone(int((tmp_path / "pid").read_text()))
@@ -139,15 +134,15 @@ def is_gone(pid: int) -> bool:
 def test_one_that_leaves_its_output_open_is_not_waited_for(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_system, "_PATIENCE", 2)
+    monkeypatch.setattr(answers, "_PROGRAM_SECONDS", 2)
     stand_in("docker", f"/bin/sleep 600 & echo $! > {tmp_path}/pid; exit 0")
 
-    assert see_containers(["web"])["web"].state == "unknown"
+    assert query_containers(["web"])["web"].state == "unknown"
     assert is_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_start_up_stays_cheap() -> None:
-    code = "import sys, truekeep.verify.live_system; print(*sys.modules)"
+    code = "import sys, truekeep.verify.package_and_port_claims; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
     assert not {"ssl", "httpx", "http.client", "re2"} & set(modules)
@@ -161,7 +156,7 @@ def whole_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these tests never ran in a container, where nothing can be said to be absent."""
     marker = tmp_path / "netdev_max_backlog"
     marker.write_text("1000\n")
-    monkeypatch.setattr(live_system, "_MACHINE_ONLY", str(marker))
+    monkeypatch.setattr(ports, "_HOST_NAMESPACE_MARKER", str(marker))
 
 
 def listen(family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, host: str = "127.0.0.1") -> socket.socket:
@@ -192,9 +187,9 @@ def port_of(bound: socket.socket) -> int:
     ],
 )
 def test_an_open_port_is_there(family: int, kind: int, host: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_OWNER_PATIENCE", 10.0)
+    monkeypatch.setattr(ports, "_OWNER_SEARCH_SECONDS", 10.0)
     with closing(listen(family, kind, host)) as bound:
-        seen = see_ports([port_of(bound)])[port_of(bound)]
+        seen = query_ports([port_of(bound)])[port_of(bound)]
 
         assert seen.state == "there"
         assert seen.what.startswith(f"listening on {shown.format(port_of(bound))} (")
@@ -210,16 +205,16 @@ def test_a_closed_port_is_absent() -> None:
     with closing(listen()) as bound:
         port = port_of(bound)
 
-    assert see_ports([port])[port] == SystemAnswer("absent", f"nothing listens on port {port}", {})
+    assert query_ports([port])[port] == SystemAnswer("absent", f"nothing listens on port {port}", {})
 
 
 @on_linux
 def test_in_a_sandbox_no_port_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_MACHINE_ONLY", "/nowhere")
+    monkeypatch.setattr(ports, "_HOST_NAMESPACE_MARKER", "/nowhere")
     with closing(listen()) as bound, closing(listen()) as other:
         free = port_of(other)
         other.close()
-        seen = see_ports([port_of(bound), free])
+        seen = query_ports([port_of(bound), free])
 
     assert [one.state for one in seen.values()] == ["there", "unknown"]
     assert "sandbox" in seen[free].what
@@ -229,7 +224,7 @@ def test_in_a_sandbox_no_port_is_absent(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a network namespace")
 @pytest.mark.needs("unshare")
 def test_a_real_network_namespace_is_a_sandbox() -> None:
-    code = "from truekeep.verify.live_system import see_ports; print(see_ports([9])[9].state)"
+    code = "from truekeep.verify.live_system.ports import query_ports; print(query_ports([9])[9].state)"
     done = subprocess.run(["unshare", "-n", sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if "unshare" in done.stderr:
         pytest.skip(done.stderr)
@@ -247,7 +242,7 @@ def test_a_client_does_not_listen() -> None:
         socket.socket(type=socket.SOCK_DGRAM) as connected,
     ):
         connected.connect(bound.getsockname())
-        seen = see_ports([port_of(client), port_of(connected)])
+        seen = query_ports([port_of(client), port_of(connected)])
 
     assert {one.state for one in seen.values()} == {"absent"}
 
@@ -256,23 +251,23 @@ def test_a_client_does_not_listen() -> None:
 def test_no_port_is_connected_to() -> None:
     with closing(listen()) as bound:
         bound.setblocking(False)
-        see_ports([port_of(bound)])
+        query_ports([port_of(bound)])
         with pytest.raises(BlockingIOError):
             bound.accept()
 
 
 def test_what_is_no_port_is_unknown() -> None:
-    assert {one.state for one in see_ports([0, -1, 65536, 10**30]).values()} == {"unknown"}
+    assert {one.state for one in query_ports([0, -1, 65536, 10**30]).values()} == {"unknown"}
 
 
 @on_linux
 def test_without_time_the_owner_is_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_OWNER_PATIENCE", -1.0)
+    monkeypatch.setattr(ports, "_OWNER_SEARCH_SECONDS", -1.0)
     with closing(listen()) as bound:
-        seen = see_ports([port_of(bound)])[port_of(bound)]
+        seen = query_ports([port_of(bound)])[port_of(bound)]
 
     assert seen.state == "there"
-    assert seen.what == f"open on 127.0.0.1:{port_of_text(seen)}; by which program is not visible"
+    assert seen.what == f"open on 127.0.0.1:{port_of_text(seen)}; the program is not visible to this user"
     assert "owner" not in seen.detail
 
 
@@ -293,17 +288,17 @@ def test_another_users_program_is_not_visible() -> None:
             bound.close()
             os.setgroups([])
             os.setuid(65534)
-            os.write(forth, see_ports([port])[port].what.encode())
+            os.write(forth, query_ports([port])[port].what.encode())
             os._exit(0)
         os.waitpid(child, 0)
         os.close(forth)
         with os.fdopen(back) as pipe:
-            assert pipe.read() == f"open on 127.0.0.1:{port}; by which program is not visible"
+            assert pipe.read() == f"open on 127.0.0.1:{port}; the program is not visible to this user"
 
 
 @on_linux
 def test_a_program_with_a_hostile_name_is_shown_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_OWNER_PATIENCE", 10.0)
+    monkeypatch.setattr(ports, "_OWNER_SEARCH_SECONDS", 10.0)
     code = (
         "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen();"
         "open('/proc/self/comm', 'wb').write(b'\\x1b[2J\\xe2\\x80\\xaeok\\xff');"
@@ -314,7 +309,7 @@ def test_a_program_with_a_hostile_name_is_shown_harmless(monkeypatch: pytest.Mon
     ) as other:
         assert other.stdout is not None
         port = int(other.stdout.readline())
-        seen = see_ports([port])[port]
+        seen = query_ports([port])[port]
         other.communicate("\n")
 
     assert seen.state == "there"
@@ -346,16 +341,16 @@ def test_absent_needs_a_whole_list(
             (tmp_path / "net" / name).mkdir()
         else:
             (tmp_path / "net" / name).write_text(text)
-    monkeypatch.setattr(live_system, "_PROC", str(tmp_path))
+    monkeypatch.setattr(ports, "_PROC", str(tmp_path))
 
-    assert see_ports([9])[9].state == state
+    assert query_ports([9])[9].state == state
 
 
 def test_a_mac_is_asked_through_lsof(stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     stand_in("lsof", "printf 'p812\\ncpostgres\\nf7\\nn127.0.0.1:5432\\nf8\\nn[::1]:5432\\np9\\ncx\\nf3\\nn*:*\\nn\\n'")
 
-    seen = see_ports([5432, 5433])
+    seen = query_ports([5432, 5433])
 
     assert seen[5432].what == "listening on 127.0.0.1:5432, [::1]:5432 (postgres, pid 812)"
     assert seen[5433].state == "unknown"  # another user's programs are not listed
@@ -366,7 +361,7 @@ def test_a_mac_is_asked_through_lsof(stand_in: StandIn, tmp_path: Path, monkeypa
 def test_the_real_lsof_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with closing(listen()) as bound:
-        seen = see_ports([port_of(bound)])[port_of(bound)]
+        seen = query_ports([port_of(bound)])[port_of(bound)]
 
     assert seen.state == "there"
     assert seen.detail["pid"] == str(os.getpid())
@@ -375,10 +370,10 @@ def test_the_real_lsof_is_understood(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("script", ["exit 1", "/bin/sleep 60", "/usr/bin/yes n", "printf '\\377\\0n:\\n'"])
 def test_a_bad_lsof_leaves_all_unknown(script: str, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(live_system, "_PATIENCE", 0.5)
+    monkeypatch.setattr(answers, "_PROGRAM_SECONDS", 0.5)
     stand_in("lsof", script)
 
-    assert see_ports([5432])[5432].state == "unknown"
+    assert query_ports([5432])[5432].state == "unknown"
 
 
 # --- Units ----------------------------------------------------------------------------------------------------------
@@ -421,7 +416,7 @@ def unit_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, P
     for folder in folders.values():
         folder.mkdir(parents=True)
     usual = {"system": (str(folders["etc"]), str(folders["lib"])), "user": ("~/.config/systemd/user",)}
-    monkeypatch.setattr(live_system, "_UNIT_FOLDERS", usual)
+    monkeypatch.setattr(systemd, "_UNIT_FOLDERS", usual)
     return folders
 
 
@@ -436,7 +431,7 @@ def test_units_are_asked_for_once(systemctl: Callable[..., None], tmp_path: Path
         [missing("app.service"), missing("backup.timer"), missing("gone.service"), block("mine.service")],
     )
 
-    seen = see_units(["app", "backup.timer", "gone", "mine.service", "app"])
+    seen = query_units(["app", "backup.timer", "gone", "mine.service", "app"])
 
     assert {name: one.state for name, one in seen.items()} == {
         "app": "there",
@@ -478,7 +473,7 @@ def test_units_are_asked_for_once(systemctl: Callable[..., None], tmp_path: Path
 )
 def test_a_unit_is_what_systemd_says(systemctl: Callable[..., None], printed: str, state: str, what: str) -> None:
     systemctl([printed], [missing("app.service")])
-    seen = see_units(["app"])["app"]
+    seen = query_units(["app"])["app"]
 
     assert seen.state == state
     assert seen.what.startswith(what)
@@ -487,7 +482,7 @@ def test_a_unit_is_what_systemd_says(systemctl: Callable[..., None], printed: st
 def test_of_two_units_of_one_name_the_running_one_counts(systemctl: Callable[..., None]) -> None:
     systemctl([block("app.service", active="inactive", sub="dead")], [block("app.service")])
 
-    assert see_units(["app"])["app"].detail["manager"] == "user"
+    assert query_units(["app"])["app"].detail["manager"] == "user"
 
 
 @pytest.mark.parametrize(
@@ -509,18 +504,18 @@ def test_of_two_units_of_one_name_the_running_one_counts(systemctl: Callable[...
 def test_absent_needs_both_answers(
     systemctl: Callable[..., None], other: str, is_system: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_system, "_PATIENCE", 0.5)
+    monkeypatch.setattr(answers, "_PROGRAM_SECONDS", 0.5)
     answer = [missing("app.service")]
     systemctl(*((other, answer) if is_system else (answer, other)))
 
-    assert see_units(["app"])["app"].state == "unknown"
+    assert query_units(["app"])["app"].state == "unknown"
 
 
 def test_one_name_that_systemd_chokes_on_spares_the_others(systemctl: Callable[..., None]) -> None:
     printed = block("app.service").replace("\n", "\\n")
     systemctl(f"printf '{printed}'; exit 1", NO_BUS)
 
-    seen = see_units(["app", "odd:name"])
+    seen = query_units(["app", "odd:name"])
 
     assert seen["app"].state == "there"
     assert seen["odd:name"].state == "unknown"
@@ -533,7 +528,7 @@ def test_one_name_that_systemd_chokes_on_spares_the_others(systemctl: Callable[.
 def test_what_is_no_units_name_is_not_asked(systemctl: Callable[..., None], tmp_path: Path, name: str) -> None:
     systemctl([], [])
 
-    assert see_units([name])[name].state == "unknown"
+    assert query_units([name])[name].state == "unknown"
     assert unit_ports(name) == []
     assert not asked(tmp_path)
 
@@ -541,7 +536,7 @@ def test_what_is_no_units_name_is_not_asked(systemctl: Callable[..., None], tmp_
 def test_a_number_is_never_a_job(systemctl: Callable[..., None], tmp_path: Path) -> None:
     systemctl([missing("123.service")], [missing("123.service")])
 
-    assert see_units(["123"])["123"].state == "absent"
+    assert query_units(["123"])["123"].state == "absent"
     assert all(line.endswith("-- 123.service") for line in asked(tmp_path))
 
 
@@ -551,7 +546,7 @@ def test_a_template_is_looked_up_and_not_asked(
     systemctl([], [])
     (unit_folders["lib"] / "worker@.service").write_text("[Service]\nExecStart=/bin/worker --port %i\n")
 
-    seen = see_units(["worker@", "other@.service"])
+    seen = query_units(["worker@", "other@.service"])
 
     assert [one.state for one in seen.values()] == ["there", "unknown"]
     assert not asked(tmp_path)
@@ -560,7 +555,7 @@ def test_a_template_is_looked_up_and_not_asked(
 def test_a_thousand_units_are_too_many_and_no_failure(systemctl: Callable[..., None]) -> None:
     systemctl([missing(f"u{n}.service") for n in range(500)], [missing(f"u{n}.service") for n in range(500)])
 
-    states = [one.state for one in see_units(f"u{n}" for n in range(1_000)).values()]
+    states = [one.state for one in query_units(f"u{n}" for n in range(1_000)).values()]
 
     assert states == ["absent"] * 500 + ["unknown"] * 500
 
@@ -573,7 +568,7 @@ def test_without_systemd_there_are_still_unit_files(stand_in: StandIn, unit_fold
     (unit_folders["etc"] / "dangling.service").symlink_to("nowhere")
     (unit_folders["etc"] / "folder.service").mkdir()
 
-    seen = see_units(["app", "mine.timer", "masked", "loop", "dangling", "folder", "gone"])
+    seen = query_units(["app", "mine.timer", "masked", "loop", "dangling", "folder", "gone"])
 
     assert [one.state for one in seen.values()] == ["there", "there", "other", *["unknown"] * 4]
     assert seen["app"].what == f"unit file at {unit_folders['etc']}/app.service; there is no systemd here"
@@ -584,7 +579,7 @@ def test_a_systemd_that_does_not_run_is_said(systemctl: Callable[..., None], uni
     systemctl(NOT_BOOTED, NO_BUS)
     (unit_folders["etc"] / "app.service").write_text("[Service]\n")
 
-    seen = see_units(["app", "gone"])
+    seen = query_units(["app", "gone"])
 
     assert seen["app"].what == f"unit file at {unit_folders['etc']}/app.service; systemd is not running here"
     assert seen["gone"].state == "unknown"
@@ -592,7 +587,7 @@ def test_a_systemd_that_does_not_run_is_said(systemctl: Callable[..., None], uni
 
 @pytest.mark.needs("systemctl")
 def test_the_real_systemctl_does_not_know_it() -> None:
-    seen = see_units(["truekeep-is-not-here"])["truekeep-is-not-here"]
+    seen = query_units(["truekeep-is-not-here"])["truekeep-is-not-here"]
 
     assert seen.state in ("absent", "unknown")
     assert seen.what
@@ -685,7 +680,7 @@ def test_the_file_that_systemd_names_is_read(systemctl: Callable[..., None], tmp
     systemctl([block("app.service", path=str(path))], NO_BUS)
 
     assert unit_ports("app") == [5300]
-    assert unit_ports("app", see_units(["app"])["app"]) == [5300]
+    assert unit_ports("app", query_units(["app"])["app"]) == [5300]
 
 
 def test_only_plain_files_of_a_units_size_are_read(stand_in: StandIn, unit_folders: dict[str, Path]) -> None:
@@ -772,7 +767,7 @@ def test_containers_are_found_by_name_id_or_service(stand_in: StandIn, tmp_path:
         ),
     )
 
-    seen = see_containers(["shop-web-1", ID, ID[:12], ID[:11], "db", "old", "frozen", "web", "shop", ""])
+    seen = query_containers(["shop-web-1", ID, ID[:12], ID[:11], "db", "old", "frozen", "web", "shop", ""])
 
     assert {name: one.state for name, one in seen.items()} == {
         "shop-web-1": "there",
@@ -797,7 +792,7 @@ def test_old_dockers_have_no_state(stand_in: StandIn, tmp_path: Path) -> None:
     rows = [row("up"), row("down", Status="Exited (0)"), row("frozen", Status="Up 2 hours (Paused)")]
     stand_in("docker", lists(tmp_path, *({k: v for k, v in one.items() if k != "State"} for one in rows)))
 
-    assert [one.state for one in see_containers(["up", "down", "frozen"]).values()] == ["there", "other", "other"]
+    assert [one.state for one in query_containers(["up", "down", "frozen"]).values()] == ["there", "other", "other"]
 
 
 def podman_row(name: str, **keys: Any) -> dict[str, Any]:
@@ -815,7 +810,7 @@ def podman_row(name: str, **keys: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def podman_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_is_podman_used", lambda: True)
+    monkeypatch.setattr(containers, "_is_podman_used", lambda: True)
 
 
 @pytest.mark.usefixtures("podman_was_used")
@@ -823,11 +818,11 @@ def test_podman_is_asked_for_what_docker_does_not_have(stand_in: StandIn, tmp_pa
     stand_in("docker", lists(tmp_path, row("web")))
     stand_in("podman", lists(tmp_path, podman_row("redis"), podman_row("bare", Labels=None, Names=[], Id="f" * 64)))
 
-    seen = see_containers(["web", "redis", "cache", "f" * 12, "gone"])
+    seen = query_containers(["web", "redis", "cache", "f" * 12, "gone"])
 
     assert [one.state for one in seen.values()] == ["there"] * 4 + ["absent"]
     assert seen["redis"].what == "container redis of redis:7: running"
-    assert see_containers(["web"])["web"].state == "there"
+    assert query_containers(["web"])["web"].state == "there"
     assert sum("ps -a" in line for line in asked(tmp_path)) == 3  # both, and then docker alone
 
 
@@ -836,7 +831,7 @@ def test_absent_needs_everybodys_answer(stand_in: StandIn, tmp_path: Path) -> No
     stand_in("docker", 'echo "permission denied while trying to connect to the docker API" >&2; exit 1')
     stand_in("podman", lists(tmp_path, podman_row("redis")))
 
-    seen = see_containers(["redis", "web"])
+    seen = query_containers(["redis", "web"])
 
     assert [one.state for one in seen.values()] == ["there", "unknown"]
     assert seen["web"].what == "docker says: permission denied while trying to connect to the docker API"
@@ -848,17 +843,17 @@ def test_a_podman_that_was_never_used_is_left_alone(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     stand_in("podman", "exit 0")
 
-    assert see_containers(["web"])["web"] == SystemAnswer("unknown", "neither docker nor podman is here", {})
+    assert query_containers(["web"])["web"] == SystemAnswer("unknown", "neither docker nor podman is installed", {})
     assert not asked(tmp_path)
     Path(os.environ["HOME"], ".local/share/containers").mkdir(parents=True)
-    assert see_containers(["web"])["web"].state == "absent"
+    assert query_containers(["web"])["web"].state == "absent"
 
 
 @pytest.mark.parametrize("host", ["ssh://me@build.example.com", "tcp://10.0.0.5:2375", "tcp://127.0.0.1.evil.com:1"])
 def test_containers_of_another_machine_say_nothing(stand_in: StandIn, tmp_path: Path, host: str) -> None:
     stand_in("docker", lists(tmp_path, row("web"), host=host))
 
-    assert see_containers(["web"])["web"] == SystemAnswer("unknown", "docker is set up for another machine", {})
+    assert query_containers(["web"])["web"] == SystemAnswer("unknown", "docker is set up for another machine", {})
     assert len(asked(tmp_path)) == 1
 
 
@@ -886,9 +881,9 @@ def test_containers_of_another_machine_say_nothing(stand_in: StandIn, tmp_path: 
 def test_a_docker_that_cannot_say_leaves_all_unknown(
     stand_in: StandIn, script: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_system, "_LARGEST_OUTPUT", 300_000)
+    monkeypatch.setattr(answers, "_MAX_OUTPUT", 300_000)
     stand_in("docker", f'[ "$1" = context ] && exit 1\n{script}')
-    seen = see_containers(["web"])["web"]
+    seen = query_containers(["web"])["web"]
 
     assert seen.state == "unknown"
     assert seen.what.startswith(why)
@@ -899,7 +894,7 @@ def test_hostile_names_stay_words(stand_in: StandIn, tmp_path: Path) -> None:
     evil = "\x1b[2J\u202e\u0085x"
     stand_in("docker", lists(tmp_path, row(evil, Image=evil, Status=evil)))
 
-    for seen in see_containers([evil, f"{evil}; rm -rf /", "--all"]).values():
+    for seen in query_containers([evil, f"{evil}; rm -rf /", "--all"]).values():
         assert not set("\x1b\u202e\u0085\n") & set(seen.what + "".join(seen.detail.values()))
     assert asked(tmp_path)[-1] == "ps -a --no-trunc --format {{json .}}"
 
@@ -908,7 +903,7 @@ def test_a_docker_that_may_not_be_run_is_no_docker(stand_in: StandIn, tmp_path: 
     path = stand_in("docker", "")
     path.write_text("#!/nowhere/interpreter\n")
 
-    assert see_containers(["web"])["web"].what.startswith("docker cannot be run: ")
+    assert query_containers(["web"])["web"].what.startswith("docker cannot be run: ")
 
 
 # --- Addresses on the web -------------------------------------------------------------------------------------------
@@ -993,13 +988,13 @@ def see(
     most: int = 50,
     allow_private: bool = True,
 ) -> list[SystemAnswer]:
-    seen = see_urls(
+    seen = query_urls(
         urls,
-        cache={} if cache is None else cache,
+        cached={} if cache is None else cache,
         now=now,
         max_age=max_age,
         timeout=timeout,
-        most=most,
+        max_urls=most,
         allow_private=allow_private,
     )
     assert list(seen) == list(dict.fromkeys(urls))
@@ -1120,12 +1115,12 @@ def test_this_machine_is_not_asked(web: Web, host: str) -> None:
     ],
 )
 def test_public_addresses(address: str, is_public: bool) -> None:
-    assert live_system._is_public(address) is is_public
+    assert urls._is_public(address) is is_public
 
 
 def test_every_address_of_a_name_must_be_public(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_resolve", lambda host, port: ["8.8.8.8", "127.0.0.1"])
-    monkeypatch.setattr(live_system, "_connect", lambda *_: pytest.fail("it connects"))
+    monkeypatch.setattr(urls, "_resolve", lambda host, port: ["8.8.8.8", "127.0.0.1"])
+    monkeypatch.setattr(urls, "_connect", lambda *_: pytest.fail("it connects"))
 
     [seen] = see(f"http://mixed.example:{web.port}/200", allow_private=False)
 
@@ -1139,8 +1134,8 @@ def test_a_name_is_looked_up_once_and_that_address_is_asked(web: Web, monkeypatc
         looked_up.append(host)
         return ["127.0.0.1"] if len(looked_up) == 1 else ["127.0.0.2"]  # rebinding
 
-    monkeypatch.setattr(live_system, "_resolve", resolve)
-    monkeypatch.setattr(live_system, "_is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(urls, "_resolve", resolve)
+    monkeypatch.setattr(urls, "_is_public", lambda address: address == "127.0.0.1")
 
     [seen] = see(f"http://rebind.example:{web.port}/nohead", allow_private=False)
 
@@ -1150,7 +1145,7 @@ def test_a_name_is_looked_up_once_and_that_address_is_asked(web: Web, monkeypatc
 
 
 def test_each_hop_is_checked(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(urls, "_is_public", lambda address: address == "127.0.0.1")
 
     [seen] = see(f"{web.url}/to/http://127.0.0.2:PORT/200", allow_private=False)
 
@@ -1178,7 +1173,7 @@ def test_a_credential_is_never_sent(web: Web, tail: str) -> None:
      "http://x/" + "a" * 3000],
 )  # fmt: skip
 def test_what_is_no_web_address_is_not_asked(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_system, "_resolve", lambda *_: pytest.fail("it asks"))
+    monkeypatch.setattr(urls, "_resolve", lambda *_: pytest.fail("it asks"))
 
     assert see(url)[0].state == "unknown"
 
@@ -1286,7 +1281,7 @@ def test_any_answer_is_survived(raw_server: RawServer, answer: bytes, state: str
 
 def test_looking_up_a_name_may_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     released, looked_up = threading.Event(), list[bool]()
-    monkeypatch.setattr(live_system, "_resolve", lambda *_: looked_up.append(released.wait(60)))
+    monkeypatch.setattr(urls, "_resolve", lambda *_: looked_up.append(released.wait(60)))
 
     seen = see(*(f"http://host{n}.example/" for n in range(3)), timeout=0.2)
     assert not looked_up
@@ -1300,7 +1295,7 @@ def test_a_few_at_a_time_and_no_more_than_wanted(web: Web) -> None:
     seen = see(*urls, *urls, most=20)
 
     assert [one.state for one in seen] == ["there"] * 20 + ["unknown"] * 10
-    assert seen[-1].what == "not asked: 20 addresses at a time are enough"
+    assert seen[-1].what == "not asked: at most 20 URLs are asked at a time"
     assert len(web.asked) == 20
     assert 1 < web.most_at_once <= 6
 
@@ -1337,7 +1332,10 @@ def test_what_is_kept_does_not_use_up_the_limit(web: Web) -> None:
     cache: dict[str, tuple[float, int, str]] = {}
     see(f"{web.url}/200", cache=cache)
 
-    assert [one.state for one in see(f"{web.url}/200", f"{web.url}/404", cache=cache, most=1)] == ["there", "absent"]
+    assert [one.state for one in see(f"{web.url}/200", f"{web.url}/404", cache=cache, most=1)] == [
+        "there",
+        "absent",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -1366,11 +1364,11 @@ def test_certificates_are_checked_by_name(tmp_path: Path, monkeypatch: pytest.Mo
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     web.server.socket = context.wrap_socket(web.server.socket, server_side=True)
-    monkeypatch.setattr(live_system, "_resolve", lambda *_: ["127.0.0.1"])
+    monkeypatch.setattr(urls, "_resolve", lambda *_: ["127.0.0.1"])
     try:
         [stranger] = see(f"https://localhost:{web.port}/200")
         trusting = ssl.create_default_context(cafile=str(certificate))
-        monkeypatch.setattr(live_system, "_trust", lambda: trusting)
+        monkeypatch.setattr(urls, "_ssl_context", lambda: trusting)
         known, misnamed = see(f"https://localhost:{web.port}/200", f"https://other.example:{web.port}/200")
     finally:
         web.server.shutdown()

@@ -1,26 +1,24 @@
-"""Other programs, run with fixed arguments, a clock and a limit on what they may say. Their failures become words."""
+"""Programs that sync and timers use. Runs them with limits, and gives what they say in a form that is safe to show."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
-from truekeep.core.child_process import absolute_path, find_program
+from truekeep.core.child_process import absolute_path, find_program, run_program
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 
-MOST_OUTPUT = 64 << 20
+MAX_OUTPUT = 64 << 20
+_MAX_ERROR_TEXT = 1 << 20
 
 
 class Ran(NamedTuple):
     """How a program ended."""
 
-    code: int  # -1: it was stopped after its time
+    code: int  # -1: ended after its time; -SIGXFSZ: ended because it printed too much
     out: bytes
     err: str  # safe to show
 
@@ -30,7 +28,7 @@ class Ran(NamedTuple):
 
     @property
     def last_words(self) -> str:
-        """The line of its complaint that says most: the last one."""
+        """Return the last line of its error output, which says most."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         return lines[-1][:300] if lines else ""
 
@@ -57,30 +55,27 @@ def run_tool(
     given: bytes = b"",
     environment: Mapping[str, str | None] | None = None,
     cwd: str | None = None,
+    max_output: int = MAX_OUTPUT,
 ) -> Ran:
-    """Run a program to its end. It gets no terminal, no questions and no more time than this.
+    """Run a program to its end. It gets no terminal and asks nothing. Raises ToolMissing.
 
-    A variable that is None in `environment` is kept from it.
+    A variable that is None in `environment` is removed.
     """
     find_tool(arguments[0])
     path = absolute_path(os.environ.get("PATH") or os.defpath)
     wanted = {**os.environ, "PATH": path, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(environment or {})}
-    env = {key: value for key, value in wanted.items() if value is not None}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        with subprocess.Popen(
-            list(arguments), stdin=subprocess.PIPE, stdout=out, stderr=err, env=env, cwd=cwd, start_new_session=True
-        ) as process:
-            try:
-                process.communicate(given, timeout=seconds)
-                code = process.returncode
-            except subprocess.TimeoutExpired:
-                code = -1
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-        out.seek(0)
-        err.seek(0)
-        said = err.read(1 << 20).decode("utf-8", "replace")
-        if code == -1:
-            said += f"\nno answer within {seconds:.0f} s"
-        return Ran(code, out.read(MOST_OUTPUT), withhold(printable(said, newlines=True)))
+    result = run_program(
+        arguments,
+        timeout=seconds,
+        max_output=max_output,
+        env={key: value for key, value in wanted.items() if value is not None},
+        cwd=cwd,
+        given=given,
+        leave_children=True,  # ssh may leave a connection open for the next call
+    )
+    code, said = result.code, result.err[:_MAX_ERROR_TEXT].decode("utf-8", "replace")
+    if result.stopped == "timeout":
+        code, said = -1, f"{said}\nno answer within {seconds:.0f} s"
+    elif result.stopped == "output":
+        code, said = -signal.SIGXFSZ, f"{said}\nmore than {max_output >> 20} MB of output"
+    return Ran(code, result.out, withhold(printable(said, newlines=True)))

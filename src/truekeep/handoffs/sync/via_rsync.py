@@ -159,7 +159,7 @@ def _run_limited(command: Sequence[str], *, most: int, seconds: float, given: by
     """Run a program that can write no file larger than this, its output included: it may be told to."""
     find_tool(command[0])
     limit = f'ulimit -f {most // 512}; ulimit -v {4 << 20} 2>/dev/null; exec "$@"'
-    return run_tool(["sh", "-c", limit, "sh", *command], seconds=seconds, given=given)
+    return run_tool(["sh", "-c", limit, "sh", *command], seconds=seconds, given=given, max_output=most)
 
 
 def plan_fetch(seen: Mapping[Key, FetchedHandoff], survey: RemoteScan, *, settle: float) -> FetchPlan:
