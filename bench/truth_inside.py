@@ -17,10 +17,10 @@ from typing import Any
 
 # What is called → the part that it belongs to. Parts within a part are told apart, unless that one is in WHOLE.
 PARTS = {
-    "truekeep.verify.service.Truth.memories": "memory files",
-    "truekeep.verify.service.Truth.files": "memory files",
+    "truekeep.verify.memory_reader.MemoryReader.memories": "memory files",
+    "truekeep.verify.memory_reader.MemoryReader.files": "memory files",
     "truekeep.verify.claims.extract.extract_claims": "claims",
-    "truekeep.verify.service.find_checkouts": "listing",
+    "truekeep.workspace.repositories.find_checkouts": "listing",
     "truekeep.verify.checkout.read_checkout": "listing",
     "truekeep.verify.checkout.read_plain": "reading",
     "truekeep.verify.checkout.blob_id": "reading",

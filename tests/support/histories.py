@@ -14,8 +14,7 @@ from pathlib import Path
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.checkouts import find_checkouts
 from truekeep.verify.options import Options
-from truekeep.verify.results import CheckedMemory, LineOrigin, MemoryText
-from truekeep.verify.service import end_of_day
+from truekeep.verify.results import CheckedMemory, LineOrigin, MemoryText, end_of_day
 from truekeep.verify.verdict import Verdict
 from truekeep.verify.verifier import Verifier
 

@@ -21,7 +21,7 @@ from truekeep.core.model import INDEX, FilingOutcome, HandoffOrigin, IngestRepor
 from truekeep.handoffs.draft import Draft, draft_body, draft_id, reasons_of, render_draft
 from truekeep.handoffs.inbox import PROCESSED, Inbox, InboxReader, Letter, SkippedFile
 from truekeep.handoffs.policy import Decision, IncomingHandoff, Retry, Routes, file_as_bug, is_contained, plan_filing
-from truekeep.handoffs.policy_store import Hold, StoredMemoryView
+from truekeep.handoffs.policy_store import StoredMemoryView
 from truekeep.memory.ledger import HandoffRow, LedgerEntry
 from truekeep.memory.memory_index import is_over_budget
 from truekeep.memory.similarity import Catalog
@@ -30,6 +30,7 @@ from truekeep.memory.transaction import EditedMeanwhile, MemoryTransaction, Writ
 from truekeep.text.secrets.scanner import find_secrets, withhold
 from truekeep.text.unicode import printable
 from truekeep.text.unified_diff import difference
+from truekeep.verify.content_verifier import ContentVerifier
 from truekeep.verify.same_name_checkouts import SameNames
 
 BATCH = 256
@@ -52,7 +53,7 @@ class Ingest:
         routes: Routes,
         dry_run: bool,
         tell: Callable[[FilingOutcome], None],
-        hold: Hold | None = None,
+        verifier: ContentVerifier | None = None,
     ) -> None:
         self._waiting = waiting
         self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
@@ -68,7 +69,7 @@ class Ingest:
             for inbox, shown in self._shown_inboxes.items()
         }
         self._staging = Staging(books.vault)
-        self._shelf = StoredMemoryView(books.vault, books.ledger, catalog, self._staging, hold=hold)
+        self._shelf = StoredMemoryView(books.vault, books.ledger, catalog, self._staging, verifier=verifier)
         self._seen: set[bytes] = set()
         self._buggy: dict[bytes, Decision] = {}  # letters that truekeep failed on when they were staged
 

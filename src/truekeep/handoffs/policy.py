@@ -70,6 +70,7 @@ from truekeep.text.instruction_files import is_reserved_for_people
 from truekeep.text.line_diff import kept_lines
 from truekeep.text.markdown import TooComplex, find_open_comment, outline, underlines
 from truekeep.text.secrets import scanner
+from truekeep.verify.content_verifier import ContentCheck
 
 KEEPS_LEAST = 0.5  # of an old card's words, for an update to pass unseen
 MAX_FINDINGS = 100
@@ -113,7 +114,7 @@ class MemoryView(Protocol):
     def find_near(self, candidate: Sketch, name: str) -> str | None: ...
     def hand_edits(self, path: str) -> HandEdits: ...
     def instructions(self) -> str: ...
-    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]: ...
+    def check_content(self, content: str, day: date) -> ContentCheck: ...
 
 
 class EmptyShelf:
@@ -151,8 +152,8 @@ class EmptyShelf:
     def instructions(self) -> str:
         return ""
 
-    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:  # noqa: ARG002
-        return content, []
+    def check_content(self, content: str, day: date) -> ContentCheck:  # noqa: ARG002
+        return ContentCheck(content)
 
 
 Unposted = tuple[bytes, str, Path | None]
@@ -525,19 +526,19 @@ class _Policy:
             return None
         if find_open_comment(front.text("topic")) is not None or find_open_comment(handoff.card_content) is not None:
             self._find("open-fence", "a comment (<!--) is opened and never closed", where)
-        return Card(name=name or "card.md", front=front, body=self._held(body, where))
+        return Card(name=name or "card.md", front=front, body=self._verified(body, where))
 
-    def _held(self, content: str, where: str) -> str:
-        """The content held against the code it speaks of: what moved since is written as it is now.
+    def _verified(self, content: str, where: str) -> str:
+        """Check the content against the code of its repository; moved claims are updated.
 
-        A text with a credential goes to a person anyway, and until then nowhere else.
+        Not for a text with a credential: it goes to a person, and nowhere else before that.
         """
         if any(finding.code == "secret" for finding in self.findings):
             return content
-        content, found = self.shelf.hold(content, self.day)
-        for code, message in found:
-            self._find(code, message, where)
-        return content
+        checked = self.shelf.check_content(content, self.day)
+        for finding in checked.findings:
+            self._find(finding.code, finding.message, where)
+        return checked.content
 
     def _compare(self, suggested: Card, existing: Card | None) -> None:
         """What the card that is there says to the one that is suggested."""
@@ -617,7 +618,7 @@ class _Policy:
         if entry is not None:  # a log tells what happened, and that stays true: it is not held against code
             addition = _journal_addition(existing, entry)
         else:
-            addition = _addition(existing, self._held(content, "Suggested document content"))
+            addition = _addition(existing, self._verified(content, "Suggested document content"))
         if addition is None:
             return self._filing("already", target)
         if entry is None and (heading := _same_heading(existing, content, target)):

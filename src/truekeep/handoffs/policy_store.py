@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -29,9 +29,7 @@ from truekeep.memory.similarity import Catalog, Sketch, topic_key
 from truekeep.memory.staging import MemoryFiles, Staging
 from truekeep.memory.unindexed_cards import Consolidation
 from truekeep.text.encoding import decode_text
-
-Hold = Callable[[str, date, Path | None, str], tuple[str, list[tuple[str, str]]]]
-"""Holds a content against the code of a repository: content, its day, the repository's folder, or its name."""
+from truekeep.verify.content_verifier import ContentCheck, ContentVerifier
 
 INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
 _INSTRUCTION_LIMIT = 262_144
@@ -47,10 +45,16 @@ class StoredMemoryView:
     is_known = True
 
     def __init__(
-        self, vault: MemoryFiles, ledger: Ledger, catalog: Catalog, staging: Staging, *, hold: Hold | None = None
+        self,
+        vault: MemoryFiles,
+        ledger: Ledger,
+        catalog: Catalog,
+        staging: Staging,
+        *,
+        verifier: ContentVerifier | None = None,
     ) -> None:
         self._vault, self._ledger, self._catalog, self._staging = vault, ledger, catalog, staging
-        self._hold = hold
+        self._verifier = verifier
         self._merged: Consolidation | None = None
         self._name = ""
         self._instructions: dict[Path, str] = {}
@@ -133,11 +137,11 @@ class StoredMemoryView:
         """Name the repository whose code and instruction files count for the next question: its folder, or its name."""
         self._repository, self._name = root, name
 
-    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:
-        """The content with what moved since that day as it is now, and what code refutes."""
-        if self._hold is None or (self._repository is None and not self._name):
-            return content, []
-        return self._hold(content, day, self._repository, self._name)
+    def check_content(self, content: str, day: date) -> ContentCheck:
+        """Check content against the code of its repository; moved claims are updated."""
+        if self._verifier is None or (self._repository is None and not self._name):
+            return ContentCheck(content)
+        return self._verifier.check(content, day, self._repository, self._name)
 
     def read(self, path: str) -> bytes | None:
         return self._staging.read(path)

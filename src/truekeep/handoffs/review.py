@@ -25,7 +25,7 @@ from truekeep.core.model import CARDS, REVIEW, RULES, Finding, as_stamp
 from truekeep.handoffs.draft import Draft, changed_since, parse_draft, reasons_of, render_draft
 from truekeep.handoffs.inbox import is_letter_name
 from truekeep.handoffs.policy import Decision, IncomingHandoff, judge_text, plan_filing
-from truekeep.handoffs.policy_store import Hold, StoredMemoryView
+from truekeep.handoffs.policy_store import StoredMemoryView
 from truekeep.memory.card import check_card_name
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.similarity import Catalog
@@ -35,6 +35,7 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.text.unicode import printable
 from truekeep.text.unified_diff import difference
+from truekeep.verify.content_verifier import ContentVerifier
 
 MASK = b"[secret: "
 _SETTLED_NS = 2_000_000_000  # a file that was written later than this before it was read may change unseen
@@ -143,10 +144,10 @@ class Review:
         *,
         actor: str,
         now: datetime,
-        hold: Hold | None = None,
+        verifier: ContentVerifier | None = None,
     ) -> None:
         self.books, self.catalog, self.config, self.actor, self.now = books, catalog, config, actor, now
-        self._hold = hold
+        self._verifier = verifier
         self._at = as_stamp(now)
 
     def drafts(self) -> Iterator[Draft]:
@@ -224,7 +225,7 @@ class Review:
         return tuple(found)
 
     def _shelf(self, staging: Staging) -> StoredMemoryView:
-        return StoredMemoryView(self.books.vault, self.books.ledger, self.catalog, staging, hold=self._hold)
+        return StoredMemoryView(self.books.vault, self.books.ledger, self.catalog, staging, verifier=self._verifier)
 
     def _written(self, filing: Decision, staging: Staging) -> tuple[FileChange, ...]:
         """The file that a draft is written to."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import EditedSince
@@ -19,19 +18,20 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, REVIEW, as_stamp
 from truekeep.handoffs.draft import Draft, card_mark, draft_id, parse_draft, render_draft
 from truekeep.handoffs.format import compose_handoff
-from truekeep.memory.card import OWNED_KEYS, parse_card, parse_day, subject_of, with_subject
+from truekeep.memory.card import OWNED_KEYS, parse_card, subject_of, with_subject
 from truekeep.memory.frontmatter import Field, Frontmatter
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.staging import Staging
+from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.verify.cache import begun_anew
-from truekeep.verify.results import LineOrigin
-from truekeep.verify.service import end_of_day
+from truekeep.verify.results import LineOrigin, end_of_day
 from truekeep.verify.text_edits import (
     TextEdit,
     apply_repairs,
     beside_edits,
+    changed_words,
     edited_spans,
     plan_repairs,
     says_nothing,
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from truekeep.memory.ledger import Ledger
     from truekeep.memory.staging import MemoryFiles
     from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.verify.cache import FactsCache
+    from truekeep.verify.line_origins import HistorySource
+    from truekeep.verify.memory_reader import MemoryReader
     from truekeep.verify.results import CheckedMemory, MemoryText
-    from truekeep.verify.service import Truth
     from truekeep.verify.verifier import Verifier
-
-_REPAIRED = re.compile(r"\(of ([0-9]{4}-[0-9]{2}-[0-9]{2}|no day), brought up to ([0-9]{4}-[0-9]{2}-[0-9]{2})\)\Z")
 
 
 class Repair(NamedTuple):
@@ -73,9 +73,8 @@ class Repair(NamedTuple):
 class Mending:
     """Repairs the memories of one workspace."""
 
-    def __init__(self, truth: Truth) -> None:
-        self._truth = truth
-        self._now = truth.now
+    def __init__(self, reader: MemoryReader, store: FactsCache, verifier: Verifier, *, now: datetime) -> None:
+        self._reader, self._store, self._verifier, self._now = reader, store, verifier, now
 
     def plan(
         self,
@@ -143,10 +142,6 @@ class Mending:
         root = checked.roots[0] if len(checked.roots) == 1 else ""
         (after,) = self._verifier.check([memory._replace(text=repaired, lines=tuple(lines))], root=root, keep=False)
         return [item for item in after.verdicts if item.verdict == GONE]
-
-    @cached_property
-    def _verifier(self) -> Verifier:
-        return self._truth.verifier(reuse=True)
 
     def _removal(
         self, memory: MemoryText, repaired: str, repaired_bytes: bytes, checked: CheckedMemory, gone: Sequence[Verdict]
@@ -240,9 +235,9 @@ class Mending:
         since = datetime.fromtimestamp(old, UTC).astimezone().date().isoformat() if old is not None else "no day"
         dated = f" (of {since}, brought up to {self._now.date()})" if repair.path.startswith(CARDS + "/") else ""
         books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="repaired", actor=actor, note=what + dated))
-        new = self._truth.read(os.path.join(self._truth.root, repair.path), repair.path)
+        new = self._reader.read(os.path.join(self._reader.root, repair.path), repair.path)
         if new is not None:
-            begun_anew(lambda: carry_prints(self._truth.store, repair.memory, new))
+            begun_anew(lambda: carry_prints(self._store, repair.memory, new))
         return what
 
     def _propose(self, repair: Repair, draft: Draft, books: MemoryTransaction, actor: str) -> Iterator[str]:
@@ -257,16 +252,31 @@ class Mending:
         yield f"{repair.path}: {_what(draft)} is proposed as draft {draft.id}{instead}"
 
 
+def repaired_spans(source: HistorySource, memory: MemoryText) -> list[tuple[int, int]]:
+    """The spans of a card that an earlier repair wrote, in lines that did not change since."""
+    if not memory.path.startswith(f"{CARDS}/") or not source.ledger.last_repairs([memory.path]):
+        return []
+    starts = [0, *accumulate(len(line) + 1 for line in memory.text.split("\n"))]
+    spans: list[tuple[int, int]] = []
+    before: dict[int, dict[str, str]] = {}  # by repair: each line after it, and before it
+    for line in source.history.lines(memory.path):
+        if line.entry is None or line.entry.verb != "repaired" or line.number >= len(starts):
+            continue
+        if line.entry.id not in before:
+            around = source.ledger.around(line.entry.id, memory.path) or (None, None)
+            old, new = ((decode_text(data or b"") or "").split("\n") for data in around)
+            # Paired from the end, because the repair may have added a date at the top.
+            before[line.entry.id] = dict(zip(reversed(new), reversed(old), strict=False))
+        if (old_text := before[line.entry.id].get(line.text)) is not None:
+            first = starts[line.number - 1]
+            spans += [(first + start, first + end) for start, end in changed_words(old_text, line.text)]
+    return spans
+
+
 def rejected_on(draft: Draft, ledger: Ledger) -> str:
     """The day on which a person turned this very draft down; empty if nobody did."""
     last = next(ledger.entries(path=draft.path, limit=1), None)
     return last.at[:10] if last is not None and last.verb == "rejected" else ""
-
-
-def parse_repair(note: str) -> tuple[date | None, date | None] | None:
-    """The days in a repair's note: which one the card was of before, and which one it was brought up to."""
-    match = _REPAIRED.search(note)
-    return (parse_day(match[1]), parse_day(match[2])) if match else None
 
 
 def bumped(path: str, text: str, today: date) -> str:

@@ -41,9 +41,11 @@ from truekeep.verify.repository import Options, World
 from truekeep.verify.verdict import CHANGED, CONFIRMED, GONE, MOVED, Question, Verdict
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from truekeep.memory.transaction import MemoryTransaction
+    from truekeep.verify.cache import FactsCache
     from truekeep.verify.results import MemoryText
-    from truekeep.verify.service import Truth
 
 MATCHED, AMBIGUOUS, THIN = OUTCOMES = ("matched", "ambiguous", "thin")
 _ENOUGH = 3  # claims that say one repository
@@ -165,15 +167,19 @@ class _CardClaims(NamedTuple):
 class Matching:
     """Finds the repositories of the cards of one workspace."""
 
-    def __init__(self, truth: Truth) -> None:
-        self._truth = truth
+    def __init__(self, root: str, store: FactsCache, *, now: datetime) -> None:
+        self._root, self._store, self._now = root, store, now
 
     def find(
-        self, memories: Sequence[MemoryText], *, tell: Callable[[str, int, int], None] = lambda *_: None
+        self,
+        memories: Sequence[MemoryText],
+        find_checkouts: Callable[[], list[Checkout]],
+        *,
+        tell: Callable[[str, int, int], None] = lambda *_: None,
     ) -> tuple[list[Match], list[str]]:
         """What each of these cards, which name no repository, is about; and checkouts that could not be asked."""
         asked = [item for memory in memories if (item := self._ask(memory)) is not None]
-        checkouts = self._truth.checkouts if asked else []
+        checkouts = find_checkouts() if asked else []
         unread = [f"{item.root} was not asked: {item.problem}" for item in checkouts if item.problem]
         places = _places(checkouts)
         answers: list[dict[int, list[Verdict | None]]] = []
@@ -192,7 +198,7 @@ class Matching:
 
     def _ask(self, memory: MemoryText) -> _CardClaims | None:
         try:
-            data = read_regular(Path(self._truth.root, memory.path), follow=False)
+            data = read_regular(Path(self._root, memory.path), follow=False)
         except OSError:
             return None
         if decode_text(data) != memory.text:
@@ -214,7 +220,7 @@ class Matching:
         if not questions:
             return {}
         options = Options(system=False, deleting=False)
-        told = judge(World(root, self._truth.store, workspace=self._truth.root, options=options), questions)
+        told = judge(World(root, self._store, workspace=self._root, options=options), questions)
         found: dict[int, list[Verdict | None]] = defaultdict(list)
         for at, verdict in zip(owners, told, strict=True):
             found[at].append(verdict)
@@ -261,7 +267,7 @@ class Matching:
                     continue
                 staging.splice(_splice(match.path, data, match.repository), 0)
                 note = f"repository: {match.repository} ({match.why})"[:300]
-                books.act(staging, LedgerEntry(at=as_stamp(self._truth.now), verb="assigned", actor=actor, note=note))
+                books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="assigned", actor=actor, note=note))
             except (UnsafePath, ChangedSince, OSError) as error:
                 done.append(AssignmentOutcome(match.path, None, f"left alone ({error})"))
             except EditedSince:

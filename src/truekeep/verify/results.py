@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.file_io import read_head
@@ -35,6 +36,16 @@ _RUN = "verified"  # among the answers that the facts keep
 _LIVE = ("port", "unit", "container")
 _REFS = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
 _BY_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
+
+
+def end_of_day(day: date | None) -> int | None:
+    """The last second of a day in local time; None for None or an impossible day."""
+    if day is None:
+        return None
+    try:
+        return int((datetime.combine(day, datetime.min.time()).astimezone() + timedelta(days=1)).timestamp()) - 1
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 class LineOrigin(NamedTuple):

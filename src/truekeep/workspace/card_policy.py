@@ -26,6 +26,7 @@ from truekeep.workspace.card_text import CardAuthor, CardText, compose, with_tag
 if TYPE_CHECKING:
     from truekeep.core.config import Config
     from truekeep.handoffs.policy_store import StoredMemoryView
+    from truekeep.verify.content_verifier import ContentCheck
 
 DURABILITY = ("task-state", "code-layout", "git-history", "fix-recipe", "already-instructed")
 """Findings about text that does not last, or that is kept better elsewhere: ingest reports them, `card write` stops."""
@@ -174,8 +175,8 @@ class _TextOnlyView(EmptyShelf):
     def instructions(self) -> str:
         return self._shelf.instructions()
 
-    def hold(self, content: str, day: date) -> tuple[str, list[tuple[str, str]]]:
-        return self._shelf.hold(content, day)
+    def check_content(self, content: str, day: date) -> ContentCheck:
+        return self._shelf.check_content(content, day)
 
 
 def _judge_update(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
     from truekeep.handoffs.draft import Draft
     from truekeep.handoffs.policy import Decision, Unposted
-    from truekeep.handoffs.policy_store import Hold, StoredMemoryView
+    from truekeep.handoffs.policy_store import StoredMemoryView
     from truekeep.handoffs.sync.contact_history import RouteHistory
     from truekeep.handoffs.sync.routes import Route
     from truekeep.memory.ledger import WriterActivity
@@ -147,7 +147,7 @@ class Handoffs:
                 routes=Routes(cards=cards, documents=documents),
                 dry_run=dry_run,
                 tell=on_filed,
-                hold=self.hold,
+                verifier=self._workspace.verification.content_verifier,
             ).run()
             report.warnings += tell_others(inboxes.others)
             return report
@@ -162,13 +162,6 @@ class Handoffs:
 
     # The policy, without filing.
 
-    @property
-    def hold(self) -> Hold | None:
-        """Checks a handoff's content against its repository, if the configuration wants that."""
-        if not self._context.config.verify.ingest:
-            return None
-        return lambda *given: self._workspace.verification.hold(*given)
-
     def memory_view(self, staging: Staging | None = None) -> StoredMemoryView:
         """Memory as the policy sees it, with the staged changes."""
         from truekeep.handoffs.policy_store import StoredMemoryView
@@ -176,7 +169,8 @@ class Handoffs:
 
         vault = self._context.vault
         staged = staging or Staging(vault)
-        return StoredMemoryView(vault, self._context.ledger, self._context.catalog, staged, hold=self.hold)
+        verifier = self._workspace.verification.content_verifier
+        return StoredMemoryView(vault, self._context.ledger, self._context.catalog, staged, verifier=verifier)
 
     def lint(self, letters: Sequence[Unposted]) -> list[Decision]:
         """Judge handoffs as ingest would, each after the ones before it; write nothing."""

@@ -25,12 +25,12 @@ from truekeep.maintenance.reconcile import (
     hold_talk,
     hold_values,
 )
-from truekeep.maintenance.repair import parse_repair
 from truekeep.maintenance.survey.service import StatedValue, Survey
 from truekeep.maintenance.survey.transcript_values import SpokenText, iter_contradicted, listen
 from truekeep.memory.blame import line_owners
 from truekeep.memory.facts_db import UnreadableFacts, iter_facts
 from truekeep.memory.memory_index import linked_cards
+from truekeep.memory.repair_note import parse_repair
 from truekeep.memory.unindexed_cards import Consolidation
 from truekeep.memory.values import Value, name_of
 from truekeep.text.encoding import decode_text

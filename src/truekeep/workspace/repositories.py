@@ -16,7 +16,7 @@ from truekeep.verify.checkouts import choose_checkout, expand_repositories, find
 
 if TYPE_CHECKING:
     from truekeep.verify.checkouts import Checkout
-    from truekeep.verify.match_repositories import AssignmentOutcome, Match
+    from truekeep.verify.match_repositories import AssignmentOutcome, Match, Matching
     from truekeep.workspace.workspace import Workspace
 
 
@@ -34,9 +34,9 @@ class Repositories:
 
     def checkouts(self) -> list[Checkout]:
         """The checkouts on this machine; of two with the same name, the one that memory knows."""
-        return begun_anew(lambda: self.without_same_names(find_checkouts(self.folders(), self._context.facts)))
+        return begun_anew(lambda: self._without_same_names(find_checkouts(self.folders(), self._context.facts)))
 
-    def without_same_names(self, found: list[Checkout]) -> list[Checkout]:
+    def _without_same_names(self, found: list[Checkout]) -> list[Checkout]:
         """Leave out checkouts that have the name of another one, with a notice for each."""
         names = [name.lower() for item in found for name in item.names[:-1]]
         if len(set(names)) == len(names):
@@ -85,10 +85,8 @@ class Repositories:
         self, files: Sequence[str] = (), *, progress: Callable[[str, int, int], None] = lambda *_: None
     ) -> tuple[list[Match], list[str]]:
         """Find the repositories of cards that name none: of these files, else of all cards. Also what was left out."""
-        from truekeep.verify.match_repositories import Matching
-
-        truth = self._workspace.verification.truth()
-        memories = list(dict.fromkeys(memory for memory, _ in truth.files(files))) if files else truth.cards()
+        reader = self._workspace.verification.reader
+        memories = list(dict.fromkeys(memory for memory, _ in reader.files(files))) if files else reader.cards()
         without_repository, left = [], list[str]()
         for memory in memories:
             if not memory.path.startswith(f"{CARDS}/"):
@@ -97,13 +95,15 @@ class Repositories:
                 left += [f"{memory.path}: it says already that it is about {name}"] if files else []
             else:
                 without_repository.append(memory)
-        found, unread = Matching(truth).find(without_repository, tell=progress)
+        found, unread = self._matching().find(without_repository, self.checkouts, tell=progress)
         return found, [*left, *unread]
 
     def assign(self, matches: Sequence[Match]) -> list[AssignmentOutcome]:
         """Write the matched repositories into their cards, one ledger entry each."""
-        from truekeep.verify.match_repositories import Matching
-
         with self._context.writing("name repositories"):
-            matching = Matching(self._workspace.verification.truth())
-            return matching.write(matches, self._context.transaction, actor=person())
+            return self._matching().write(matches, self._context.transaction, actor=person())
+
+    def _matching(self) -> Matching:
+        from truekeep.verify.match_repositories import Matching  # heavy: it reads code
+
+        return Matching(str(self._context.path), self._context.facts, now=self._context.now())

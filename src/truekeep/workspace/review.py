@@ -28,9 +28,9 @@ class ReviewQueue:
     def open(self) -> Review:
         """The review of the drafts as they are now. Its caller holds the write lock if it writes."""
         context = self._context
-        hold = self._workspace.handoffs.hold
+        verifier = self._workspace.verification.content_verifier
         return Review(
-            context.transaction, context.catalog, context.config, actor=person(), now=context.now(), hold=hold
+            context.transaction, context.catalog, context.config, actor=person(), now=context.now(), verifier=verifier
         )
 
     def drafts(self, *, judged: bool = False) -> list[Draft]:

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
+from truekeep.core.model import as_stamp
+from truekeep.verify.checkouts import choose_checkout
+from truekeep.verify.line_origins import LineOrigins
+from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory
 from truekeep.verify.options import Options
 from truekeep.verify.results import (
     CheckedMemory,
+    LineOrigin,
     MemoryText,
     digest_text,
     forget_others,
     modified_at,
     note_run,
+    quick_stamp,
     recall,
     renew,
 )
-from truekeep.verify.service import Holder, Truth, is_outside, text_memory
-from truekeep.verify.verdict import GONE
+from truekeep.verify.verdict import GONE, UNVERIFIABLE, Verdict
 from truekeep.workspace.briefing import in_words
-from truekeep.workspace.line_origins import LineOrigins
 
 if TYPE_CHECKING:
     from truekeep.maintenance.repair import Repair
     from truekeep.search.excerpt import Excerpt
     from truekeep.search.searcher import Hit
-    from truekeep.verify.cache import FactsCache
+    from truekeep.verify.checkouts import Checkout
+    from truekeep.verify.content_verifier import ContentVerifier
     from truekeep.verify.resolve import Resolution
     from truekeep.verify.verifier import Verifier
     from truekeep.workspace.briefing import Say
     from truekeep.workspace.workspace import Workspace
 
-_PATIENT_BUDGET = 60.0  # seconds for checks whose answer is relied upon
+PATIENT_BUDGET = 60.0  # seconds for checks whose answer is relied upon
+REFUTED_SHARE = 0.4  # of its score, for a refuted hit: below what holds, above what is not about the query
+MAX_REPOSITORIES_ASKED = 3  # about the words of a topic
 
 
 class Verification:
@@ -45,21 +53,29 @@ class Verification:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._context = workspace.context
-        self._origins = LineOrigins(workspace.context)
-        self._holder: Holder | None = None
+        self.reader = MemoryReader(str(workspace.path), LineOrigins(workspace.context))
+        self._content_verifier: ContentVerifier | None = None
 
-    def truth(self, options: Options | None = None) -> Truth:
-        """The claims of the workspace, as of now."""
-        return Truth(
-            str(self._context.path),
-            self._context.facts,
-            self._workspace.repositories.folders,
-            now=self._context.now(),
-            options=options,
-            origins=self._origins.of_document,
-            since_when=self._origins.before_repairs,
-            believe=self._workspace.repositories.without_same_names,
-        )
+    @property
+    def content_verifier(self) -> ContentVerifier | None:
+        """Checks the contents of handoffs before they are filed; None if the configuration turns that off."""
+        if not self._context.config.verify.ingest:
+            return None
+        from truekeep.verify.content_verifier import ContentVerifier
+
+        facts = self._context.facts
+        if self._content_verifier is None or self._content_verifier.store is not facts:  # reopened for writing
+            find_checkouts = self._workspace.repositories.checkouts
+            self._content_verifier = ContentVerifier(facts, self.reader.root, find_checkouts)
+        return self._content_verifier
+
+    def _verifier(
+        self, options: Options | None = None, checkouts: list[Checkout] | None = None, *, reuse: bool = False
+    ) -> Verifier:
+        from truekeep.verify.verifier import Verifier  # heavy: stored verdicts are given without it
+
+        known = self._workspace.repositories.checkouts() if checkouts is None else checkouts
+        return Verifier(self._context.facts, known, workspace=self.reader.root, options=options, reuse=reuse)
 
     # Checking.
 
@@ -78,13 +94,15 @@ class Verification:
         `changed` gives only those whose verdicts may differ from the last check. A check of everything also notes the
         day's figures.
         """
-        truth = self.truth(Options(online=online, system=system))
+        reader, facts = self.reader, self._context.facts
         at = self._context.now().timestamp()  # files written from here on are newer than what is read below
         root = str(repository) if repository is not None else ""
-        verifier = cache(lambda: truth.verifier(reuse=True))  # loaded only if something has to be checked
-        check = partial(self._check, truth, verifier, root=root, at=at, changed=changed, progress=progress)
+        checkouts = cache(self._workspace.repositories.checkouts)
+        # Loaded only if something has to be checked.
+        verifier = cache(lambda: self._verifier(Options(online=online, system=system), checkouts(), reuse=True))
+        check = partial(self._check, verifier, root=root, at=at, changed=changed, progress=progress)
         if files:
-            named = list(truth.files(files))
+            named = list(reader.files(files))
             own = [memory for memory, is_own in named if is_own]
             others = [memory for memory, is_own in named if not is_own]
             # Verdicts on files outside of memory are not stored.
@@ -92,19 +110,18 @@ class Verification:
             checked = {item.path: item for item in check(own)}
             found = (checked.get(memory.path) if is_own else next(from_outside) for memory, is_own in named)
             return [item for item in found if item is not None]
-        memories = list(truth.memories())
+        memories = list(reader.memories())
         if root:
-            return check(truth.about(memories, root))
+            return check(reader.about(memories, root, facts))
         results = check(memories)
-        _ = truth.checkouts  # finding them adds the notices about same names, even if nothing had to be checked
-        forget_others(truth.store, {memory.path for memory in memories})
-        note_run(truth.store)
+        checkouts()  # adds the notices about same names, even if nothing had to be checked
+        forget_others(facts, {memory.path for memory in memories})
+        note_run(facts)
         self._workspace.health.note_day()
         return results
 
     def _check(
         self,
-        truth: Truth,
         verifier: Callable[[], Verifier],
         memories: list[MemoryText],
         *,
@@ -115,31 +132,33 @@ class Verification:
     ) -> list[CheckedMemory]:
         """Check memories of the workspace, or only those that `changed`."""
         keep = not root  # verdicts from a checkout that was named by hand are not stored
-        recalled = ((memory.path, recall(truth.store, memory, root) if keep else None) for memory in memories)
-        known = {path: item for path, item in recalled if item is not None}
+        facts = self._context.facts
+        stored = ((memory.path, recall(facts, memory, root) if keep else None) for memory in memories)
+        known = {path: item for path, item in stored if item is not None}
         if changed:
             same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
             memories = [memory for memory in memories if memory.path not in same]
-            self._renew(truth.store, {path: known[path] for path in same}, at)
+            self._renew({path: known[path] for path in same}, at)
             known = {}
         # Settled verdicts rest on unchanged evidence; everything else is checked.
         settled = {path: item for path, item in known.items() if item.is_settled}
         asked = [memory for memory in memories if memory.path not in settled]
-        self._renew(truth.store, settled, at)
+        self._renew(settled, at)
         fresh = verifier().check(asked, root=root, keep=keep, tell=progress) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
 
-    def _renew(self, store: FactsCache, known: Mapping[str, CheckedMemory], at: float) -> None:
+    def _renew(self, known: Mapping[str, CheckedMemory], at: float) -> None:
         """Store that verdicts still hold: once a day, and when a memory was written again with the same text."""
         written = {path: modified_at(str(self._context.path / path)) for path in known}
-        renew(store, known, at, [path for path, item in known.items() if item.checked_at < written[path] <= at])
+        rewritten = [path for path, item in known.items() if item.checked_at < written[path] <= at]
+        renew(self._context.facts, known, at, rewritten)
 
     def verify_text(self, text: str, *, repository: Path | None = None, online: bool = False) -> CheckedMemory:
         """Check any text against current code; nothing is stored."""
-        truth = self.truth(Options(online=online, is_current=True))
+        verifier = self._verifier(Options(online=online, is_current=True))
         root = str(repository) if repository else ""
-        (checked,) = truth.verifier().check([text_memory("", text)], root=root, keep=False)
+        (checked,) = verifier.check([text_memory("", text)], root=root, keep=False)
         return checked
 
     def check(self, path: str, *, budget: float = 0.0) -> CheckedMemory | str:
@@ -155,20 +174,49 @@ class Verification:
         return None if isinstance(found, str) else found
 
     def _known(self, paths: Sequence[str], budget: float) -> dict[str, CheckedMemory | str]:
-        return self.truth().checked(paths, budget)
+        """The verdicts on these memories, stored or found within the budget; a text for those without."""
+        found: dict[str, CheckedMemory | str] = {}
+        missing = []
+        look = cache(quick_stamp)
+        checkouts = cache(self._workspace.repositories.checkouts)
+        for memory in self.reader.read_all(paths):
+            names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
+            if not any(choose_checkout(name, checkouts()) is not None for name in names):
+                continue
+            stored = recall(self._context.facts, memory, look=look)
+            if stored is not None:
+                found[memory.path] = stored
+            else:
+                missing.append(memory)
+                found[memory.path] = "not checked yet"
+        if missing and budget > 0:
+            options = Options(system=False, deadline=time.monotonic() + budget, deleting=False)
+            for item in self._verifier(options, checkouts()).check(missing, keep=False):
+                is_asked = item.roots or not item.problems  # nothing to ask is an answer, too
+                if is_asked and not any(verdict.reason == "out-of-time" for verdict in item.verdicts):
+                    found[item.path] = item
+        return found
 
     # Verdicts for readers.
 
     def with_verdicts(self, hits: Sequence[Hit], *, patient: bool = False, budget: float | None = None) -> list[Hit]:
-        """Search hits with their verdicts, found within the configured budget, or within a minute if `patient`."""
+        """Search hits with their verdicts, found within the configured budget, or within a minute if `patient`.
+
+        Refuted hits come last.
+        """
         allowed = self._budget if budget is None else budget
-        return self.truth().verdicts(hits, budget=_PATIENT_BUDGET if patient else allowed)
+        paths = [hit.path for hit in hits if hit.store != "transcripts"]
+        known = self._known(paths, PATIENT_BUDGET if patient else allowed)
+        checked = []
+        for hit in hits:
+            verdicts, checked_at, unchecked = _on_lines(known.get(hit.path), hit.first, hit.last)
+            checked.append(hit._replace(verdicts=verdicts, checked_at=checked_at, unchecked=unchecked))
+        return sorted(checked, key=lambda hit: -hit.score * (REFUTED_SHARE if _is_refuted(hit) else 1))
 
     def add_verdicts(self, excerpt: Excerpt) -> Excerpt:
         """An excerpt with the verdicts on its lines."""
-        verdicts, checked_at, unchecked = self.truth().told(
-            excerpt.path, excerpt.first, excerpt.last, budget=self._budget
-        )
+        known = self._known([excerpt.path], self._budget).get(excerpt.path)
+        verdicts, checked_at, unchecked = _on_lines(known, excerpt.first, excerpt.last)
         return excerpt._replace(verdicts=verdicts, checked_at=checked_at, unchecked=unchecked)
 
     def summaries(self, paths: Sequence[str], budget: float) -> Say:
@@ -185,17 +233,24 @@ class Verification:
         hits: Sequence[Hit] = self._workspace.search.find(topic, limit=limit).hits
         if hits and self._context.shows_verdicts:
             hits = self.with_verdicts(hits, patient=True)
-        return resolve(topic, hits, self.truth().code_says(topic, hits))
+        return resolve(topic, hits, self._verify_topic(topic, hits))
+
+    def _verify_topic(self, topic: str, hits: Sequence[Hit]) -> list[Verdict]:
+        """Verdicts on the words of a topic, in the repositories that the hits are about."""
+        names = dict.fromkeys(hit.repository for hit in hits if hit.repository)
+        words = " ".join(f"`{word}`" for word in topic.split())
+        found: dict[str, Verdict] = {}
+        for repository in list(names)[:MAX_REPOSITORIES_ASKED]:
+            memory = MemoryText("", f"{words}\n\n{topic}\n", LineOrigin(repository))
+            (checked,) = self._verifier().check([memory], keep=False)
+            for verdict in checked.verdicts:
+                if verdict.verdict != UNVERIFIABLE and verdict.claim.kind != "decision":
+                    found.setdefault(verdict.claim.name, verdict)
+        return list(found.values())
 
     @property
     def _budget(self) -> float:
         return self._context.config.verify.budget_ms / 1000
-
-    def hold(self, content: str, day: date, root: Path | None, name: str) -> tuple[str, list[tuple[str, str]]]:
-        """Check a handoff's content against its repository; one holder serves a whole run."""
-        if self._holder is None or self._holder.truth.store is not self._context.facts:  # the context was closed since
-            self._holder = Holder(self.truth())
-        return self._holder.hold(content, day, root, name)
 
     # Repair.
 
@@ -208,36 +263,46 @@ class Verification:
             return self._repair(checked, dry_run=dry_run)
 
     def _repair(self, checked: Sequence[CheckedMemory], *, dry_run: bool) -> tuple[list[Repair], list[str]]:
-        from truekeep.maintenance.repair import Mending, rejected_on
+        from truekeep.maintenance.repair import Mending, rejected_on, repaired_spans
 
-        context, truth = self._context, self.truth()
-        mending = Mending(truth)
+        context = self._context
+        verifier = self._verifier(reuse=True)
+        mending = Mending(self.reader, context.facts, verifier, now=context.now())
         waiting = mending.waiting(context.vault)
         repairs, left = [], list[str]()
         for item in checked:
-            if not any(verdict.is_rot for verdict in item.verdicts):
-                continue
-            if not item.path or is_outside(item.path):
+            if not item.path or is_outside(item.path) or not any(verdict.is_rot for verdict in item.verdicts):
                 continue
             try:
                 stored = context.vault.read(item.path)
             except (UnsafePath, ChangedSince, OSError) as error:
                 left.append(f"{item.path}: left alone ({error})")
                 continue
-            memory = truth.read(str(context.path / item.path), item.path)
-            if stored is not None and memory is not None and digest_text(memory.text) == item.digest:
-                spans = self._origins.repaired_spans(memory) if item.count(GONE) else []
-                repairs.append(
-                    mending.plan(
-                        memory,
-                        item,
-                        stored.data,
-                        waiting=waiting.get(item.path),
-                        repaired_before=spans,
-                        rejected=lambda draft: rejected_on(draft, context.ledger),
-                    )
-                )
-            else:
+            memory = self.reader.read(str(context.path / item.path), item.path)
+            if stored is None or memory is None or digest_text(memory.text) != item.digest:
                 left.append(f"{item.path}: edited since it was checked, so it was left alone; run it again")
+                continue
+            repairs.append(
+                mending.plan(
+                    memory,
+                    item,
+                    stored.data,
+                    waiting=waiting.get(item.path),
+                    repaired_before=repaired_spans(context, memory) if item.count(GONE) else [],
+                    rejected=lambda draft: rejected_on(draft, context.ledger),
+                )
+            )
         done = [] if dry_run else mending.apply(repairs, context.transaction, actor=person())
         return repairs, [*done, *left]
+
+
+def _is_refuted(hit: Hit) -> bool:
+    return any(verdict.is_rot for verdict in hit.verdicts)
+
+
+def _on_lines(checked: CheckedMemory | str | None, first: int, last: int) -> tuple[tuple[Verdict, ...], str, str]:
+    """The verdicts on some lines, the time of the check, and why there are none."""
+    if checked is None or isinstance(checked, str):
+        return (), "", checked or ""
+    inside = tuple(item for item in checked.verdicts if first <= item.claim.line <= last)
+    return inside, as_stamp(datetime.fromtimestamp(checked.checked_at, UTC)), ""

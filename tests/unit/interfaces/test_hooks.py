@@ -599,12 +599,12 @@ OURS_FOR_THE_BRIEF = {
     "text.unicode", "core.errors", "core.file_io", "core.formats",
     "core.git", "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.frontmatter", "memory.ledger", "memory.project_files",
-    "memory.staging", "search", "search.card_list", "search.file_metadata", "search.file_scan", "search.index_schema",
+    "memory.repair_note", "memory.staging", "search", "search.card_list", "search.file_metadata", "search.file_scan", "search.index_schema",
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
-    "verify.claim", "verify.mask_credentials", "verify.results", "verify.service", "verify.verdict",
-    "verify.options", "workspace", "workspace.briefing", "workspace.context",
-    "workspace.line_origins", "workspace.repositories", "workspace.sessions", "workspace.verification",
+    "verify.claim", "verify.mask_credentials", "verify.line_origins", "verify.memory_reader", "verify.options", "verify.results",
+    "verify.verdict", "workspace", "workspace.briefing", "workspace.context",
+    "workspace.repositories", "workspace.sessions", "workspace.verification",
     "workspace.workspace",
 }  # fmt: skip
 

@@ -714,7 +714,9 @@ class TestDrafts:
         history.write(place.repo)
         with place.open() as workspace:
             content = "`leaves()` is defined in `src/part.py`.\n"
-            written, found = workspace.verification.hold(content, date(2026, 2, 1), place.repo, NAME)
+            verifier = workspace.verification.content_verifier
+            assert verifier is not None
+            written, found = verifier.check(content, date(2026, 2, 1), place.repo, NAME)
         assert written == "`leaves()` is defined in `src/rest.py`.\n"
         assert [code for code, _ in found] == ["moved-since"]
 

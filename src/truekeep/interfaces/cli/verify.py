@@ -28,8 +28,9 @@ from truekeep.interfaces.cli.output import (
 from truekeep.text.unicode import clip, printable
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.match_repositories import count_outcomes
+from truekeep.verify.memory_reader import expand_folders, is_outside, read_memory, text_memory
 from truekeep.verify.results import count_verdicts
-from truekeep.verify.service import expand_folders, is_outside, read_memory, text_memory, verify_anywhere
+from truekeep.verify.standalone import verify_anywhere
 from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:

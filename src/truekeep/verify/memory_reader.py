@@ -1,0 +1,174 @@
+"""Reads memory files for verification, each with the repository and the day that its lines are of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.core.errors import BadInput
+from truekeep.core.file_io import NOT_REGULAR, open_regular
+from truekeep.core.model import CARDS, INDEX
+from truekeep.memory.card import parse_day
+from truekeep.search.file_metadata import describe
+from truekeep.search.file_scan import MemoryFile, store_of, sweep
+from truekeep.text.encoding import decode_text
+from truekeep.verify.cache import FactsCache, begun_anew
+from truekeep.verify.checkouts import choose_checkout, find_checkouts
+from truekeep.verify.results import LineOrigin, MemoryText, end_of_day
+
+if TYPE_CHECKING:
+    from truekeep.verify.line_origins import LineOrigins
+
+MAX_FILE_BYTES = 8_000_000
+MEMORIES_PER_LEDGER_QUERY = 200
+CHANGELOG_NAMES = ("changelog", "history", "release-notes", "changes")
+
+
+class MemoryReader:
+    """Reads the memory of one workspace."""
+
+    def __init__(self, root: str, origins: LineOrigins) -> None:
+        self.root = root
+        self._origins = origins
+
+    def memories(self) -> Iterator[MemoryText]:
+        """Every card and document. Logs and transcripts describe the past, so they are not verified."""
+        read: list[MemoryText] = []
+        for source in sweep(self.root):
+            if _is_memory(source):
+                memory = self._read(source.location, source.path)
+                read += [memory] if memory is not None else []
+            if len(read) == MEMORIES_PER_LEDGER_QUERY:
+                yield from self._origins.before_repairs(read)
+                read = []
+        yield from self._origins.before_repairs(read)
+
+    def cards(self) -> list[MemoryText]:
+        """Every card, in the order of their paths."""
+        sources = [source for source in sweep(self.root) if source.store == "cards" and source.path != INDEX]
+        read = [self._read(source.location, source.path) for source in sorted(sources, key=lambda item: item.path)]
+        return self._origins.before_repairs([memory for memory in read if memory is not None])
+
+    def read(self, location: str, shown: str) -> MemoryText | None:
+        """A memory file with the origins of its lines; None if it is not readable text."""
+        memory = self._read(location, shown)
+        return self._origins.before_repairs([memory])[0] if memory is not None else None
+
+    def read_all(self, paths: Sequence[str]) -> list[MemoryText]:
+        """These memory files, once each; those that cannot be read are left out."""
+        named = [self._read(path if os.path.isabs(path) else os.path.join(self.root, path), path) for path in paths]
+        return self._origins.before_repairs([memory for memory in dict.fromkeys(named) if memory is not None])
+
+    def _read(self, location: str, shown: str) -> MemoryText | None:
+        memory = read_memory(location, shown)
+        is_document = store_of(shown) == "documents" and not is_outside(shown)
+        if memory is None or memory.origin.repository or not is_document:
+            return memory
+        return memory._replace(lines=self._origins.of_document(shown))
+
+    def files(self, wanted: Sequence[str]) -> Iterator[tuple[MemoryText, bool]]:
+        """The named Markdown files, in the workspace or elsewhere; and whether each is a memory of the workspace."""
+        own = self.own_paths()
+        for path in expand_folders(wanted, self.root):
+            location = self._locate(path)
+            shown = os.path.relpath(location, os.path.realpath(self.root)).replace(os.sep, "/")
+            memory = self.read(location, _outside(path) if shown.startswith("..") else shown)
+            if memory is None:
+                raise BadInput(f"{path} is not readable text", hint="name a Markdown file")
+            yield memory, shown in own
+
+    def own_paths(self) -> set[str]:
+        """The paths of every card and document."""
+        return {source.path for source in sweep(self.root) if _is_memory(source)}
+
+    def about(self, memories: Sequence[MemoryText], root: str, store: FactsCache) -> list[MemoryText]:
+        """The memories about the repository of this checkout, and those without a repository."""
+        here = begun_anew(lambda: find_checkouts([Path(root)], store))
+
+        def belongs(memory: MemoryText) -> bool:
+            own = memory.origin.repository
+            names = {own} if own else {origin.repository for origin in memory.lines}
+            return not any(names) or any(choose_checkout(name, here) is not None for name in names)
+
+        found = [memory for memory in memories if belongs(memory)]
+        problem = next((item.problem for item in here), "")
+        if problem and not found:
+            raise BadInput(f"{root} cannot be read: {problem}", hint="name another checkout with --repo")
+        return found
+
+    def _locate(self, path: str) -> str:
+        candidates = (
+            path,
+            os.path.join(self.root, path),
+            os.path.join(self.root, CARDS, path),
+            os.path.join(self.root, CARDS, f"{path}.md"),
+        )
+        for candidate in candidates:
+            if os.path.isfile(candidate):
+                return os.path.realpath(candidate)
+        if any(map(os.path.exists, candidates)):
+            raise BadInput(f"{path} {NOT_REGULAR}", hint="name a card, a document, or any Markdown file")
+        raise BadInput(f"there is no file {path}", hint="name a card, a document, or any Markdown file")
+
+
+def _is_memory(source: MemoryFile) -> bool:
+    return source.store in ("cards", "documents") and source.path != INDEX
+
+
+def read_memory(location: str, shown: str) -> MemoryText | None:
+    """A Markdown file as a memory; None if it is not readable text."""
+    try:
+        with open(open_regular(location), "rb") as file:
+            data = file.read(min(os.fstat(file.fileno()).st_size, MAX_FILE_BYTES) + 1)
+    except OSError:
+        return None
+    text = decode_text(data) if len(data) <= MAX_FILE_BYTES else None
+    return text_memory(shown, text) if text is not None else None
+
+
+def text_memory(shown: str, text: str) -> MemoryText:
+    """A text as a memory, with the repository and day of its frontmatter."""
+    about = describe(shown, text)
+    name = shown.rpartition("/")[2].lower()
+    origin = LineOrigin(about.repository, end_of_day(parse_day(about.day)))
+    return MemoryText(shown, text, origin, is_changelog=name.startswith(CHANGELOG_NAMES))
+
+
+def expand_folders(files: Sequence[str], root: str = "") -> list[str]:
+    """The files; a folder is replaced by the Markdown files below it, except in hidden folders."""
+    found: list[str] = []
+    for name in files:
+        places = [name, os.path.join(root, name)] if root and not os.path.exists(name) else [name]
+        folder = next((place for place in places if os.path.isdir(place)), "")
+        if not folder:
+            found.append(name)
+            continue
+        below = [
+            os.path.join(at, file)
+            for at, folders, names in os.walk(folder)
+            if _keep_visible(folders)
+            for file in sorted(names)
+            if file.lower().endswith(".md") and os.path.isfile(os.path.join(at, file))
+        ]
+        if not below:
+            raise BadInput(f"{name} has no Markdown file", hint="name a card, a document, or any Markdown file")
+        found += below
+    return found
+
+
+def _keep_visible(folders: list[str]) -> bool:
+    """Remove hidden folders and node_modules in place, and sort the others."""
+    folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+    return True
+
+
+def _outside(path: str) -> str:
+    """The shown name of a file outside of the workspace; never like one inside."""
+    return path if is_outside(path) else f"./{path}"
+
+
+def is_outside(path: str) -> bool:
+    """True if the checked file is outside of the workspace."""
+    return path.startswith(("/", "../", "./"))
