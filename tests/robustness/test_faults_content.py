@@ -443,7 +443,7 @@ SCANNER_FAULTS = {
     "crash": "from truekeep.text.secrets import scanner\ndef broken(text): raise RuntimeError\n"
     "scanner.find_secrets = broken\n",
     "no engine": "import sys\nsys.modules['re2'] = None\n",
-    "no rules": "import truekeep.text.secrets.scanner as s\ndel s.RULES\n",
+    "no rules": "import truekeep.text.secrets.scanner as s\ndel s.load_rules\n",
 }
 
 

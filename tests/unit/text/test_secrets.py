@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 
 from tests.support.counting import assert_about_linear
 from truekeep.text.secrets import normalise, regex, scanner
-from truekeep.text.secrets.rules import RULES
+from truekeep.text.secrets.rules import load_rules
 from truekeep.text.secrets.scanner import Secret, cover_secrets, find_secrets, mask_lines, mask_secrets
+
+RULES = load_rules()
 
 ALPHABETS = {
     "A": string.ascii_letters + string.digits,
@@ -760,7 +762,7 @@ def test_without_re2_the_error_reaches_the_caller(monkeypatch: pytest.MonkeyPatc
             raise ImportError(name)
         return real(name, *args)
 
-    caches = (scanner._gate, scanner._talk_gate, regex.compiled)
+    caches = (scanner._gate, scanner._prose_gate, regex.compiled)
     for cache in caches:
         cache.cache_clear()
     monkeypatch.setattr(builtins, "__import__", refuse)

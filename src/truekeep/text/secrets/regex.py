@@ -1,6 +1,6 @@
-"""Expressions over untrusted text. All run on RE2, whose time is linear whatever the text holds.
+"""Regular expressions for untrusted text. They run on RE2, which takes linear time on any text.
 
-When RE2 is missing the import error goes to the caller, because text that nobody looked at must not be kept.
+Without RE2, the import error goes to the caller: text that was not searched must not be stored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 @functools.cache
 def compiled(pattern: str) -> Any:
-    import re2  # here, and not above: start-up time, and most runs never read an untrusted text
+    import re2  # heavy, and most commands do not read untrusted text
 
     options = re2.Options()
     options.log_errors = False
@@ -20,7 +20,7 @@ def compiled(pattern: str) -> Any:
 
 
 def compile_bytes(alternatives: Iterable[str]) -> Any:
-    """For what reads every text: over bytes instead of characters, which takes a fraction of the states."""
+    """An expression that reads every text: over bytes instead of characters, which takes a fraction of the states."""
     import re2
 
     options = re2.Options()

@@ -1,12 +1,12 @@
 """Finds credentials in text, so that none is ever stored, indexed, served or logged.
 
-One table (`rules`) names the published token formats of vendors, the usual containers and the ways people write a
-password down. Two large expressions, the gates, read every text once; only when one of them stops are single rules
-compiled and tried, and then on three `readings` of the text: as given, without hidden characters, and with long runs
-joined across a line break. What a rule has matched is told from its `lookalikes`.
+`rules` has the published token formats of vendors, the usual containers and the ways people write a password down. Two
+large expressions, the gates, read every text once. Only if one of them matches are single rules compiled and tried, on
+three forms of the text (`normalise`): as given, without hidden characters, and with long runs joined across a line
+break. `false_positives` decides whether a match is a credential.
 
-Nothing here reads files, asks a vendor whether a key is live, or holds a found value longer than it takes to judge it:
-a `Secret` is a name and two offsets.
+Nothing here reads files or asks a vendor whether a key is live. A `Secret` is a name and two offsets; the value itself
+is not kept.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 from truekeep.text.secrets.false_positives import has, is_name, is_random
 from truekeep.text.secrets.normalise import SqueezedText, fold, iter_veils, join, squeeze
 from truekeep.text.secrets.regex import compile_bytes, compiled
-from truekeep.text.secrets.rules import RULES
+from truekeep.text.secrets.rules import load_rules
 
 Span = tuple[int, int, int]
-"""Start, end, and the place of the rule in the table."""
+"""Start, end, and the number of the rule in the list."""
 
 
 class Secret(NamedTuple):
-    """Where a credential was found. Never holds the value."""
+    """Where a credential is. Does not contain its value."""
 
     rule: str
     start: int
@@ -37,7 +37,7 @@ class Secret(NamedTuple):
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """Every credential in the text, in order, none overlapping another."""
     data, faithful = _encode(text)
-    if faithful and _gate().search(data) is None and _talk_gate().search(data) is None:
+    if faithful and _gate().search(data) is None and _prose_gate().search(data) is None:
         return ()
     spans = list(_iter_spans(text))
     shown = fold(text) if not faithful or _veil_gate().search(data) is not None else squeeze(text, ())
@@ -55,14 +55,14 @@ def find_secrets(text: str) -> tuple[Secret, ...]:
         merged = _merge(merged + others)
     if repeats := list(_iter_repeats(text, shown, merged)):
         merged = _merge(merged + repeats)
-    return tuple(Secret(rule=RULES[order].name, start=start, end=end) for start, end, order in merged)
+    return tuple(Secret(rule=load_rules()[order].name, start=start, end=end) for start, end, order in merged)
 
 
 def mask_secrets(text: str) -> str | None:
-    """The text with every credential replaced by its rule's name, or None when it must be withheld.
+    """The text with every credential replaced by its rule's name, or None if it must be withheld.
 
-    The masked text is searched again: what is left around a mask may itself be, or join up to, a credential that we
-    cannot place, and then no part of the text is safe to show.
+    The masked text is searched again: the text around a mask may be a credential, or form one. Then no part of it is
+    safe to show.
     """
     secrets = find_secrets(text)
     if not secrets:
@@ -77,7 +77,7 @@ def mask_secrets(text: str) -> str | None:
 
 
 def mask_lines(text: str) -> str:
-    """The text of a file as it may be shown or indexed: credentials masked, every line at its place."""
+    """The text of a file with credentials masked, to be shown or indexed. Line numbers stay the same."""
     pieces: list[str] = []
     end = 0
     for secret in find_secrets(text):
@@ -93,7 +93,7 @@ def mask_lines(text: str) -> str:
 
 
 def cover_secrets(text: str, mark: str = " ") -> str:
-    """The text with a mark for each character of a credential, so that every other one keeps its place."""
+    """The text with each character of a credential replaced by a mark, so that all offsets stay the same."""
     pieces: list[str] = []
     end = 0
     for secret in find_secrets(text):
@@ -109,7 +109,7 @@ _WITHIN_LINE = re.compile(r"[^\n]")
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a text has a credential, or the mask of one."""
+    """Whether a text contains a credential or the mask of one."""
     return _MASK.search(text) is not None or bool(find_secrets(text))
 
 
@@ -117,7 +117,7 @@ _MASK = re.compile(r"\[(?:secret: [a-z0-9-]+|withheld)\]")
 
 
 def withhold(text: str) -> str:
-    """A short text as it may be written down or shown: credentials masked, or nothing of it."""
+    """A short text with credentials masked, or "[withheld]" if that is not enough."""
     masked = mask_secrets(text)
     return masked if masked is not None else "[withheld]"
 
@@ -149,33 +149,34 @@ def _iter_spans(text: str, *, joined: bool = False) -> Iterator[Span]:
 
 
 def _iter_byte_spans(data: bytes, *, joined: bool) -> Iterator[Span]:
+    rules = load_rules()
     for order in _find_live(data, joined=joined):
-        rule = RULES[order]
+        rule = rules[order]
         pattern = compiled(rule.pattern)
         search, judge, group = pattern.search, rule.judge, pattern.groups
         at = refused = 0
         while (match := search(data, at)) is not None:
             start, end = match.span(group)
-            if rule.talk:
+            if rule.in_prose:
                 end = _find_quote(data, start, end)
-            if end - start > _JUDGED or judge(data[start:end], data[end : end + 8]):
+            if end - start > _MAX_JUDGED_BYTES or judge(data[start:end], data[end : end + 8]):
                 yield start, end, order
                 at = end
             elif start < refused:
                 at = end
             else:
-                # A refused value may hold a real one, as in `secret: https://host/?token=…`. Going back over the same
-                # place only once keeps `token=token=token=…` linear.
+                # A refused value may contain a real one, as in `secret: https://host/?token=…`. Going back over the
+                # same place only once keeps `token=token=token=…` linear.
                 at, refused = max(start, match.start() + 1), end
 
 
 def _find_live(data: bytes, *, joined: bool) -> list[int]:
-    """The rules that are worth trying, by their places in the table."""
+    """The rules that are worth trying, by their numbers in the list."""
     live = _find_live_formats(data)
     if joined:
-        return sorted(order for order in live if RULES[order].joins)
-    if _talk_gate().search(data) is not None:
-        live |= _find_keywords(data.lower(), talk=True)
+        return sorted(order for order in live if load_rules()[order].joins)
+    if _prose_gate().search(data) is not None:
+        live |= _find_keywords(data.lower(), in_prose=True)
     return sorted(live)
 
 
@@ -191,28 +192,28 @@ def _find_live_formats(data: bytes) -> set[int]:
         live.update(order for keyword, order in starts.get(data[at], ()) if data.startswith(keyword, at))
         at += 1
     # So many stops are no longer cheaper than asking for every keyword once.
-    return _find_keywords(data, talk=False)
+    return _find_keywords(data, in_prose=False)
 
 
-def _find_keywords(data: bytes, *, talk: bool) -> set[int]:
+def _find_keywords(data: bytes, *, in_prose: bool) -> set[int]:
     return {
         order
-        for order, rule in enumerate(RULES)
-        if rule.talk == talk and any(keyword in data for keyword in rule.keywords)
+        for order, rule in enumerate(load_rules())
+        if rule.in_prose == in_prose and any(keyword in data for keyword in rule.keywords)
     }
 
 
 @functools.cache
 def _keywords_by_first_byte() -> dict[int, list[tuple[bytes, int]]]:
     found: dict[int, list[tuple[bytes, int]]] = {}
-    for order, rule in enumerate(RULES):
-        for keyword in () if rule.talk else rule.keywords:
+    for order, rule in enumerate(load_rules()):
+        for keyword in () if rule.in_prose else rule.keywords:
             found.setdefault(keyword[0], []).append((keyword, order))
     return found
 
 
 def _find_quote(data: bytes, start: int, end: int) -> int:
-    """Where a value ends: at the closing quote if it stands in quotes, whatever signs come before that."""
+    """Where a value ends: at the closing quote if it is in quotes, whatever characters come before that."""
     quote = data[start - 1 : start]
     close = data.find(quote, end, end + 256) if quote in _QUOTES else -1
     if close < 0 or has(data[end:close], b" \t\r\n"):
@@ -222,8 +223,8 @@ def _find_quote(data: bytes, start: int, end: int) -> int:
 
 _QUOTES = frozenset((b'"', b"'", b"`"))
 
-_JUDGED = 512
-"""The longest value that is judged, in bytes. Look-alikes are shorter; anything longer is taken."""
+_MAX_JUDGED_BYTES = 512
+"""Longer values are credentials without being judged: false positives are shorter."""
 
 
 def _char_offsets(data: bytes, offsets: Iterable[int]) -> dict[int, int]:
@@ -241,9 +242,9 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
 def _iter_joined_spans(joined: SqueezedText) -> Iterator[Span]:
-    """Tokens that only exist once a line break is taken out."""
+    """Tokens that exist only after a line break is removed."""
     for start, end, order in _iter_spans(joined.text, joined=True):
-        pattern = compiled(RULES[order].pattern)
+        pattern = compiled(load_rules()[order].pattern)
         # An open-ended pattern also swallows the first word of the next line. Give words back while the rest still is
         # a token by itself; the bound keeps a hostile text linear, and past it everything is taken.
         for _ in range(64):
@@ -260,7 +261,7 @@ def _iter_joined_spans(joined: SqueezedText) -> Iterator[Span]:
 
 
 def _merge(spans: list[Span]) -> list[Span]:
-    """Overlapping spans become one, named by the rule that stands first in the table."""
+    """Overlapping spans become one, named by the rule that is first in the list."""
     merged: list[Span] = []
     for start, end, order in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -271,57 +272,57 @@ def _merge(spans: list[Span]) -> list[Span]:
     return merged
 
 
-_HALVES = frozenset(("aws-access-key-id", "alibaba-access-key-id", "tencent-secret-id", "twilio-key"))
-"""The rules that find the name of a key pair. Its other half has no form of its own, and stands nearby."""
-_NEARBY = 300
+_KEY_PAIR_RULES = frozenset(("aws-access-key-id", "alibaba-access-key-id", "tencent-secret-id", "twilio-key"))
+"""The rules that find the public half of a key pair. The secret half has no format of its own, but is nearby."""
+_KEY_PAIR_WINDOW = 300  # characters
 _LONGEST_RUN = 200
 _LONG_RUN = re.compile(rf"[A-Za-z0-9+/=_-]{{20,{_LONGEST_RUN}}}")
 
 
 def _iter_other_halves(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Whatever looks random and is near the name of a key pair, be it in part."""
+    """Random-looking text near the public half of a key pair."""
     done = 0
     for start, end, order in spans:
-        if RULES[order].name in _HALVES:
-            first, last = start - _NEARBY, end + _NEARBY
+        if load_rules()[order].name in _KEY_PAIR_RULES:
+            first, last = start - _KEY_PAIR_WINDOW, end + _KEY_PAIR_WINDOW
             for match in _LONG_RUN.finditer(text, max(done, first - _LONGEST_RUN), last + _LONGEST_RUN):
                 if match.end() > first and match.start() < last and is_random(match[0].encode()):
                     yield match.start(), match.end(), order
             done = max(done, last)
 
 
-_LONGEST_REPEAT = 200  # characters; longer ones are formats of their own, found wherever they stand
-_SHORT = 8  # characters below which a value is not looked for inside of words
-_HEAD = 6  # characters by which repeats are looked up, and the fewest that a value has
+_MAX_REPEAT_CHARS = 200  # longer credentials are found by their format
+_MIN_CHARS_INSIDE_WORDS = 8  # shorter values are not looked for inside of words
+_REPEAT_KEY_CHARS = 6  # repeats are looked up by these; no value is shorter
 
 
 def _iter_repeats(text: str, shown: SqueezedText, spans: list[Span]) -> Iterator[Span]:
-    """Where a value that was found once stands again, with no word beside it that says what it is."""
+    """Further places of a value that was found once, where no word beside it says what it is."""
     orders: dict[str, int] = {}
     lengths: dict[str, set[int]] = {}
     for start, end, order in spans:
-        value = fold(text[start:end]).text if end - start <= _LONGEST_REPEAT else ""
-        if len(value) >= _HEAD and not is_name(value.encode()):
+        value = fold(text[start:end]).text if end - start <= _MAX_REPEAT_CHARS else ""
+        if len(value) >= _REPEAT_KEY_CHARS and not is_name(value.encode()):
             orders.setdefault(value, order)
-            lengths.setdefault(value[:_HEAD], set()).add(len(value))
+            lengths.setdefault(value[:_REPEAT_KEY_CHARS], set()).add(len(value))
     longest_first = {head: sorted(found, reverse=True) for head, found in lengths.items()}
     read, done = shown.text, 0
-    for start in range(len(read) - _HEAD + 1) if orders else ():
-        if start < done or (sizes := longest_first.get(read[start : start + _HEAD])) is None:
+    for start in range(len(read) - _REPEAT_KEY_CHARS + 1) if orders else ():
+        if start < done or (sizes := longest_first.get(read[start : start + _REPEAT_KEY_CHARS])) is None:
             continue
         for size in sizes:
             done = start + size
             order = orders.get(read[start:done], -1)
-            if order >= 0 and _stands_alone(read, start, done):
+            if order >= 0 and _is_separate(read, start, done):
                 yield shown.origin(start), shown.origin(done - 1) + 1, order
                 break
         else:
             done = start
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether what stands here is not part of a word or number, in case it is short enough to be so by chance."""
-    if end - start >= _SHORT and not text[start:end].isdigit():
+def _is_separate(text: str, start: int, end: int) -> bool:
+    """Whether a short value is not a part of a word or number, which could be by chance."""
+    if end - start >= _MIN_CHARS_INSIDE_WORDS and not text[start:end].isdigit():
         return True
     before, after = text[start - 1 : start + 1] if start else "", text[end - 1 : end + 1]
     return not any(len(edge) == 2 and edge.isalnum() for edge in (before, after))
@@ -332,28 +333,28 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 @functools.cache
 def _gate() -> Any:
-    """Finds where a format could begin, or a character that hides something."""
-    formats = [rule for rule in RULES if not rule.talk]
+    """Matches where a format could begin, or a character that hides something."""
+    formats = [rule for rule in load_rules() if not rule.in_prose]
     marks = [(keyword.decode(), rule) for rule in formats for keyword in rule.keywords]
-    free = _render_tree((mark, rule.hook) for mark, rule in marks if not rule.word)
-    bound = _render_tree((mark, rule.hook) for mark, rule in marks if rule.word)
+    free = _render_tree((mark, rule.hook) for mark, rule in marks if not rule.is_word)
+    bound = _render_tree((mark, rule.hook) for mark, rule in marks if rule.is_word)
     return compile_bytes((free, rf"\b{bound}", *iter_veils()))
 
 
 @functools.cache
 def _veil_gate() -> Any:
-    """Finds only what hides something."""
+    """Matches characters that hide something."""
     return compile_bytes(iter_veils())
 
 
 @functools.cache
-def _talk_gate() -> Any:
-    """Finds where people may have written a value down.
+def _prose_gate() -> Any:
+    """Matches where people may have written a value down.
 
-    Apart from the other gate, because these expressions stay alive for half a sentence: together, RE2 would need a
-    state for every pair of places and spend its time building them.
+    Separate from the other gate, because these expressions can go on for half a sentence: in one expression, RE2 would
+    need a state for every pair of positions and spend its time building them.
     """
-    return compile_bytes(dict.fromkeys(rule.hook for rule in RULES if rule.talk))
+    return compile_bytes(dict.fromkeys(rule.hook for rule in load_rules() if rule.in_prose))
 
 
 def _render_tree(endings: Iterable[tuple[str, str]]) -> str:
