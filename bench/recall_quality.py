@@ -24,8 +24,8 @@ from bench.measure import scratch, table
 from bench.promises import keep, lack
 from bench.score import Hit, Scores, score_all
 from bench.sets import PARTS, Corpus, Question, number_of
+from truekeep.memory.file_scan import find_changes, iter_files
 from truekeep.search.embedders.static import Static
-from truekeep.search.file_scan import compare, sweep
 from truekeep.search.index_schema import open_index
 from truekeep.search.query import quote
 from truekeep.search.refresh import refresh
@@ -183,7 +183,7 @@ def indexed(corpus: Corpus, embedder: Static) -> Iterator[Memory]:
             place.write_text(text, encoding="utf-8")
         db = open_index(":memory:")
         try:
-            refresh(db, compare(db, sweep(str(folder))), embedder)
+            refresh(db, find_changes(db, iter_files(str(folder))), embedder)
             yield Memory(db, embedder, Searcher(db, embedder), VectorBlock())
         finally:
             db.close()

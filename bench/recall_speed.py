@@ -28,11 +28,11 @@ from bench.measure import apart, child, least, median, peak_memory, scratch, tab
 from bench.promises import keep
 from bench.prose import Prose
 from truekeep.core.state_dir import STATE
+from truekeep.memory.file_scan import Changes, MemoryFile, find_changes, iter_files, store_of
 from truekeep.search.chunking import split_chunks
 from truekeep.search.embedders import Embedder, Vector, load_numpy
 from truekeep.search.embedders.static import DIMENSIONS, Static
 from truekeep.search.file_metadata import describe
-from truekeep.search.file_scan import Changes, MemoryFile, compare, store_of, sweep
 from truekeep.search.index_file import INDEX_FILE
 from truekeep.search.index_schema import open_index
 from truekeep.search.query import quote
@@ -151,14 +151,14 @@ def insert_all(root: Path, path: str, tokenizer: str) -> None:
 
 def index_all(root: Path, path: str, embedder: Embedder | None) -> None:
     db = open_index(path)
-    refresh(db, compare(db, sweep(str(root))), embedder)
+    refresh(db, find_changes(db, iter_files(str(root))), embedder)
     db.close()
 
 
 def chunk_texts(root: Path) -> list[str]:
     """What is embedded of these notes."""
     db = open_index(":memory:")
-    refresh(db, compare(db, sweep(str(root))), None)
+    refresh(db, find_changes(db, iter_files(str(root))), None)
     rows: Any = db.execute(
         "SELECT title, heading, text FROM chunks JOIN files ON files.id = file_id ORDER BY chunks.id"
     )
@@ -219,7 +219,7 @@ def look(folder: Path, number: int) -> Looked:
         9,
         {
             "stats": lambda: stat_all(root),
-            "compared": lambda: compare(db, sweep(root)),
+            "compared": lambda: find_changes(db, iter_files(root)),
             "searched": lambda: workspace.search.find(questions[0]),
         },
     )
@@ -227,10 +227,10 @@ def look(folder: Path, number: int) -> Looked:
     prose = Prose(NOTE_WORDS, seed=4)
     for at in range(7):
         (folder / note_path(at)).write_text(prose.note(NOTE))
-        once = {"changed": lambda: refresh(db, compare(db, sweep(root)), embedder)}
+        once = {"changed": lambda: refresh(db, find_changes(db, iter_files(root)), embedder)}
         changed.append(least(1, once)["changed"])
         time.sleep(SETTLED)  # or the next look would take this file for one that may have changed again
-        refresh(db, compare(db, sweep(root)), embedder)
+        refresh(db, find_changes(db, iter_files(root)), embedder)
     db.close()
     return Looked(number, took["stats"], took["compared"], min(changed), took["searched"])
 

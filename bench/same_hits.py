@@ -86,8 +86,8 @@ def make_questions(folder: Path, most: int) -> dict[str, list[str]]:
 def give_answers(folder: Path) -> None:
     """Run by each version for itself: a line for every answer."""
     import truekeep
+    from truekeep.memory.file_scan import find_changes, iter_files
     from truekeep.search.embedders.static import Static
-    from truekeep.search.file_scan import compare, sweep
     from truekeep.search.index_schema import open_index
     from truekeep.search.refresh import refresh
     from truekeep.search.searcher import Filter, Searcher
@@ -105,7 +105,7 @@ def give_answers(folder: Path) -> None:
     for part, questions in json.loads((folder / "questions.json").read_text()).items():
         for embedder in (static, None):
             db = open_index(":memory:")
-            refresh(db, compare(db, sweep(str(folder / part))), embedder)
+            refresh(db, find_changes(db, iter_files(str(folder / part))), embedder)
             searcher = Searcher(db, embedder)
             for at, question in enumerate(questions):
                 if at % FRESH == 0:
@@ -118,7 +118,7 @@ def give_answers(folder: Path) -> None:
 
 
 def ask(checkout: Path, folder: Path) -> Iterator[dict[str, Any]]:
-    environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{HERE}", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{checkout}", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "bench.same_hits", "--answers", str(folder)]
     done = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     yield from map(json.loads, done.stdout.splitlines())

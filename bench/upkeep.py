@@ -35,10 +35,11 @@ from bench.doubles import SETS, Text, pairs
 from bench.measure import apart, cpu_of, least, scratch, table
 from bench.promises import keep
 from bench.prose import Prose
+from truekeep.core.formats import SURVEY
+from truekeep.core.sqlite import remove_database
 from truekeep.integrations.schedule.run import plan_upkeep
 from truekeep.maintenance.duplicates import Sense, compare_fresh, find_doubles
 from truekeep.maintenance.survey.service import Survey
-from truekeep.maintenance.survey.survey_schema import NAME, discard
 from truekeep.workspace.workspace import Workspace
 
 CARDS = "memory/cards"
@@ -190,7 +191,7 @@ def doubles_cost(cards: int, *, is_prose: bool) -> tuple[float, int]:
             read = desk.files.read_bytes
             times = []
             for _ in range(3 if cards < 5_000 else 2):
-                discard(str(state / NAME))
+                remove_database(str(state / SURVEY.file))
                 survey = Survey(str(state), str(workspace))
                 survey.refresh()
                 gc.collect()

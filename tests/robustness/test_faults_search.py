@@ -37,8 +37,8 @@ from tests.support.memories import (
     times,
 )
 from tests.support.programs import need
+from truekeep.core import derived_db
 from truekeep.core.errors import Busy, NewerState, StorageFailed
-from truekeep.search import index_schema
 from truekeep.search.embedders import remote
 from truekeep.search.service import SearchResult
 from truekeep.workspace.workspace import Workspace
@@ -710,14 +710,14 @@ def test_many_at_once_over_a_damaged_index(memory: Place) -> None:
 def test_another_was_quicker_to_set_it_aside(memory: Place, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     reindex(memory)
     DAMAGES["random"](memory)
-    plain = index_schema.set_aside
+    plain = derived_db.set_aside
 
     def late(path: str, *, stamp: str) -> str:
-        monkeypatch.setattr(index_schema, "set_aside", plain)
+        monkeypatch.setattr(derived_db, "set_aside", plain)
         os.rename(path, f"{path}.damaged-20261115T115959Z")
         return plain(path, stamp=stamp)
 
-    monkeypatch.setattr(index_schema, "set_aside", late)
+    monkeypatch.setattr(derived_db, "set_aside", late)
     if command == "index":
         reindex(memory)
     assert_answers(search(memory, QUESTION))
@@ -817,7 +817,7 @@ def test_a_rebuild_without_room_leaves_nothing(memory: Place, monkeypatch: pytes
     def full(*_: Any, **__: Any) -> Any:
         raise apsw.FullError("database or disk is full")
 
-    monkeypatch.setattr("truekeep.search.refresh.refresh", full)
+    monkeypatch.setattr("truekeep.search.workspace_files.refresh", full)
     with pytest.raises(StorageFailed, match="full"):
         reindex(memory, rebuild=True)
     assert beside_index(memory) == []

@@ -59,7 +59,7 @@ class Nights:
 
     def live(self) -> None:
         """The whole year."""
-        with patch("truekeep.search.refresh.SETTLED_NS", SETTLED):
+        with patch("truekeep.memory.file_scan.CLOCK_TICK_NS", SETTLED):
             days = self.year.days()
             self.year.begin()
             for number, day in enumerate(days):

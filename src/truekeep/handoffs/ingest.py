@@ -148,7 +148,7 @@ class Ingest:
         plan: list[_LetterInRun] = []
         number = 0
         known = self.books.ledger.find_handoffs([letter.digest for letter in letters])
-        with self.catalog.looking():
+        with self.catalog.snapshot():
             for letter in letters:
                 judged = self._judge(letter, known.get(letter.digest))
                 if judged.filing is not None:

@@ -18,7 +18,7 @@ from truekeep.core.model import ARCHIVE
 from truekeep.memory.importance import Tier, Tiers, tier_of
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.staging import Staging
-from truekeep.search.expired import RECORD, DecayRecord, log_day, render_decayed, spans
+from truekeep.search.decay_record import RECORD, DecayRecord, affected_days, log_day, render_decay_record
 from truekeep.text.encoding import decode_text
 from truekeep.text.markdown_lines import iter_lines
 
@@ -113,7 +113,7 @@ def plan_forgetting(survey: Survey, before: DecayRecord | None, today: date, tie
     now = DecayRecord(today, tiers)
     leaving: list[Expiry] = []
     returning: list[Expiry] = []
-    for day, entry in _iter_entries(survey, spans(before, now)):
+    for day, entry in _iter_entries(survey, affected_days(before, now)):
         was = before is not None and before.has_expired(day, entry.importance)
         has = now.has_expired(day, entry.importance)
         if has and not was:
@@ -144,7 +144,7 @@ def _iter_entries(survey: Survey, between: Sequence[tuple[str, str]]) -> Iterato
 
 def write_forgetting(books: MemoryTransaction, plan: Forgetting, *, at: str, actor: str) -> None:
     staging = Staging(books.vault)
-    staging.put(RECORD, render_decayed(plan.record).encode(), 0)
+    staging.put(RECORD, render_decay_record(plan.record).encode(), 0)
     books.act(staging, LedgerEntry(at=at, verb="decayed", actor=actor, note=plan.note))
 
 

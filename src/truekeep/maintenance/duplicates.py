@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from truekeep.core.model import CARDS
+from truekeep.core.sqlite import transaction
 from truekeep.maintenance.proposals import Idea, update_of
 from truekeep.maintenance.survey.reader import hash_word
 from truekeep.maintenance.survey.service import Survey
@@ -70,33 +71,33 @@ class Double(NamedTuple):
 
 def uses_meaning(survey: Survey) -> bool:
     """Whether the last comparison had a search index with vectors: else words alone decided."""
-    return survey.answer("sense", "") != _WORDS_ALONE
+    return survey.find_result("sense", "") != _WORDS_ALONE
 
 
 def _note_sense(survey: Survey, sense: Sense) -> None:
     """Note what cards are compared by. Those that were compared by their words alone are due once more."""
     is_there, was_there = sense.is_there, uses_meaning(survey)
     if is_there and not was_there:
-        with survey.writing():
-            survey.db.execute("INSERT OR IGNORE INTO fresh SELECT id FROM cards")
+        with transaction(survey.db):
+            survey.db.execute("INSERT OR IGNORE INTO uncompared_cards SELECT id FROM cards")
     if is_there != was_there:
-        survey.remember("sense", "", "meaning" if is_there else _WORDS_ALONE)
+        survey.store_result("sense", "", "meaning" if is_there else _WORDS_ALONE)
 
 
 def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
     """Compare the cards that changed with those that may say the same. Gives how many were looked at."""
     _note_sense(survey, sense)
-    fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM fresh ORDER BY card")]
+    fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM uncompared_cards ORDER BY card")]
     if not fresh:
         return 0
     desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
     for start in range(0, len(fresh), _MANY):
-        with survey.writing():
+        with transaction(survey.db):
             for card in fresh[start : start + _MANY]:
                 for other, found in desk.alike(card):
                     one, two = sorted((card, other))
-                    survey.db.execute("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?)", (one, two, found))
-                survey.db.execute("DELETE FROM fresh WHERE card = ?", (card,))
+                    survey.db.execute("INSERT OR REPLACE INTO similar_cards VALUES (?, ?, ?)", (one, two, found))
+                survey.db.execute("DELETE FROM uncompared_cards WHERE card = ?", (card,))
     return len(fresh)
 
 
@@ -107,7 +108,7 @@ class _Comparison:
         self._db, self._sense = db, sense
         self._total = max(total, _LEAST)
         self._enough = min(_PLENTY, max(_ENOUGH, _AT_ONCE // max(1, fresh)))
-        rows: Any = db.execute("SELECT word, cards FROM counts") if fresh > _MANY else ()
+        rows: Any = db.execute("SELECT word, cards FROM word_counts") if fresh > _MANY else ()
         self._counts: dict[int, int] = dict(rows)
         self._weights: dict[int, float] = {}
         self._words = lru_cache(maxsize=20_000)(self._words_of)
@@ -145,7 +146,7 @@ class _Comparison:
                 chosen.append(word)
                 seen += count
         query = (
-            f"SELECT card, count(*) FROM words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
+            f"SELECT card, count(*) FROM card_words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
             " GROUP BY card ORDER BY count(*) DESC, card LIMIT ?"
         )
         rows: list[Any] = self._db.execute(query, (*chosen, card, _GLANCED_AT)).fetchall() if chosen else []
@@ -179,7 +180,7 @@ class _Comparison:
     def _count(self, word: int) -> int:
         known = self._counts.get(word)
         if known is None:
-            known = int(str(self._db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get or 1))
+            known = int(str(self._db.execute("SELECT cards FROM word_counts WHERE word = ?", (word,)).get or 1))
             self._counts[word] = known
         return max(1, known)
 
@@ -245,7 +246,7 @@ def find_doubles(survey: Survey) -> list[Double]:
             if partner is not None:
                 found[partner, path] = Double(partner, path, 1.0, "same topic")
     query = (
-        "SELECT a.path, b.path, likeness FROM pairs JOIN files a ON a.id = one JOIN files b ON b.id = other"
+        "SELECT a.path, b.path, likeness FROM similar_cards JOIN files a ON a.id = one JOIN files b ON b.id = other"
         " ORDER BY likeness DESC, a.path, b.path"
     )
     for one, other, much in survey.db.execute(query):

@@ -108,7 +108,7 @@ def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedSta
         if len(text) > LONGEST or lasts(text, is_structural=True) or holds_secret(text):
             place = LogPlace(entry.day, entry.path, entry.first, text, _unstruck(more))
             groups.add(place, entry.kind, entry.importance)
-    for rows in survey.repeated(OFTEN):
+    for rows in survey.repeated_statements(OFTEN):
         for day, path, line, text in rows:
             if lasts(bare := _unstruck(text)):
                 groups.add(LogPlace(day, path, line, bare), "", 0.0)
@@ -148,7 +148,7 @@ class WordWeights:
     def _of(self, word: int) -> float:
         known = self._known.get(word)
         if known is None:
-            ((_, count),) = self._survey.counted((word,))
+            ((_, count),) = self._survey.count_cards_with((word,))
             cards = self._total // 2 if word in _COMMON else max(0, count)
             known = math.log((self._total + 2) / (cards + 1))
             self._known[word] = known
@@ -222,7 +222,7 @@ def find_holder(survey: Survey, read: Read, text: str, weights: WordWeights) -> 
     words = statement_words(text)
     named, wanted = names_in(text), HELD * weights.of(words)
     against = ""
-    for path in survey.holders(words):
+    for path in survey.find_cards_with(words):
         data = read(path)
         card = parse_card(path.removeprefix(f"{CARDS}/"), decode_text(data) or "") if data is not None else None
         if card is None:

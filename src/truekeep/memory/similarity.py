@@ -1,12 +1,13 @@
-"""The catalogue of cards: which names and topics are taken, and which cards say nearly the same.
+"""The catalogue of cards, .truekeep/catalog.sqlite: which names and topics are taken, and which cards are alike.
 
-Derived from the cards and safe to delete. When it is first asked in a run it is compared with the folder, by size and
-time, and only what changed is read. Near-duplicates are found through banded min-hashes of the words: looking one card
-up never means looking at all of them.
+Derived from the cards and safe to delete. The first question of a run compares it with the folder of cards and reads
+only what changed. Near-duplicates are found by banded min-hashes of the words, so looking up one card never means
+looking at all of them.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from array import array
@@ -18,38 +19,51 @@ from typing import Any
 
 import apsw
 
-from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
-from truekeep.core.formats import CATALOG, read_format
+from truekeep.core.derived_db import DerivedDatabase, Schema
+from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath, stamp_of
+from truekeep.core.formats import CATALOG
 from truekeep.core.model import CARDS
-from truekeep.core.sqlite import remove_database
+from truekeep.core.sqlite import DAMAGE, transaction
 from truekeep.memory.card import Card, parse_card, short_name, words_of
+from truekeep.memory.file_scan import (
+    FILE_COLUMNS,
+    MemoryFile,
+    ScannedFolder,
+    find_changes,
+    is_settled,
+    is_utf8,
+    stat_of,
+)
 from truekeep.memory.staging import MemoryFiles
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 
-VERSION = CATALOG.number
-NEAR = 0.75  # shared word pairs from which two cards say nearly the same
+NEAR_DUPLICATE = 0.75  # the share of common word pairs from which two cards say nearly the same
 _BINS = 24  # taken two by two
-_AT_ONCE = 512  # cards whose bands are noted together
+_CARDS_PER_INSERT = 512
 _PLAIN_WORD = rb"\w+"
 _MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
 _MIX_LOW = _MIX & 0xFFFF_FFFF  # all of it that matters where 32 bits are kept
 
-_SCHEMA = """
+SCHEMA = Schema(
+    CATALOG,
+    f"""
+CREATE TABLE files ({FILE_COLUMNS});
 CREATE TABLE card (
-  name TEXT PRIMARY KEY, folded TEXT NOT NULL, topic TEXT NOT NULL, repository TEXT NOT NULL,
-  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, folded TEXT NOT NULL, topic TEXT NOT NULL, repository TEXT NOT NULL,
   bands BLOB NOT NULL               -- its rows in band, so that they can be removed
-) WITHOUT ROWID;
+);
 CREATE INDEX card_folded ON card(folded);
 CREATE INDEX card_topic ON card(topic);
-CREATE TABLE band (key INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (key, name)) WITHOUT ROWID;
-"""
+CREATE TABLE band (key INTEGER NOT NULL, card INTEGER NOT NULL, PRIMARY KEY (key, card)) WITHOUT ROWID;
+""",
+    required=("files", "card", "band"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What a card says, small enough to look up: its word pairs, the numbers in it, and the bands of their hashes."""
+    """A card reduced to what a comparison needs: its word pairs, and the bands of their hashes."""
 
     topic: str
     repository: str  # within which the topic is unique
@@ -58,7 +72,7 @@ class Sketch:
 
 
 def sketch(card: Card) -> Sketch:
-    """A card's sketch. Cards that name different numbers are never near-duplicates: they are a family."""
+    """The sketch of a card. Cards that name different numbers are a family, never near-duplicates."""
     words, numbers = _words(card.body)
     pairs = frozenset([(a * _MIX_LOW + b) & 0xFFFF_FFFF for a, b in pairwise(map(zlib.crc32, words))])
     family = zlib.crc32(b" ".join(numbers))
@@ -67,8 +81,8 @@ def sketch(card: Card) -> Sketch:
 
 
 def _words(text: str) -> tuple[list[bytes], list[bytes]]:
-    """The words of a text in UTF-8, and in order those of them that are more than letters."""
-    if text.isascii():  # bytes from the start: the same words, at half the cost
+    """The words of a text in UTF-8, and sorted those with more than letters in them."""
+    if text.isascii():  # the same words at half the cost
         plain = re.findall(_PLAIN_WORD, text.lower().encode())
         return plain, sorted({word for word in plain if not word.isalpha()})
     words = words_of(text)
@@ -98,19 +112,10 @@ def _bands(pairs: frozenset[int], family: int) -> tuple[int, ...]:
 
 
 def likeness(one: Sketch, other: Sketch) -> float:
-    """How much of what two cards say is the same, from 0 to 1."""
+    """The share of word pairs that two cards have in common, from 0 to 1."""
     if not one.pairs or not other.pairs:
         return 0.0
     return len(one.pairs & other.pairs) / len(one.pairs | other.pairs)
-
-
-def is_text(name: str) -> bool:
-    """Whether a file's name can be written down at all; one that is not UTF-8 cannot clash with a card's."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def topic_key(topic: str) -> str:
@@ -121,19 +126,20 @@ class Catalog:
     """The catalogue of one workspace, opened on first use."""
 
     def __init__(self, path: str, vault: MemoryFiles) -> None:
-        self._path = path
+        self._database = DerivedDatabase(path, SCHEMA)
         self._vault = vault
-        self._db: apsw.Connection | None = None
-        self._is_looking = False
-        self._staged: dict[str, tuple[str, Sketch]] = {}
+        self._refreshed: apsw.Connection | None = None  # the connection that was compared with the folder
+        self._in_snapshot = False
+        self._staged: dict[str, Sketch] = {}
         self._staged_folded: dict[str, str] = {}
         self._staged_topics: dict[str, dict[str, str]] = {}  # by topic and repository
         self._staged_bands: dict[int, str] = {}
 
     def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        self._database.close()
+        self._refreshed = None
+
+    # Questions.
 
     def find_clash(self, name: str) -> str | None:
         """Another card whose name differs only in letter case."""
@@ -142,30 +148,29 @@ class Catalog:
         if staged is not None and staged != name:
             return staged
         query = "SELECT name FROM card WHERE folded = ? AND name != ?"
-        return next((str(other) for (other,) in self._ask(query, (folded, name))), None)
+        return next((str(other) for (other,) in self._query(query, (folded, name))), None)
 
     def find_same_topic(self, topic: str, repository: str, name: str) -> str | None:
-        """Another card of the same repository with the same topic; those of none are together."""
+        """Another card with this topic in the same repository. Cards without a repository count as one."""
         staged = self._staged_topics.get(topic, {}).get(repository)
         if staged is not None and staged != name:
             return staged
-        query = "SELECT name FROM card WHERE topic = ? AND repository = ? AND name != ? LIMIT 1"
-        return next((str(other) for (other,) in self._ask(query, (topic, repository, name))), None)
+        query = "SELECT name FROM card WHERE topic = ? AND repository = ? AND name != ? ORDER BY name LIMIT 1"
+        return next((str(other) for (other,) in self._query(query, (topic, repository, name))), None)
 
-    def find_namesakes(self, topic: str, repository: str, name: str, *, most: int = 2) -> list[str]:
-        """Cards with this topic of other repositories; a few, first those whose repository has the same short name."""
+    def find_namesakes(self, topic: str, repository: str, name: str, *, limit: int = 2) -> list[str]:
+        """Cards with this topic in other repositories, first those whose repository has the same short name."""
         staged = self._staged_topics.get(topic, {})
         found = [(other, scope) for scope, other in staged.items() if scope != repository and other != name]
         short = short_name(repository)
         query = (
             "SELECT name, repository FROM card WHERE topic = ? AND topic != '' AND repository != ? AND name != ?"
-            " ORDER BY substr('/' || repository, -length(?4)) = ?4 DESC LIMIT ?"
+            " ORDER BY substr('/' || repository, -length(?4)) = ?4 DESC, name LIMIT ?"
         )
-        found += [
-            (str(other), str(scope)) for other, scope in self._ask(query, (topic, repository, name, f"/{short}", most))
-        ]
+        rows = self._query(query, (topic, repository, name, f"/{short}", limit))
+        found += [(str(other), str(scope)) for other, scope in rows]
         found.sort(key=lambda item: short_name(item[1]) != short)
-        return list(dict.fromkeys(other for other, _ in found))[:most]
+        return list(dict.fromkeys(other for other, _ in found))[:limit]
 
     def find_near(self, candidate: Sketch, name: str) -> str | None:
         """Another card that says nearly the same."""
@@ -173,118 +178,49 @@ class Catalog:
             return None
         for key in candidate.bands:
             staged = self._staged_bands.get(key)
-            if staged is not None and staged != name and likeness(candidate, self._staged[staged][1]) >= NEAR:
+            if staged is not None and staged != name and likeness(candidate, self._staged[staged]) >= NEAR_DUPLICATE:
                 return staged
         marks = ",".join("?" * len(candidate.bands))
-        query = f"SELECT DISTINCT name FROM band WHERE key IN ({marks}) AND name != ? LIMIT 20"  # noqa: S608
-        for (other,) in self._ask(query, (*candidate.bands, name)):
-            found = self._read(str(other))
-            if found is not None and likeness(candidate, found) >= NEAR:
+        query = (
+            f"SELECT name FROM card WHERE id IN (SELECT card FROM band WHERE key IN ({marks}))"  # noqa: S608
+            " AND name != ? ORDER BY name LIMIT 20"
+        )
+        for (other,) in self._query(query, (*candidate.bands, name)):
+            found = self._read_sketch(str(other))
+            if found is not None and likeness(candidate, found) >= NEAR_DUPLICATE:
                 return str(other)
         return None
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Answer many questions from one state: what each alone would spend on locks is spent once.
+    def snapshot(self) -> Iterator[None]:
+        """Answer many questions in one read transaction, which saves a lock for each.
 
-        Whoever wants to write the catalogue meanwhile waits, so nobody looks for longer than a batch takes.
+        Other processes cannot write the catalogue meanwhile, so this is for one batch at most.
         """
-        self._is_looking = True
+        self._in_snapshot = True
         try:
             yield
         finally:
-            self._is_looking = False
-            if self._db is not None and self._db.in_transaction:
-                self._db.execute("COMMIT")
+            self._in_snapshot = False
+            if self._database.is_open and self._database.db.in_transaction:
+                self._database.db.execute("COMMIT")
 
-    def _ask(self, query: str, values: tuple[Any, ...]) -> list[Any]:
-        """The rows of a query. A file whose damage shows only now is made again, as at opening."""
-        try:
-            return self._opened().execute(query, values).fetchall()
-        except (apsw.NotADBError, apsw.CorruptError):
-            self._discard()
-            return self._opened().execute(query, values).fetchall()
+    def _query(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        return self._database.attempt(lambda: self._up_to_date().execute(query, values).fetchall())
 
-    def _opened(self) -> apsw.Connection:
-        db = self._open()
-        if self._is_looking and not db.in_transaction:
+    def _up_to_date(self) -> apsw.Connection:
+        """The database, compared with the folder when it was opened."""
+        db = self._database.db
+        if self._refreshed is not db:
+            self._refresh(db)
+            self._refreshed = db
+        if self._in_snapshot and not db.in_transaction:
             db.execute("BEGIN")
         return db
 
-    def _discard(self) -> None:
-        """Derived: a damaged or foreign file is simply made again."""
-        self.close()
-        with suppress(OSError):
-            remove_database(self._path)
-
-    def stage(self, name: str, card_sketch: Sketch) -> None:
-        """Note a card that is about to be written, so that the next handoff of the same batch sees it."""
-        self._staged[name] = (name, card_sketch)
-        self._staged_folded[name.casefold()] = name
-        self._staged_topics.setdefault(card_sketch.topic, {})[card_sketch.repository] = name
-        for key in card_sketch.bands:
-            self._staged_bands[key] = name
-
-    def unstage(self) -> None:
-        """Forget what was staged: the batch did not come about."""
-        self._staged.clear()
-        self._staged_folded.clear()
-        self._staged_topics.clear()
-        self._staged_bands.clear()
-
-    def forget(self) -> None:
-        """Forget what was staged and look at the folder anew: some of it may have been written."""
-        self.unstage()
-        self.close()
-
-    def commit(self, stamps: dict[str, FileStamp]) -> None:
-        """Take over what was staged, now that it is written."""
-        if not self._staged:
-            return
-        db = self._open()
-        rows = [
-            (name, card_sketch, stamp)
-            for name, card_sketch in self._staged.values()
-            if (stamp := stamps.get(f"{CARDS}/{name}")) is not None
-        ]
-        try:
-            with db:
-                self._store((name, card_sketch, stamp.mtime_ns, stamp.size) for name, card_sketch, stamp in rows)
-        except apsw.Error:
-            self.close()  # derived: the next look compares it with the folder
-        self.unstage()
-
-    def _store(self, rows: Iterable[tuple[str, Sketch, int, int]]) -> None:
-        """Note cards, each of which comes once."""
-        assert self._db is not None
-        db = self._db
-        waiting = iter(rows)
-        while some := list(islice(waiting, _AT_ONCE)):
-            keys: list[tuple[int, str]] = []
-            for name, card_sketch, mtime_ns, size in some:
-                self._drop(name)
-                bands = array("q", card_sketch.bands)
-                db.execute(
-                    "INSERT INTO card VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (name, name.casefold(), card_sketch.topic, card_sketch.repository, mtime_ns, size, bands.tobytes()),
-                )
-                keys += [(key, name) for key in bands]
-            # In their order each page of a large catalogue is touched once, and not once for each key.
-            db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", sorted(keys))
-
-    def _drop(self, name: str) -> None:
-        assert self._db is not None
-        db = self._db
-        rows: list[Any] = db.execute("SELECT bands FROM card WHERE name = ?", (name,)).fetchall()
-        for (packed,) in rows:
-            bands = array("q", packed)
-            db.executemany("DELETE FROM band WHERE key = ? AND name = ?", [(key, name) for key in bands])
-            db.execute("DELETE FROM card WHERE name = ?", (name,))
-
-    def _read(self, name: str) -> Sketch | None:
-        staged = self._staged.get(name)
-        if staged is not None:
-            return staged[1]
+    def _read_sketch(self, name: str) -> Sketch | None:
+        if name in self._staged:
+            return self._staged[name]
         try:
             stored = self._vault.read(f"{CARDS}/{name}")
         except (UnsafePath, ChangedSince, OSError):
@@ -292,67 +228,125 @@ class Catalog:
         text = decode_text(stored.data) if stored else None
         return sketch(parse_card(name, text)) if text is not None else None
 
-    def _open(self) -> apsw.Connection:
-        if self._db is not None:
-            return self._db
-        try:
-            self._db = self._connect(self._path)
-            self._refresh()
-        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.SchemaChangeError):
-            self._discard()
-            self._db = self._rebuilt()
-        except apsw.Error:
-            self.close()
-            self._db = self._rebuilt()
-        return self._db
+    # Cards of a batch that is not written yet.
 
-    def _rebuilt(self) -> apsw.Connection:
-        """A new catalogue: in its file, or, on a disk that cannot be written, in memory for this run."""
-        for path in (self._path, ":memory:"):
-            try:
-                self._db = self._connect(path)
-                self._refresh()
-            except apsw.Error:
-                self.close()
-                if path == ":memory:":
-                    raise
-            else:
-                break
-        assert self._db is not None
-        return self._db
+    def stage(self, name: str, card_sketch: Sketch) -> None:
+        """Note a card that is about to be written, so that the next handoff of the same batch sees it."""
+        self._staged[name] = card_sketch
+        self._staged_folded[name.casefold()] = name
+        self._staged_topics.setdefault(card_sketch.topic, {})[card_sketch.repository] = name
+        for key in card_sketch.bands:
+            self._staged_bands[key] = name
 
-    def _connect(self, path: str) -> apsw.Connection:
-        db = apsw.Connection(path if read_format(path) <= VERSION else ":memory:")  # a newer truekeep's is left alone
-        db.set_busy_timeout(5000)
-        db.execute("PRAGMA synchronous = OFF")  # derived: after a power loss it is compared with the folder anyway
-        version = db.execute("PRAGMA user_version").get
-        if version != VERSION:
-            if version != 0:
-                db.close()
-                raise apsw.SQLError("another version's catalogue")
-            with db:
-                db.execute(_SCHEMA)
-                db.execute(f"PRAGMA user_version = {VERSION}")
-        return db
+    def unstage(self) -> None:
+        """Forget the staged cards: the batch was not written."""
+        self._staged.clear()
+        self._staged_folded.clear()
+        self._staged_topics.clear()
+        self._staged_bands.clear()
 
-    def _refresh(self) -> None:
-        """Compare the folder with what was noted, and read what changed."""
-        assert self._db is not None
-        db = self._db
-        noted = {name: (mtime_ns, size) for name, mtime_ns, size in db.execute("SELECT name, mtime_ns, size FROM card")}
-        changed: list[tuple[str, int, int]] = []
-        try:
-            for entry in self._vault.names(CARDS):
-                if entry.name.endswith(".md") and not entry.name.startswith(".") and is_text(entry.name):
-                    info = entry.stat(follow_symlinks=False)
-                    if noted.pop(entry.name, None) != (info.st_mtime_ns, info.st_size):
-                        changed.append((entry.name, info.st_mtime_ns, info.st_size))
-        except UnsafePath:
-            return  # no card can be read or written there, and each handoff will say so
-        if not noted and not changed:
+    def forget(self) -> None:
+        """Forget the staged cards and compare with the folder again: some of them may have been written."""
+        self.unstage()
+        self.close()
+
+    def commit(self, stamps: dict[str, FileStamp]) -> None:
+        """Store the staged cards, which are written now. `stamps`: of the written files, by path.
+
+        Their stats count as settled: a second edit in the same tick of the clock, of the same size, is not expected.
+        """
+        if not self._staged:
             return
-        with db:
-            for name in noted:
-                self._drop(name)
-            empty = Sketch("", "", frozenset(), ())
-            self._store((name, self._read(name) or empty, mtime_ns, size) for name, mtime_ns, size in changed)
+        rows = [
+            (written, card_sketch, True)
+            for name, card_sketch in self._staged.items()
+            if (stamp := stamps.get(f"{CARDS}/{name}")) is not None
+            if (written := self._find_written(name, stamp)) is not None
+        ]
+        try:
+            with transaction(self._up_to_date()):
+                self._store(self._database.db, rows)
+        except (apsw.Error, *DAMAGE):
+            self.close()  # the next question compares with the folder
+        self.unstage()
+
+    def _find_written(self, name: str, stamp: FileStamp) -> MemoryFile | None:
+        """A card as it was just written; None if it is another file by now, which the next comparison reads."""
+        with suppress(OSError):
+            info = os.lstat(f"{self._vault.root}/{CARDS}/{name}")
+            if stamp_of(info) == stamp:
+                return MemoryFile(f"{CARDS}/{name}", "cards", *stat_of(info), name)
+        return None
+
+    # Keeping it up to date.
+
+    def _refresh(self, db: apsw.Connection) -> None:
+        """Compare the folder with the table of files, and read what changed."""
+        try:
+            changes = find_changes(db, self._list_cards().files())
+        except UnsafePath:
+            return  # no card can be read or written there, and each handoff says so
+        if not changes.changed and not changes.gone:
+            return
+        empty = Sketch("", "", frozenset(), ())
+        with transaction(db):
+            for card in changes.gone:
+                _drop(db, card)
+            self._store(
+                db,
+                (
+                    (file, self._read_sketch(_name_of(file)) or empty, is_settled(file.mtime_ns, file.ctime_ns))
+                    for file in changes.changed
+                ),
+            )
+
+    def _list_cards(self) -> ScannedFolder:
+        """Every name in the folder of cards; a symlink or a folder takes a name, too."""
+        names = (
+            entry
+            for entry in self._vault.names(CARDS)
+            if entry.name.endswith(".md") and not entry.name.startswith(".") and is_utf8(entry.name)
+        )
+        return ScannedFolder(
+            CARDS, CARDS, [(entry.name, stat_of(entry.stat(follow_symlinks=False))) for entry in names]
+        )
+
+    def _store(self, db: apsw.Connection, cards: Iterable[tuple[MemoryFile, Sketch, bool]]) -> None:
+        """Write cards, each with its sketch and whether its stat is settled."""
+        waiting = iter(cards)
+        while batch := list(islice(waiting, _CARDS_PER_INSERT)):
+            keys: list[tuple[int, int]] = []
+            for file, card_sketch, is_certain in batch:
+                known: Any = db.execute("SELECT id FROM files WHERE path = ?", (file.path,)).get
+                if known is not None:
+                    _drop(db, known)
+                card = _insert(db, file, card_sketch, is_certain)
+                keys += [(key, card) for key in card_sketch.bands]
+            # Sorted, each page of a large catalogue is touched once, and not once for each key.
+            db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", sorted(keys))
+
+
+def _name_of(file: MemoryFile) -> str:
+    return file.path.rpartition("/")[2]
+
+
+def _insert(db: apsw.Connection, file: MemoryFile, card_sketch: Sketch, is_certain: bool) -> int:
+    """Write one card without its bands. Gives its id."""
+    db.execute(
+        "INSERT INTO files (path, store, size, mtime_ns, ctime_ns, inode, is_settled) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (file.path, file.store, *file.stat, is_certain),
+    )
+    card = db.last_insert_rowid()
+    name = _name_of(file)
+    bands = array("q", card_sketch.bands).tobytes()
+    row = (card, name, name.casefold(), card_sketch.topic, card_sketch.repository, bands)
+    db.execute("INSERT INTO card VALUES (?, ?, ?, ?, ?, ?)", row)
+    return card
+
+
+def _drop(db: apsw.Connection, card: int) -> None:
+    rows: list[Any] = db.execute("SELECT bands FROM card WHERE id = ?", (card,)).fetchall()
+    for (packed,) in rows:
+        db.executemany("DELETE FROM band WHERE key = ? AND card = ?", [(key, card) for key in array("q", packed)])
+    db.execute("DELETE FROM card WHERE id = ?", (card,))
+    db.execute("DELETE FROM files WHERE id = ?", (card,))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
+from truekeep.core.derived_db import UnusableDatabase, write_meta
 from truekeep.core.errors import StorageFailed
 from truekeep.core.formats import INDEX, newer_state, read_format
 from truekeep.core.sqlite import DAMAGE, transaction
 from truekeep.search.embedder_choice import carry_vectors, find_misfit, write_embedder
-from truekeep.search.index_schema import Unusable, write_meta
 from truekeep.search.refresh import embed_waiting, remove_stale_cache
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ class Indexing(NamedTuple):
         path = self.file.path
         try:
             return self.open()
-        except Unusable as error:
+        except UnusableDatabase as error:
             if error.is_newer:
                 raise newer_state(path, read_format(path), INDEX) from error
-            self.file.set_aside(error.what)
+            self.file.set_aside(error.reason)
             return self.open()
         except DAMAGE:
             raise
@@ -128,19 +128,21 @@ class Indexing(NamedTuple):
 
     def _refresh(self, db: apsw.Connection, embedder: Embedder | None) -> _BuildResult:
         embedder = self.embedders.borrowing(embedder)
-        looked = self.files.look()
-        changes = self.files.compare(db, looked)
-        done = self.files.take_in(db, changes, embedder, mark=looked.mark, tell=self._telling("files"))
+        looked = self.files.scan()
+        changes = self.files.find_changes(db, looked)
+        done = self.files.index_changes(
+            db, changes, embedder, fingerprint=looked.fingerprint, progress=self._progress("files")
+        )
         changed, removed, embedded = done.files, done.removed, done.embedded
         told = [*done.unread]
         failure = done.failure
         if not failure:
-            more = self.sessions.refresh(db, embedder, tell=self._telling("transcripts"))
+            more = self.sessions.refresh(db, embedder, progress=self._progress("transcripts"))
             changed, removed, embedded = changed + more.files, removed + more.removed, embedded + more.embedded
             told += more.unread
             failure = more.failure
         if embedder is not None and not failure:
-            late, failure = embed_waiting(db, embedder, tell=self._telling("vectors"))
+            late, failure = embed_waiting(db, embedder, progress=self._progress("vectors"))
             embedded += late
         if failure:
             told.append(f"no vectors for now ({failure}); the words are in, and the next `truekeep index` tries again")
@@ -151,5 +153,5 @@ class Indexing(NamedTuple):
             write_meta(db, "indexed_at", self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         return _BuildResult(changed, removed, embedded, tuple(told))
 
-    def _telling(self, what: str) -> Callable[[int, int], None]:
+    def _progress(self, what: str) -> Callable[[int, int], None]:
         return lambda at, total: self.tell(what, at, total)

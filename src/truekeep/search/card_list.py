@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import apsw
 
+from truekeep.core.derived_db import UnusableDatabase
 from truekeep.core.model import INDEX
 from truekeep.core.sqlite import DAMAGE
-from truekeep.search.index_schema import Unusable, open_index
+from truekeep.search.index_schema import open_index
 
 _CARDS = "FROM files WHERE store = 'cards' AND +path != ?"  # the plus: not by the index of all paths
 _COUNT = "SELECT count(*) - EXISTS (SELECT 1 FROM files WHERE path = ?) FROM files WHERE store = 'cards'"
@@ -33,5 +34,5 @@ def read_roll(path: str, *, repositories: set[str], most: int) -> Roll | None:
             rows = [row for name in sorted(repositories) for row in db.execute(latest, (INDEX, name, most))]
             total = db.execute(_COUNT, (INDEX,)).get
             return Roll([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
-    except (Unusable, OSError, apsw.Error, *DAMAGE):
+    except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
         return None

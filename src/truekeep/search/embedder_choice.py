@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.sqlite import transaction
 from truekeep.search.embedders import Embedder, EmbedderFailed, VersionedEmbedder
 from truekeep.search.embedders.choice import choose, make_embedder
-from truekeep.search.index_schema import read_meta, write_meta
 
 if TYPE_CHECKING:
     from truekeep.core.config import SearchConfig as Settings

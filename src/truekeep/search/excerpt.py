@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import BadInput, NotFound
 from truekeep.core.model import ARCHIVE
+from truekeep.memory.file_scan import MemoryFile, iter_files, read_memory_file
 from truekeep.search.file_metadata import describe
-from truekeep.search.file_scan import MemoryFile, sweep
-from truekeep.search.refresh import decode, read_source
+from truekeep.search.refresh import decode
 from truekeep.text.secrets.scanner import mask_lines
 from truekeep.transcripts.parser import iter_dialogue
 
@@ -73,7 +73,7 @@ def read_excerpt(
     """Lines of a memory file, as many as asked for and fit."""
     source = find_source(root, wanted, extra)
     try:
-        data, info = read_source(source.location)
+        data, info = read_memory_file(source.location)
     except FileNotFoundError as error:
         raise NotFound(f"{wanted} is gone", hint="`truekeep search` finds where it went") from error
     except OSError as error:
@@ -125,7 +125,7 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> MemoryFile:
     names = [path, f"{path}.md", f"memory/{path}", f"memory/cards/{path}", f"memory/cards/{path}.md"]
     if path.startswith("memory/"):
         names.append(f"{ARCHIVE}/{path.removeprefix('memory/')}")  # a log that was put away meanwhile, whole
-    found = {source.path: source for source in sweep(root, extra) if source.path in names}
+    found = {source.path: source for source in iter_files(root, extra) if source.path in names}
     for name in names:
         if name in found:
             return found[name]
@@ -141,7 +141,7 @@ def local_day(seconds: float) -> date:
 
 
 def _near(path: str, root: str, extra: Sequence[str]) -> str:
-    names = [source.path for source in sweep(root, extra)]
+    names = [source.path for source in iter_files(root, extra)]
     close = difflib.get_close_matches(path, names, 3, 0.5)
     return f"did you mean {', '.join(close)}?" if close else "`truekeep search` finds what there is"
 

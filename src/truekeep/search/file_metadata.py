@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
-from truekeep.search.file_scan import day_in, project_in
+from truekeep.memory.file_scan import day_in, project_in
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)

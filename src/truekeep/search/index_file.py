@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from truekeep.core import derived_db
+from truekeep.core.derived_db import UnusableDatabase
 from truekeep.core.errors import StorageFailed
 from truekeep.core.formats import INDEX, read_format
 from truekeep.core.sqlite import remove_database
-from truekeep.search import index_schema
-from truekeep.search.index_schema import Unusable, open_index
+from truekeep.search.index_schema import open_index
 
 if TYPE_CHECKING:
     from truekeep.search.scan_cache import Lookout
@@ -60,10 +61,10 @@ class IndexFile:
         self.opened = here
         try:
             db = open_index(self.path)
-        except Unusable as error:
+        except UnusableDatabase as error:
             if error.is_newer or for_writing:
                 raise
-            self.set_aside(error.what)
+            self.set_aside(error.reason)
             db = open_index(self.path)
         except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError):
             if here is None or for_writing:
@@ -87,7 +88,7 @@ class IndexFile:
                     if 0 < read_format(self.path) < INDEX.number:  # sound, and may hold what is masked today
                         remove_database(self.path)
                         return
-                    kept = os.path.basename(index_schema.set_aside(self.path, stamp=stamp))
+                    kept = os.path.basename(derived_db.set_aside(self.path, stamp=stamp))
         except FileNotFoundError:
             pass
         except OSError as error:

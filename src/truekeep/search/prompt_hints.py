@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import apsw
 
+from truekeep.core.derived_db import UnusableDatabase
 from truekeep.core.model import CARDS
 from truekeep.core.sqlite import DAMAGE
-from truekeep.search.index_schema import TRANSCRIPTS_FROM, Unusable, open_index
+from truekeep.search.index_schema import FIRST_TRANSCRIPT_ID, open_index
 from truekeep.text.words import is_name, telling_words
 
 _MOST_HINTS = 3
@@ -49,7 +50,7 @@ def find_hints(path: str, prompt: str, *, repository: str, told: Container[str])
     try:
         with closing(open_index(path, read_only=True)) as db:
             return _find(db, words, repository, told)
-    except (Unusable, OSError, apsw.Error, *DAMAGE):
+    except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
         return []
 
 
@@ -60,18 +61,18 @@ def rare_words(path: str, words: Iterable[str]) -> set[str]:
     try:
         with closing(open_index(path, read_only=True)) as db:
             return {word for word in words if _is_rare(db, word, _limit(db))}
-    except (Unusable, OSError, apsw.Error, *DAMAGE):
+    except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
         return set()
 
 
 def _limit(db: apsw.Connection) -> int:
     """The chunks that may have a word which counts as rare."""
-    total = db.execute("SELECT count(*) FROM chunks WHERE id < ?", (TRANSCRIPTS_FROM,)).get or 0
+    total = db.execute("SELECT count(*) FROM chunks WHERE id < ?", (FIRST_TRANSCRIPT_ID,)).get or 0
     return max(_RARE_AT_LEAST, int(total * _RARE_SHARE))
 
 
 def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
-    return 0 < len(db.execute(_HAVING, (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)).fetchall()) <= limit
+    return 0 < len(db.execute(_HAVING, (f'"{word}"', FIRST_TRANSCRIPT_ID, limit + 1)).fetchall()) <= limit
 
 
 def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str]) -> list[CardHint]:
@@ -82,7 +83,7 @@ def _find(db: apsw.Connection, words: list[str], repository: str, told: Containe
         if not _is_rare(db, word, limit):
             continue
         rare += 1
-        asked = (f'"{word}"', TRANSCRIPTS_FROM, limit + 1)
+        asked = (f'"{word}"', FIRST_TRANSCRIPT_ID, limit + 1)
         for (found,) in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*", repository)):
             matched[str(found)].append(word)
     needed = [

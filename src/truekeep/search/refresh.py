@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import os
-import stat
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.sqlite import transaction
+from truekeep.memory.file_scan import FILE_LIMIT, Changes, MemoryFile, is_settled, read_memory_file
 from truekeep.search import file_metadata
 from truekeep.search.chunking import Chunk, split_chunks, strip_notes
 from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, load_numpy
-from truekeep.search.file_scan import Changes, MemoryFile
-from truekeep.search.index_schema import SECTIONS, read_meta, section_of, write_meta
+from truekeep.search.index_schema import SECTIONS, section_of
 from truekeep.search.vectors import clear_vectors, store_vectors
 from truekeep.text.secrets.scanner import mask_lines, mask_secrets
 from truekeep.text.words import hump_words, spaced
@@ -31,12 +30,10 @@ from truekeep.text.words import hump_words, spaced
 if TYPE_CHECKING:
     import apsw
 
-    from truekeep.search.expired import DecayRecord
+    from truekeep.search.decay_record import DecayRecord
 
-FILE_LIMIT = 8_000_000  # bytes of one file that are indexed
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 400
-SETTLED_NS = 2_000_000_000  # the coarsest clock a file system keeps times with
 _EMBED_BATCH = 256
 _CACHED = 50_000  # vectors that are kept when there are too many
 
@@ -71,7 +68,7 @@ def refresh(
     embedder: Embedder | None,
     *,
     until: float | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
     read: Callable[[MemoryFile, bytes | None], PreparedFile] | None = None,
 ) -> RefreshReport:
     """Take over changes, newest files first, until there is no time left; every batch is whole."""
@@ -127,7 +124,7 @@ def refresh(
         files += len(fresh)
         chunks += len(ids)
         done += len(batch)
-        tell(done, len(waiting))
+        progress(done, len(waiting))
     return RefreshReport(
         files=files,
         chunks=chunks,
@@ -143,7 +140,7 @@ def embed_waiting(
     db: apsw.Connection,
     embedder: Embedder,
     *,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[int, str]:
     """Give vectors to the chunks that wait for one. Returns how many got one, and why it stopped if it did."""
     total = db.execute("SELECT count(*) FROM unembedded").get
@@ -169,7 +166,7 @@ def embed_waiting(
             store_vectors(db, [ids[at] for at in kept], vectors[kept], _next_generation(db))
             db.executemany("DELETE FROM unembedded WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
         done += len(rows)
-        tell(done, total)
+        progress(done, total)
     return done, ""
 
 
@@ -182,9 +179,9 @@ def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes
     What a log says and has expired is left out; the digest is then another one, so that it is noticed. `noted`: the
     digest that the index has; what is still the same need not be cut up again.
     """
-    data, info = read_source(source.location)
+    data, info = read_memory_file(source.location)
     source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
-    settled = is_settled(info)
+    settled = is_settled(info.st_mtime_ns, info.st_ctime_ns)
     whole = decode(data[:FILE_LIMIT])
     left = decayed.leave_out(source.path, whole) if decayed is not None and source.store == "logs" else whole
     digest = hashlib.sha256(data if left is whole else b"decayed\0" + left.encode("utf-8", "replace")).digest()
@@ -213,30 +210,6 @@ def decode(data: bytes) -> str:
     if "\0" in text:
         text = text.replace("\0", " ")
     return text.removeprefix("\ufeff")
-
-
-def is_settled(info: os.stat_result) -> bool:
-    """Whether a file that was just read can no longer change without its times moving."""
-    return time.time_ns() - max(info.st_mtime_ns, info.st_ctime_ns) > SETTLED_NS
-
-
-def read_source(location: str) -> tuple[bytes, os.stat_result]:
-    """The first bytes of a regular file, through no link, and the stat that goes with exactly these bytes."""
-    for attempt in range(3):
-        descriptor = os.open(location, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            data = b""
-            while len(data) < FILE_LIMIT and (more := os.read(descriptor, FILE_LIMIT - len(data))):
-                data += more
-            after = os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
-        if (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns) or attempt == 2:
-            return data, after
-    raise AssertionError("unreachable")
 
 
 def _batches(sources: Sequence[MemoryFile]) -> Iterator[list[MemoryFile]]:
@@ -358,8 +331,8 @@ def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, i
         file_id += 1
         source, about = item.source, item.about
         files.append(
-            (file_id, source.path, source.store, item.digest, source.size, source.mtime_ns, source.ctime_ns,
-             source.inode, item.is_settled, about.day, about.repository, about.title, source.location)
+            (file_id, source.path, source.store, *source.stat, item.is_settled, item.digest, about.day,
+             about.repository, about.title, source.location)
         )  # fmt: skip
         mine = ids[section_of(source.store)]
         for at, chunk in enumerate(item.chunks):
@@ -370,7 +343,11 @@ def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, i
             lines = None if item.lines is None else _pack_lines(item.lines[at])
             chunks.append((chunk_id, file_id, chunk.first, chunk.last, digest, heading, text, lines))
             words.append((chunk_id, spaced(f"{about.title} {heading}"), spaced(text), hump_words(text)))
-    db.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", files)
+    db.executemany(
+        "INSERT INTO files (id, path, store, size, mtime_ns, ctime_ns, inode, is_settled, digest, day, repository,"
+        " title, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        files,
+    )
     db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", chunks)
     db.executemany("INSERT INTO chunks_fts (rowid, title, text, parts) VALUES (?, ?, ?, ?)", words)
     return [chunk[0] for chunk in chunks]

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from truekeep.core.derived_db import read_meta
+from truekeep.memory.file_scan import STORES
 from truekeep.search import ranking as ranking
 from truekeep.search.embedders import Embedder, EmbedderFailed, Vector
-from truekeep.search.file_scan import STORES
-from truekeep.search.index_schema import SECTIONS, read_meta, section_of
+from truekeep.search.index_schema import SECTIONS, section_of
 from truekeep.search.query import Query, parse_query, phrase_of, quote
 from truekeep.search.ranking import ChunkCandidate, Matcher, Passage, ScoredChunk, choose_passages
 from truekeep.search.vectors import VectorBlock, cosines

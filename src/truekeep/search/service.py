@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import apsw
 
 from truekeep.core.config import SearchConfig
+from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.core.errors import BadInput, Busy, StorageFailed, TruekeepError
 from truekeep.core.sqlite import DAMAGE
+from truekeep.memory.file_scan import STORES, Changes, FileScan, MemoryFile
 from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
-from truekeep.search.file_scan import STORES, Changes, FileScan, MemoryFile
 from truekeep.search.index_file import IndexFile, index_in_background
-from truekeep.search.index_schema import Unusable, open_index, read_meta
+from truekeep.search.index_schema import open_index
 from truekeep.search.scan_cache import lookout_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher
 from truekeep.search.transcript_index import Sessions
@@ -196,7 +197,7 @@ class SearchService:
         if not within:
             return self._fresh(transcripts)
         with self._lookout.turn():
-            with suppress(Unusable, apsw.Error, OSError):
+            with suppress(UnusableDatabase, apsw.Error, OSError):
                 searcher = self._open()
                 if self._lookout.is_good(self._file.opened, transcripts, within):
                     return searcher, []
@@ -205,16 +206,16 @@ class SearchService:
     def _fresh(self, transcripts: bool) -> tuple[Searcher, list[MemoryFile]]:
         """The index after a look at all files, and those that are not in it yet."""
         begun = time.monotonic()
-        looked = self._files.look()
+        looked = self._files.scan()
         try:
             searcher = self._open()
         except DAMAGE:
             raise
-        except (Unusable, apsw.Error, OSError) as error:
-            what = error.what if isinstance(error, Unusable) else str(error)
+        except (UnusableDatabase, apsw.Error, OSError) as error:
+            what = error.reason if isinstance(error, UnusableDatabase) else str(error)
             self._note(f"the index cannot be used ({what}); these are found in the files, by words alone")
-            return Searcher(open_index(":memory:"), None), list(looked.sources())
-        left = [] if self._files.is_all_in(searcher.db, looked) else self._catch_up(searcher, looked)
+            return Searcher(open_index(":memory:"), None), list(looked.files())
+        left = [] if self._files.is_indexed(searcher.db, looked) else self._catch_up(searcher, looked)
         if transcripts:
             self._catch_up_transcripts(searcher)
         if left or self.notes:
@@ -225,7 +226,7 @@ class SearchService:
 
     def _catch_up(self, searcher: Searcher, looked: FileScan) -> list[MemoryFile]:
         """Take in what changed while there is time. Returns what is left."""
-        changes = self._files.compare(searcher.db, looked)
+        changes = self._files.find_changes(searcher.db, looked)
         if not (changes.changed or changes.gone or self._files.is_record_new):
             return []
         quick = _quick(searcher)
@@ -235,7 +236,9 @@ class SearchService:
                     self._note("another truekeep is indexing; what changed meanwhile is found by its words")
                     return changes.changed
                 until = time.monotonic() + TIME_TO_REFRESH
-                done = self._files.take_in(searcher.db, changes, quick, mark=looked.mark, until=until)
+                done = self._files.index_changes(
+                    searcher.db, changes, quick, fingerprint=looked.fingerprint, until=until
+                )
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
@@ -276,7 +279,7 @@ class SearchService:
         db = open_index(":memory:")
         try:
             changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
-            done = self._files.take_in(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
+            done = self._files.index_changes(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
                 self._note(f"{done.left} files were not looked at; `truekeep index` takes them in")
             extra = ask(Searcher(db, None), filter_)
@@ -326,8 +329,8 @@ class SearchService:
         path = self._file.path
         try:
             return self._open()
-        except Unusable as error:
-            raise StorageFailed(f"{path}: {error.what}", hint="upgrade truekeep, or delete the index") from error
+        except UnusableDatabase as error:
+            raise StorageFailed(f"{path}: {error.reason}", hint="upgrade truekeep, or delete the index") from error
         except (apsw.Error, OSError) as error:
             raise StorageFailed(f"{path}: {error}", hint="check the disk; `truekeep index` makes it") from error
 
@@ -377,7 +380,12 @@ class SearchService:
             return path.endswith(".md") or "." not in os.path.basename(path)
 
         for _ in watchfiles.watch(
-            *self._files.places, watch_filter=is_memory, debounce=400, step=50, stop_event=stop, raise_interrupt=False
+            *self._files.watched_paths,
+            watch_filter=is_memory,
+            debounce=400,
+            step=50,
+            stop_event=stop,
+            raise_interrupt=False,
         ):
             try:
                 done = self.index()
@@ -409,7 +417,7 @@ class SearchService:
             old = self._sessions.find_past_age(searcher.db)
             if old:
                 refresh(searcher.db, Changes([], old, 0, {}), None)
-        if not self._files.is_forgotten(searcher.db):
+        if not self._files.is_decay_applied(searcher.db):
             self._ready(transcripts=False)
         return len(old)
 
@@ -431,8 +439,8 @@ class SearchService:
                 size=os.path.getsize(self._file.path),
                 indexed_at=read_meta(db, "indexed_at", ""),
             )
-        except (Unusable, apsw.Error, OSError) as error:
-            what = error.what if isinstance(error, Unusable) else str(error)
+        except (UnusableDatabase, apsw.Error, OSError) as error:
+            what = error.reason if isinstance(error, UnusableDatabase) else str(error)
             return Status(empty, 0, 0, 0, "none", "", 0, "", problem=what)
 
     def read_transcript(self, path: str, *, first: int, lines: int, today: date) -> Excerpt:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import NotFound
+from truekeep.memory.file_scan import FILE_LIMIT, MemoryFile, find_changes
 from truekeep.search.file_metadata import About
-from truekeep.search.file_scan import MemoryFile, compare
 from truekeep.transcripts.service import Archive
 
 if TYPE_CHECKING:
@@ -49,15 +49,17 @@ class Sessions:
         embedder: Embedder | None,
         *,
         until: float | None = None,
-        tell: Callable[[int, int], None] = lambda *_: None,
+        progress: Callable[[int, int], None] = lambda *_: None,
     ) -> RefreshReport:
         """Bring the index up to date with the sessions there are."""
-        changes = compare(db, self._sources() if self._settings.transcripts else (), transcripts=True)
+        changes = find_changes(db, self._sources() if self._settings.transcripts else (), transcripts=True)
         from truekeep.search.refresh import RefreshReport, refresh
 
         if not changes.changed and not changes.gone:
             return RefreshReport()
-        return refresh(db, changes, embedder, until=until, tell=tell, read=lambda source, _: self._prepare(source))
+        return refresh(
+            db, changes, embedder, until=until, progress=progress, read=lambda source, _: self._prepare(source)
+        )
 
     def _sources(self) -> Iterator[MemoryFile]:
         """What the archive holds, and the session files that it does not hold as they are now."""
@@ -95,7 +97,7 @@ class Sessions:
         import hashlib
 
         from truekeep.search.chunking import split_chunks
-        from truekeep.search.refresh import FILE_LIMIT, PreparedFile
+        from truekeep.search.refresh import PreparedFile
         from truekeep.transcripts.locations import is_own_housekeeping
         from truekeep.transcripts.parser import iter_dialogue, iter_turns
         from truekeep.transcripts.session_file import read_lines, read_session

@@ -13,7 +13,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from truekeep.search.embedders import load_numpy, multiply
-from truekeep.search.index_schema import BLOCK, SECTIONS
+from truekeep.search.index_schema import SECTIONS, VECTORS_PER_BLOCK
 
 if TYPE_CHECKING:
     import apsw
@@ -29,7 +29,7 @@ def scale_for(dimensions: int) -> float:
 
 
 def block_of(chunk_id: int) -> int:
-    return (chunk_id - 1) // BLOCK
+    return (chunk_id - 1) // VECTORS_PER_BLOCK
 
 
 def pack_rows(rows: Any) -> Any:
@@ -56,7 +56,7 @@ def store_vectors(db: apsw.Connection, ids: Sequence[int], rows: Any, generation
     for number, places in blocks.items():
         block = _read_block(db, number, size)
         for at in places:
-            start = ((ids[at] - 1) % BLOCK) * size
+            start = ((ids[at] - 1) % VECTORS_PER_BLOCK) * size
             block[start : start + size] = packed[at].tobytes()
         db.execute("INSERT OR REPLACE INTO vector_blocks VALUES (?, ?, ?)", (number, generation, bytes(block)))
 
@@ -72,9 +72,9 @@ def clear_vectors(db: apsw.Connection, ids: Iterable[int], generation: int) -> N
         if row is None:
             continue
         block = bytearray(row[0])
-        size = len(block) // BLOCK
+        size = len(block) // VECTORS_PER_BLOCK
         for chunk_id in members:
-            start = ((chunk_id - 1) % BLOCK) * size
+            start = ((chunk_id - 1) % VECTORS_PER_BLOCK) * size
             block[start : start + size] = bytes(size)
         db.execute("INSERT OR REPLACE INTO vector_blocks VALUES (?, ?, ?)", (number, generation, bytes(block)))
 
@@ -82,7 +82,7 @@ def clear_vectors(db: apsw.Connection, ids: Iterable[int], generation: int) -> N
 def _read_block(db: apsw.Connection, number: int, size: int) -> bytearray:
     row = db.execute("SELECT embeddings FROM vector_blocks WHERE id = ?", (number,)).fetchone()
     block = bytearray(row[0]) if row else bytearray()
-    return block if len(block) == BLOCK * size else bytearray(BLOCK * size)
+    return block if len(block) == VECTORS_PER_BLOCK * size else bytearray(VECTORS_PER_BLOCK * size)
 
 
 class VectorBlock:
@@ -100,7 +100,7 @@ class VectorBlock:
         """Read the blocks that changed since the last time: all of them at first, none usually."""
         if size != self._size:
             self._data, self._seen, self._size = bytearray(), -1, size
-        width = BLOCK * size
+        width = VECTORS_PER_BLOCK * size
         for number, generation, embeddings in self._read(db, size):
             start = (number - self._first) * width
             if start + width > len(self._data):
@@ -116,7 +116,9 @@ class VectorBlock:
             (self._seen, self._first, self._last),
         )
         for row in rows:
-            if len(row[2]) == BLOCK * size:  # else of another embedder; the index that holds it is being rebuilt
+            if (
+                len(row[2]) == VECTORS_PER_BLOCK * size
+            ):  # else of another embedder; the index that holds it is being rebuilt
                 yield row
 
     def __len__(self) -> int:
@@ -133,8 +135,8 @@ class VectorBlock:
         asked = _pack(vector)
         scores = bytearray()
         for number, _, embeddings in self._read(db, len(vector)):
-            block = memoryview(embeddings).cast("b", (BLOCK, len(vector)))
-            scores += bytes((number - self._first) * BLOCK * 4 - len(scores))
+            block = memoryview(embeddings).cast("b", (VECTORS_PER_BLOCK, len(vector)))
+            scores += bytes((number - self._first) * VECTORS_PER_BLOCK * 4 - len(scores))
             scores += multiply(asked, block, kind="int8", out="int32")
         return self._pick(memoryview(scores).cast("i"), count, among)
 

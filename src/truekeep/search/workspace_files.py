@@ -1,7 +1,7 @@
-"""The memory files as the index is to have them: all that one look sees, without what was forgotten on purpose.
+"""The memory files as the index is to have them: all that a scan finds, without what decay removed from search.
 
-The index notes by which record of the forgotten it was made. Where there is another one by now, the logs that differ by
-it are read again; until all of them are in, the index is noted as a mixture, so that nobody takes it for either.
+The index notes by which decay record it was made. After the record changed, the logs that differ are read again; until
+all of them are in, the index is noted as mixed.
 """
 
 from __future__ import annotations
@@ -10,140 +10,127 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.errors import TruekeepError
 from truekeep.core.sqlite import transaction
-from truekeep.search.file_scan import Changes, FileScan, MemoryFile, compare, has_all, look, sweep
-from truekeep.search.index_schema import read_meta, write_meta
+from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, find_changes, is_up_to_date, scan_files
+from truekeep.search.decay_record import DECAY_FILE, MIXED, DecayRecord, is_affected_by, read_decay_record
+from truekeep.search.refresh import PreparedFile, RefreshReport, prepare, refresh
 
 if TYPE_CHECKING:
     import apsw
 
     from truekeep.search.embedders import Embedder
-    from truekeep.search.expired import DecayRecord
-    from truekeep.search.refresh import PreparedFile, RefreshReport
-
-_DECAY_FILE = "decay.toml"  # as decayed.NAME, which is loaded where there is one
-_MIXED = "?"  # as decayed.MIXED
 
 
 class MemoryFileScanner:
     """The memory files of one workspace, and those of its extra paths."""
 
     def __init__(self, root: str, state: str, extra: Sequence[str], *, note: Callable[[str], None]) -> None:
-        self.record_path = os.path.join(state, _DECAY_FILE)
+        self.record_path = os.path.join(state, DECAY_FILE)
         self._root = root
         self._state = state
         self._extra = extra
         self._note = note
-        self._decayed: DecayRecord | None = None  # what was forgotten on purpose, when the files were last looked at
-        self._noted = ""  # the stamp of what the index had then
+        self._decay: DecayRecord | None = None  # as it was at the last scan
+        self._indexed_decay = ""  # the stamp of the record that the index had then
 
     @property
-    def places(self) -> list[str]:
-        """Where memory files are, as far as these folders and files are there."""
-        places = [self._root, *(self._locate(path) for path in self._extra)]
-        return [path for path in places if os.path.exists(path)]
+    def watched_paths(self) -> list[str]:
+        """The folders and files with memory files in them, as far as they exist."""
+        paths = [self._root, *(self._locate(path) for path in self._extra)]
+        return [path for path in paths if os.path.exists(path)]
 
     def _locate(self, extra: str) -> str:
         return os.path.join(self._root, os.path.expanduser(extra))
 
-    def look(self) -> FileScan:
-        """Every memory file as it is now; what cannot be looked at is said."""
-        looked = look(self._root, self._extra)
-        self._decayed = self._read_decayed()
-        for folder in looked.problems:
-            self._note(f"{folder} cannot be listed; what is known of it stays")
+    def scan(self) -> FileScan:
+        """Scan every memory file; notes say what could not be listed."""
+        scan = scan_files(self._root, self._extra)
+        self._decay = self._read_decay()
+        for folder in scan.unlisted_folders:
+            self._note(f"{folder} cannot be listed; the index keeps what it has of it")
         for path in self._extra:
             if not os.path.exists(self._locate(path)):
                 self._note(f"extra path {path} does not exist")
-        return looked
+        return scan
 
-    def is_all_in(self, db: apsw.Connection, looked: FileScan) -> bool:
-        """Whether the index has all files just as they were seen: a mark tells, and no file need be compared."""
-        self._noted = str(read_meta(db, "decay", ""))
-        return bool(looked.mark) and read_meta(db, "mark") == looked.mark and not self.is_record_new
+    def is_indexed(self, db: apsw.Connection, scan: FileScan) -> bool:
+        """Whether the index has all files as this scan saw them."""
+        self._indexed_decay = str(read_meta(db, "decay", ""))
+        return bool(scan.fingerprint) and read_meta(db, "mark") == scan.fingerprint and not self.is_record_new
 
     @property
     def is_record_new(self) -> bool:
-        """Whether the index was made by another record of the forgotten than there was at the last look."""
-        return self._noted != self._stamp()
+        """Whether the index was made by another decay record than there is now."""
+        return self._indexed_decay != self._stamp()
 
-    def is_forgotten(self, db: apsw.Connection) -> bool:
-        """Whether the index leaves out just what is forgotten on purpose by now."""
-        self._decayed = self._read_decayed()
-        self._noted = str(read_meta(db, "decay", ""))
+    def is_decay_applied(self, db: apsw.Connection) -> bool:
+        """Whether the index leaves out exactly what the decay record removes from search."""
+        self._decay = self._read_decay()
+        self._indexed_decay = str(read_meta(db, "decay", ""))
         return not self.is_record_new
 
     def count_waiting(self, db: apsw.Connection) -> int:
-        """How many files are not in the index as they are now, or are in it no longer rightly."""
-        waiting = self._compare(db, list(sweep(self._root, self._extra)))
+        """The number of files whose state in the index is not the one on disk."""
+        waiting = self.find_changes(db, scan_files(self._root, self._extra))
         return len(waiting.changed) + len(waiting.gone)
 
-    def compare(self, db: apsw.Connection, looked: FileScan) -> Changes:
-        """What differs from the index: files by their stats, and logs of which something was forgotten or came back."""
-        return self._compare(db, list(looked.sources()), unseen=looked.problems)
-
-    def _compare(self, db: apsw.Connection, sources: Sequence[MemoryFile], *, unseen: Sequence[str] = ()) -> Changes:
-        changes = compare(db, sources, unseen=unseen)
-        if self.is_forgotten(db):
+    def find_changes(self, db: apsw.Connection, scan: FileScan) -> Changes:
+        """Compare a scan with the index. Logs that the decay record affects otherwise than before count as changed."""
+        files = list(scan.files())
+        changes = find_changes(db, files, unlisted=scan.unlisted_folders)
+        if self.is_decay_applied(db):
             return changes
-        from truekeep.search.expired import find_concerned
-
-        is_concerned = find_concerned(self._noted, self._decayed)
-        changed = {source.path for source in changes.changed}
+        is_affected = is_affected_by(self._indexed_decay, self._decay)
+        changed = {file.path for file in changes.changed}
         rows: Any = db.execute("SELECT path, id FROM files WHERE store = 'logs'")
-        known = {path: file_id for path, file_id in rows if path not in changed and is_concerned(path)}
-        changes.changed.extend(source for source in sources if source.path in known)
+        known = {path: file_id for path, file_id in rows if path not in changed and is_affected(path)}
+        changes.changed.extend(file for file in files if file.path in known)
         changes.known.update(known)
         return changes
 
-    def take_in(
+    def index_changes(
         self,
         db: apsw.Connection,
         changes: Changes,
         embedder: Embedder | None,
         *,
-        mark: str = "",
+        fingerprint: str = "",
         until: float | None = None,
-        tell: Callable[[int, int], None] = lambda *_: None,
+        progress: Callable[[int, int], None] = lambda *_: None,
     ) -> RefreshReport:
-        """Refresh by what was forgotten on purpose, and note by what; until all of it is in, the index is a mixture.
+        """Refresh the index by the decay record, and note by which; until all of it is in, the index is mixed.
 
-        `mark`: of the look that saw these changes. It is noted where the index then has all files just as they were.
+        `fingerprint`: of the scan with these changes, noted once the index has all files as they were then.
         """
-        from truekeep.search.refresh import prepare, refresh
+        decay, stamp = self._decay, self._stamp()
 
-        decayed, stamp = self._decayed, self._stamp()
-
-        def read(source: MemoryFile, noted: bytes | None) -> PreparedFile:
-            return prepare(source, decayed, noted)
+        def read(file: MemoryFile, known_digest: bytes | None) -> PreparedFile:
+            return prepare(file, decay, known_digest)
 
         before = str(read_meta(db, "decay", ""))
         if changes.changed or changes.gone or before != stamp:
             with transaction(db):
                 write_meta(db, "mark", "")
                 if before != stamp:
-                    write_meta(db, "decay", _MIXED)
-        done = refresh(db, changes, embedder, until=until, tell=tell, read=read)
-        if before != stamp and before == self._noted and not done.left:
+                    write_meta(db, "decay", MIXED)
+        report = refresh(db, changes, embedder, until=until, progress=progress, read=read)
+        if before != stamp and before == self._indexed_decay and not report.left:
             with transaction(db):
                 write_meta(db, "decay", stamp)
-        if mark and not done.left and has_all(db, changes.changed):
+        if fingerprint and not report.left and is_up_to_date(db, changes.changed):
             with transaction(db):
-                write_meta(db, "mark", mark)
-        return done
+                write_meta(db, "mark", fingerprint)
+        return report
 
-    def _read_decayed(self) -> DecayRecord | None:
-        """What was forgotten on purpose. A record that cannot be read is told, and forgets nothing."""
-        if not os.path.lexists(self.record_path):
-            return None
-        from truekeep.search.expired import read_decayed
-
+    def _read_decay(self) -> DecayRecord | None:
+        """The decay record. If it cannot be read, a note says so and nothing is left out."""
         try:
-            return read_decayed(self._state)
+            return read_decay_record(self._state)
         except TruekeepError as error:
             self._note(f"{error.message}; so nothing is left out of search ({error.hint})")
             return None
 
     def _stamp(self) -> str:
-        return self._decayed.stamp if self._decayed is not None else ""
+        return self._decay.stamp if self._decay is not None else ""

@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 
 import apsw
 
-from truekeep.core.formats import FACTS, read_format
-from truekeep.core.sqlite import remove_database
+from truekeep.core.derived_db import UNWRITABLE, DerivedDatabase, Schema
+from truekeep.core.formats import FACTS
+from truekeep.core.sqlite import DAMAGE
 
-VERSION = FACTS.number
-
-_SCHEMA = """
+SCHEMA = Schema(
+    FACTS,
+    """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
 CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a blob defines: CRC-32 of each name
 CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
@@ -49,34 +50,26 @@ CREATE TABLE print (                                                  -- code as
   PRIMARY KEY (memory, repository, claim, said)
 ) WITHOUT ROWID;
 CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NULL, what TEXT NOT NULL);
-"""
+""",
+    required=("blob", "verdict", "answer"),
+    page_size=8192,
+    is_wal=True,  # a search reads while a check writes
+    busy_ms=2_000,
+)
 
 
 _Told = TypeVar("_Told")
-_DAMAGED = (apsw.CorruptError, apsw.NotADBError)
-_UNWRITABLE = (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOError)
 
 
 class FactsCache:
     """The file of facts, open; or its stand-in in memory."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self._db = self._open(path)
-
-    def _open(self, path: str) -> apsw.Connection:
-        for _ in range(2):
-            try:
-                return _connect(path)
-            except (*_DAMAGED, _NotOurs):
-                _remove(path)
-            except (apsw.Error, OSError):
-                break
-        return _connect(":memory:")
+        self._database = DerivedDatabase(path, SCHEMA)
+        self._db = self._database.db
 
     def close(self) -> None:
-        with contextlib.suppress(apsw.Error):
-            self._db.close()
+        self._database.close()
 
     @contextmanager
     def transaction(self, *, vital: bool = False) -> Iterator[None]:
@@ -90,7 +83,7 @@ class FactsCache:
         try:
             with self._sound():
                 self._db.execute("BEGIN IMMEDIATE")
-        except _UNWRITABLE:
+        except UNWRITABLE:
             self._retreat()
             self._db.execute("BEGIN")
         try:
@@ -110,32 +103,25 @@ class FactsCache:
                 raise StoreLost from error
 
     def _retreat(self) -> None:
-        """Carry everything into memory and leave the file alone. What cannot be read is begun anew there."""
-        memory = apsw.Connection(":memory:")
-        try:
-            with memory.backup("main", self._db, "main") as backup:
-                while not backup.done:
-                    backup.step(10_000)
-        except apsw.Error as error:
-            memory.close()
-            self._db = _connect(":memory:")
-            raise StoreDamaged from error
-        self._db = memory
+        """Go on with a copy in memory, and leave the file alone. StoreDamaged: it cannot be read, the copy is empty."""
+        is_whole = self._database.move_to_memory()
+        self._db = self._database.db
+        if not is_whole:
+            raise StoreDamaged
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
         """A question to the file. Damage shows when a page is read: then the file is begun anew, and StoreDamaged."""
         try:
             yield
-        except (*_DAMAGED, UnicodeDecodeError) as error:
+        except DAMAGE as error:
             self.begin_anew()
             raise StoreDamaged from error
 
     def begin_anew(self) -> None:
-        """Throw the file away: it is broken."""
-        self.close()
-        _remove(self.path)
-        self._db = self._open(self.path)
+        """Replace a damaged file by an empty one."""
+        self._database.remake()
+        self._db = self._database.db
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._sound():
@@ -156,7 +142,7 @@ class FactsCache:
         try:
             with self._sound():
                 self._db.execute(sql, _plain(values))
-        except _UNWRITABLE:
+        except UNWRITABLE:
             if self._db.in_transaction:
                 raise
 
@@ -228,7 +214,7 @@ def read_rows(path: str, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any
             try:
                 db.set_busy_timeout(2_000)
                 version = next(iter(db.execute("PRAGMA user_version")))[0]
-                return list(db.execute(sql, values)) if version == VERSION else []
+                return list(db.execute(sql, values)) if version == FACTS.number else []
             finally:
                 db.close()
         except apsw.Error:  # somebody writes it after all, or the disk is read-only: the other way
@@ -253,46 +239,9 @@ class StoreDamaged(Exception):
     """The file was broken. It is begun anew and empty: what was read from it before must be asked for again."""
 
 
-class _NotOurs(Exception):
-    """A file of another version, or a link."""
-
-
 def begun_anew(act: Callable[[], _Told]) -> _Told:
     """Do what asks the store; a second time when the store turned out to be damaged on the way."""
     try:
         return act()
     except StoreDamaged:
         return act()
-
-
-def _remove(path: str) -> None:
-    if path != ":memory:":
-        with contextlib.suppress(OSError):
-            remove_database(path)
-
-
-def _connect(path: str) -> apsw.Connection:
-    if path != ":memory:" and os.path.islink(path):
-        raise _NotOurs  # what it leads to may be anything
-    if read_format(path) > VERSION:
-        path = ":memory:"  # a newer truekeep's is left alone
-    db = apsw.Connection(path)
-    db.set_busy_timeout(2_000)
-    if path != ":memory:":
-        with contextlib.suppress(apsw.Error):
-            db.execute("PRAGMA journal_mode = WAL")  # a search reads while a check writes
-    db.execute("PRAGMA synchronous = OFF")  # derived: a torn file is found out and thrown away
-    version = next(iter(db.execute("PRAGMA user_version")))[0]
-    if version == VERSION:
-        return db
-    if version or next(iter(db.execute("SELECT count(*) FROM sqlite_schema")))[0]:
-        db.close()
-        raise _NotOurs
-    with contextlib.suppress(apsw.Error):
-        db.execute("PRAGMA page_size = 8192")
-    db.execute("BEGIN IMMEDIATE")
-    if next(iter(db.execute("PRAGMA user_version")))[0] != VERSION:  # another process was faster
-        db.execute(_SCHEMA)
-        db.execute(f"PRAGMA user_version = {VERSION}")
-    db.execute("COMMIT")
-    return db

@@ -11,8 +11,8 @@ from truekeep.core.errors import BadInput
 from truekeep.core.file_io import NOT_REGULAR, open_regular
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import parse_day
+from truekeep.memory.file_scan import MemoryFile, iter_files, store_of
 from truekeep.search.file_metadata import describe
-from truekeep.search.file_scan import MemoryFile, store_of, sweep
 from truekeep.text.encoding import decode_text
 from truekeep.verify.cache import FactsCache, begun_anew
 from truekeep.verify.checkouts import choose_checkout, find_checkouts
@@ -36,7 +36,7 @@ class MemoryReader:
     def memories(self) -> Iterator[MemoryText]:
         """Every card and document. Logs and transcripts describe the past, so they are not verified."""
         read: list[MemoryText] = []
-        for source in sweep(self.root):
+        for source in iter_files(self.root):
             if _is_memory(source):
                 memory = self._read(source.location, source.path)
                 read += [memory] if memory is not None else []
@@ -47,7 +47,7 @@ class MemoryReader:
 
     def cards(self) -> list[MemoryText]:
         """Every card, in the order of their paths."""
-        sources = [source for source in sweep(self.root) if source.store == "cards" and source.path != INDEX]
+        sources = [source for source in iter_files(self.root) if source.store == "cards" and source.path != INDEX]
         read = [self._read(source.location, source.path) for source in sorted(sources, key=lambda item: item.path)]
         return self._origins.before_repairs([memory for memory in read if memory is not None])
 
@@ -81,7 +81,7 @@ class MemoryReader:
 
     def own_paths(self) -> set[str]:
         """The paths of every card and document."""
-        return {source.path for source in sweep(self.root) if _is_memory(source)}
+        return {source.path for source in iter_files(self.root) if _is_memory(source)}
 
     def about(self, memories: Sequence[MemoryText], root: str, store: FactsCache) -> list[MemoryText]:
         """The memories about the repository of this checkout, and those without a repository."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.search.file_scan import STORES
+from truekeep.memory.file_scan import STORES
 from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, OLDER, RECENT, Verdict
 
 if TYPE_CHECKING:

@@ -150,7 +150,7 @@ def find_contradictions(
         if survey is None or any(not agree(kind, value.value, other.value) for other in values):
             continue
         by_path: dict[str, list[Value]] = {}
-        for said in survey.said(kind, subject):
+        for said in survey.values_of(kind, subject):
             is_apart = bool(repository and said.repository and said.repository != repository)
             if said.store == "cards" and said.path != f"{CARDS}/{but}" and not is_apart:
                 by_path.setdefault(said.path, []).append(said.value)

@@ -39,10 +39,10 @@ from truekeep.maintenance.duplicates import Double, Sense, compare_fresh, find_d
 from truekeep.maintenance.promote import promotion_ideas
 from truekeep.maintenance.proposals import Idea, ProposalOutcome, offer
 from truekeep.maintenance.reconcile import RECENT
-from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefresh, TooMuch
+from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefresh, TooManyChanges
+from truekeep.memory.file_scan import CLOCK_TICK_NS
 from truekeep.memory.importance import Tiers
-from truekeep.search.expired import DecayRecord, read_decayed
-from truekeep.search.refresh import SETTLED_NS
+from truekeep.search.decay_record import DecayRecord, read_decay_record
 from truekeep.verify.checkouts import is_of_workspace
 from truekeep.verify.results import read_counts, read_seals
 from truekeep.workspace.reconciliation import FACTS_DB, ReconcileReport, Reconciliation
@@ -108,8 +108,8 @@ class Maintenance:
         if max_age and survey.is_fresh(max_age):
             return survey
         try:
-            self.last_refresh = survey.refresh(progress, most=MAX_FILES_TO_WAIT_FOR if within else None)
-        except TooMuch as error:
+            self.last_refresh = survey.refresh(progress, max_files=MAX_FILES_TO_WAIT_FOR if within else None)
+        except TooManyChanges as error:
             raise Busy(
                 f"{error} memory files have not been looked through yet",
                 hint="it goes on; try again in a minute or two",
@@ -122,21 +122,23 @@ class Maintenance:
         """True if the last night found nothing to do, and none of its inputs changed."""
         survey = self.survey()
         key = self._rests_on(survey)
-        until = survey.answer("night", key) if key else None
+        until = survey.find_result("night", key) if key else None
         return until is not None and self._today.isoformat() <= until
 
     def note_settled(self) -> None:
         """Note that this night found nothing to propose and nothing to write."""
         survey = self.survey()
         key = self._rests_on(survey)
-        if key and not survey.count("fresh"):
+        if key and not survey.count("uncompared_cards"):
             limit = (self._today - timedelta(days=RECENT)).isoformat()
-            is_young = any(item.day >= limit for _, _, said in survey.clashes() for item in said)
-            survey.remember("night", key, self._today.isoformat() if is_young else "9999")  # who wins depends on days
+            is_young = any(item.day >= limit for _, _, said in survey.conflicting_values() for item in said)
+            survey.store_result(
+                "night", key, self._today.isoformat() if is_young else "9999"
+            )  # who wins depends on days
 
     def _rests_on(self, survey: Survey) -> str:
         """A key of all inputs of duplicates, promotions and disagreements; "" while files may still change."""
-        if not survey.mark:
+        if not survey.fingerprint:
             return ""
         instructions = self._instructions()
         files = [os.path.join(self._root, name) for name in (REVIEW, FACTS_DB, f"{FACTS_DB}-wal")]
@@ -144,9 +146,9 @@ class Maintenance:
             files += instructions.paths(repository)
         stamps = [_stamp(path) for path in files]
         last = max((stamp[0] for stamp in stamps if stamp is not None), default=0)
-        if time.time_ns() - last < SETTLED_NS:
+        if time.time_ns() - last < CLOCK_TICK_NS:
             return ""  # a file may change again within the resolution of its time
-        return repr((survey.mark, stamps, self._verdicts(), self._workspace.config))
+        return repr((survey.fingerprint, stamps, self._verdicts(), self._workspace.config))
 
     def _verdicts(self) -> int:
         """A checksum of the stored verdicts on all memories."""
@@ -199,7 +201,7 @@ class Maintenance:
     ) -> tuple[ProposalOutcome, ...]:
         """Make drafts of ideas. If there were none and no input changed, there are none now."""
         key = self._key(survey)
-        if key and survey.answer(name, key) == "none":
+        if key and survey.find_result(name, key) == "none":
             return ()
         found = list(ideas())
         if found and not dry_run:
@@ -208,12 +210,12 @@ class Maintenance:
         else:
             told = offer(found, self._context.transaction, actor=person(), now=self._now, dry_run=True)
         if key and not found:
-            survey.remember(name, key, "none")
+            survey.store_result(name, key, "none")
         return tuple(told)
 
     def _key(self, survey: Survey, *more: object) -> str:
         """A key of the inputs of an answer; "" while files may still change."""
-        if not survey.mark:
+        if not survey.fingerprint:
             return ""
         config = self._workspace.config
         files = [
@@ -221,7 +223,9 @@ class Maintenance:
             os.path.join(self._root, REVIEW),
             os.path.join(self._root, FACTS_DB),
         ]
-        return repr((survey.mark, self._today.isoformat(), [_stamp(path) for path in files], config.decay, *more))
+        return repr(
+            (survey.fingerprint, self._today.isoformat(), [_stamp(path) for path in files], config.decay, *more)
+        )
 
     # Decay.
 
@@ -232,7 +236,7 @@ class Maintenance:
 
         `archive` moves logs that are fully expired. Unless `by_hand`, what a person brought back stays.
         """
-        read_decayed(os.path.join(self._root, STATE))  # raises before anything is dropped if it cannot be read
+        read_decay_record(os.path.join(self._root, STATE))  # raises before anything is dropped if it cannot be read
         drafts, files = self._workspace.handoffs.prune(dry_run=dry_run, force=force)  # checks the clock first
         survey, notes, problems = self.survey(), list[str](), list[str]()
         plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
@@ -269,7 +273,7 @@ class Maintenance:
         """The plan for log entries, the record after it, and the logs to move."""
         settings = self._workspace.config.decay
         tiers = Tiers(settings.structural, settings.potential, settings.potential_days, settings.contextual_days)
-        record = read_decayed(os.path.join(self._root, STATE))
+        record = read_decay_record(os.path.join(self._root, STATE))
         plan = plan_forgetting(survey, record, self._today, tiers)
         if plan is not None and not by_hand and is_taken_back(self._context.transaction):
             notes.append("what logs said stays in search, because that was undone; `truekeep tidy decay` decides anew")
@@ -287,9 +291,16 @@ class Maintenance:
         config, state = self._workspace.config, os.path.join(self._root, STATE)
         facts = os.path.join(state, "facts.sqlite")
         verified = [_stamp(path) for path in (facts, f"{facts}-wal")]
-        rests_on = (survey.mark, self._today, verified, config.decay.card_days, config.repositories, config.verify)
-        key = repr(rests_on) if survey.mark else ""
-        if key and (known := survey.answer("stale", key)) is not None:
+        rests_on = (
+            survey.fingerprint,
+            self._today,
+            verified,
+            config.decay.card_days,
+            config.repositories,
+            config.verify,
+        )
+        key = repr(rests_on) if survey.fingerprint else ""
+        if key and (known := survey.find_result("stale", key)) is not None:
             return [Stale(*item) for item in json.loads(known)]
 
         instructions = self._instructions()
@@ -305,7 +316,7 @@ class Maintenance:
         flawed = {item.path for item in survey.problems(self._today) if item.code in NO_FRONTMATTER}
         found = find_stale(survey.cards(), checks, self._today, config.decay.card_days, hurdle, flawed)
         if key:
-            survey.remember("stale", key, json.dumps(found))
+            survey.store_result("stale", key, json.dumps(found))
         return found
 
     # Reconciliation.

@@ -150,7 +150,7 @@ class Reconciliation:
         )
         told = [(name, self._instructions.values(name)) for name in survey.repositories()]
         by_instruction = [
-            self._if_once(found) for found in hold_instructions([item for item in told if item[1]], survey.said)
+            self._if_once(found) for found in hold_instructions([item for item in told if item[1]], survey.values_of)
         ]
         yield from by_instruction
         settled = {item.place for item, _ in by_instruction}
@@ -158,7 +158,7 @@ class Reconciliation:
             if found[0].place not in settled:
                 yield found
         self._listen(survey, problems)
-        yield from hold_talk(iter_contradicted(survey.db), survey.said)
+        yield from hold_talk(iter_contradicted(survey.db), survey.values_of)
         yield from self._handoffs(problems)
         for item in checked:
             for verdict in item.verdicts:
@@ -195,10 +195,10 @@ class Reconciliation:
         extra: dict[tuple[str, str], list[StatedValue]] = {}
         for item in facts:
             extra.setdefault((item.value.kind, item.value.subject), []).append(item)
-        for kind, subject, said in survey.clashes():
+        for kind, subject, said in survey.conflicting_values():
             yield kind, subject, [*self._dated(said), *extra.pop((kind, subject), ())]
         for (kind, subject), given in extra.items():
-            said = [*self._dated(survey.said(kind, subject)), *given]
+            said = [*self._dated(survey.values_of(kind, subject)), *given]
             if len({item.value.value for item in said}) > 1:
                 yield kind, subject, said
 

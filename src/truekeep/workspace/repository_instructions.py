@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from truekeep.handoffs.policy_store import INSTRUCTION_FILES
 from truekeep.maintenance.reconcile import said_in
 from truekeep.memory.card import words_of
-from truekeep.search.refresh import read_source
+from truekeep.memory.file_scan import read_memory_file
 from truekeep.text.encoding import decode_text
 from truekeep.verify.checkouts import choose_checkout
 
@@ -71,6 +71,6 @@ class RepositoryInstructions:
 def _read_text(path: str) -> str | None:
     """The text of a file outside of the workspace; links are not followed."""
     with suppress(OSError):
-        data, _ = read_source(path)
+        data, _ = read_memory_file(path)
         return decode_text(data[:MAX_BYTES])
     return None

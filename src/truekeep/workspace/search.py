@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_head
+from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
-from truekeep.search.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Filter
 from truekeep.verify.mask_credentials import mask_shown
 

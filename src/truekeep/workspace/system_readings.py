@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from truekeep.core.derived_db import UnusableDatabase
 from truekeep.core.state_dir import STATE
-from truekeep.search.index_schema import Unusable, open_index
+from truekeep.search.index_schema import open_index
 from truekeep.verify.same_name_checkouts import SAME_NAME_HINT
 from truekeep.workspace.health_report import (
     ACT,
@@ -102,8 +103,8 @@ def search(workspace: Workspace) -> Reading:
         open_index(path, read_only=True).close()  # reports damage without setting the file aside
         status = workspace.search.status()
         problem = status.problem
-    except Unusable as error:
-        problem = error.what
+    except UnusableDatabase as error:
+        problem = error.reason
     if problem:
         hint = "`truekeep doctor --fix` rebuilds it"
         figures["problem"] = problem

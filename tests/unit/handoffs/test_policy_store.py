@@ -79,14 +79,14 @@ def test_whoever_looks_holds_the_catalogue_no_longer_than_that(place: Place) -> 
     path = str(place.workspace / ".truekeep" / "catalog.sqlite")
     with place.open() as workspace:
         catalog = workspace.context.catalog
-        with catalog.looking():
+        with catalog.snapshot():
             assert catalog.find_clash("X.md") is None
             other = apsw.Connection(path)
             with pytest.raises(apsw.BusyError), other:
-                other.execute("INSERT INTO card VALUES ('x.md', 'x.md', 'x', '', 0, 0, x'')")
+                other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'')")
             assert catalog.find_clash("X.md") is None
         with other:
-            other.execute("INSERT INTO card VALUES ('x.md', 'x.md', 'x', '', 0, 0, x'')")
+            other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'')")
         other.close()
         assert catalog.find_clash("X.md") == "x.md"
 
@@ -97,11 +97,11 @@ def test_a_catalogue_that_breaks_while_it_is_looked_at_is_made_again(place: Plac
     path = place.workspace / ".truekeep" / "catalog.sqlite"
     with place.open() as workspace:
         catalog = workspace.context.catalog
-        with catalog.looking():
+        with catalog.snapshot():
             assert catalog.find_clash("PROXY.md") == "proxy.md"
             data = path.read_bytes()
             path.write_bytes(b"x" * len(data))
-        with catalog.looking():
+        with catalog.snapshot():
             assert catalog.find_clash("PROXY.md") == "proxy.md"
             assert catalog.find_clash("proxy.md") is None
 
@@ -119,7 +119,7 @@ def test_many_handoffs_are_found_as_one_by_one(place: Place) -> None:
 
 
 def test_a_catalogue_that_grew_is_one_that_is_made_anew(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truekeep.memory.similarity._AT_ONCE", 2)
+    monkeypatch.setattr("truekeep.memory.similarity._CARDS_PER_INSERT", 2)
     monkeypatch.setattr("truekeep.handoffs.ingest.BATCH", 3)
     for number in range(7):
         body = " ".join(f"word{number}{letter}" for letter in "abcdefghijklmnop")
@@ -131,7 +131,9 @@ def test_a_catalogue_that_grew_is_one_that_is_made_anew(place: Place, monkeypatc
     def rows() -> list[list[object]]:
         db = apsw.Connection(str(path))
         try:
-            return [list(db.execute(f"SELECT * FROM {table} ORDER BY 1, 2")) for table in ("card", "band")]
+            cards = "SELECT name, folded, topic, repository, bands FROM card ORDER BY 1"
+            bands = "SELECT key, name FROM band JOIN card ON card.id = card ORDER BY 1, 2"
+            return [list(db.execute(query)) for query in (cards, bands)]
         finally:
             db.close()
 

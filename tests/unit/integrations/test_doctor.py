@@ -576,7 +576,7 @@ def test_no_index_where_there_are_cards_is_no_trouble(kept: Place) -> None:
 
 
 def test_an_index_that_is_far_behind(kept: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truekeep.search.refresh.SETTLED_NS", -(1 << 62))  # as if written long ago
+    monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62))  # as if written long ago
     for number in range(60):
         (kept.workspace / "memory" / "cards" / f"c{number}.md").write_text(a_card(f"Topic {number}"))
     (check,) = mends(kept, "search")

@@ -21,25 +21,27 @@ from tests.support.memories import claude_session, index_file, lend_lexicon, ope
 from tests.support.upkeep_place import REPOSITORY, TODAY, put, write_card
 from tests.unit.search.test_refresh import assert_sound, rows_of, words_of
 from truekeep.core.config import Config, DecayConfig, parse_config
+from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.errors import BadInput, BadSetup, EditedSince
 from truekeep.core.sqlite import transaction
 from truekeep.maintenance.decay import DecayReport, LastVerification, find_stale, is_spent, write_moves
 from truekeep.maintenance.survey.service import CardFacts
+from truekeep.memory import file_scan
 from truekeep.memory.importance import Tiers
 from truekeep.search import refresh as refreshing
 from truekeep.search import service as recalling
-from truekeep.search.expired import (
+from truekeep.search import workspace_files
+from truekeep.search.decay_record import (
+    DECAY_FILE,
     MIXED,
-    NAME,
     RECORD,
     DecayRecord,
-    find_concerned,
-    parse_decayed,
+    is_affected_by,
+    parse_decay_record,
     parse_stamp,
-    read_decayed,
-    render_decayed,
+    read_decay_record,
+    render_decay_record,
 )
-from truekeep.search.index_schema import read_meta, write_meta
 from truekeep.search.workspace_files import MemoryFileScanner
 
 WORDS = '[recall]\nembedder = "none"\n'
@@ -158,7 +160,7 @@ RECORDS = st.one_of(st.none(), st.builds(DecayRecord, DAYS, TIERS), DAYS.map(Dec
 
 @given(st.builds(DecayRecord, DAYS, TIERS))
 def test_a_record_is_read_as_it_was_written(record: DecayRecord) -> None:
-    assert parse_decayed(render_decayed(record)) == record
+    assert parse_decay_record(render_decay_record(record)) == record
     assert parse_stamp(record.stamp) == record
 
 
@@ -167,7 +169,7 @@ def test_a_record_is_read_as_it_was_written(record: DecayRecord) -> None:
     [
         *("", "day = 1\n", "not toml at all", "\x00", 'day = "2026-05-01"\n'),
         *(
-            render_decayed(DecayRecord(TODAY)).replace(one, other)
+            render_decay_record(DecayRecord(TODAY)).replace(one, other)
             for one, other in (
                 *((f'"{TODAY}"', '"2026-13-01"'), (f'"{TODAY}"', '"soon"'), ("0.8", "7"), ("0.8", "nan")),
                 *(("0.8", '"x"'), ("= 30", "= 30.5"), ("= 30", "= -1"), ("= 7", "= 9999999"), ("= 7", "= true")),
@@ -201,27 +203,27 @@ def test_every_log_that_changes_is_read_again(
 ) -> None:
     was, now = (record is not None and record.has_expired(day, tenths / 10) for record in (one, other))
     path = f"memory/{day}.md"
-    is_concerned = find_concerned(one.stamp if one else "", other)(path)
+    is_concerned = is_affected_by(one.stamp if one else "", other)(path)
     assert is_concerned or was == now
-    assert find_concerned(MIXED, other)(path)
+    assert is_affected_by(MIXED, other)(path)
     if one == other:
         assert not is_concerned
 
 
 def test_only_the_days_at_the_borders_are_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # as if every file had been written long ago
+    monkeypatch.setattr(file_scan, "CLOCK_TICK_NS", -(1 << 62))  # as if every file had been written long ago
     for days in range(2, 80):
         log(place, days, "- [lesson|i=0.7] Quokka\n- [context|i=0.3] Wombat\n- [decision|i=0.9] Zebra\n")
     decay(place)
     reindex(place)
     read: list[str] = []
-    real = refreshing.read_source
+    real = file_scan.read_memory_file
 
     def noted(path: str) -> Any:
         read.append(os.path.basename(path))
         return real(path)
 
-    monkeypatch.setattr(refreshing, "read_source", noted)
+    monkeypatch.setattr(refreshing, "read_memory_file", noted)
     done = decay(place, now=NOW + timedelta(days=2))
     assert sorted(read) == sorted(f"{ago(days)}.md" for days in (28, 29, 5, 6))
     assert {os.path.basename(entry.path) for entry in done.leaving} == set(read)
@@ -386,7 +388,7 @@ def test_logs_that_are_no_logs_of_a_day_keep_everything(place: Place) -> None:
     for number, path in enumerate(names):
         put(place, path, f"# A\n\n- [context|i=0.1] Gibbon{number}x\n")
     assert not decay(place).has_changes
-    (place.workspace / RECORD).write_text(render_decayed(DecayRecord(TODAY)))
+    (place.workspace / RECORD).write_text(render_decay_record(DecayRecord(TODAY)))
     assert all(found(place, f"Gibbon{number}x") for number in range(len(names)))
 
 
@@ -425,7 +427,7 @@ def test_a_refreshed_index_is_a_rebuilt_one(steps: list[tuple[str, int, str]]) -
     with tempfile.TemporaryDirectory() as folder:
         place = Place.make(Path(folder), config=WORDS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # else everything this young is read again
+            patch.setattr(file_scan, "CLOCK_TICK_NS", -(1 << 62))  # else everything this young is read again
             for step in steps:
                 _act(place, *step)
             reindex(place)
@@ -446,7 +448,7 @@ def _act(place: Place, verb: str, number: int, more: str) -> None:
         os.replace(place.workspace / path, place.workspace / f"memory/archive/{ago(number)}.md")
     elif verb == "record":
         tiers = Tiers(structural=float(more)) if more else Tiers()
-        record.write_text(render_decayed(DecayRecord(TODAY + timedelta(days=number - 20), tiers)))
+        record.write_text(render_decay_record(DecayRecord(TODAY + timedelta(days=number - 20), tiers)))
     elif verb == "none":
         record.unlink(missing_ok=True)
     elif verb == "search":
@@ -466,7 +468,7 @@ def _stopped(place: Place, number: int) -> None:
                 raise KeyboardInterrupt
             return real(*given)
 
-        patch.setattr(refreshing, "prepare", prepare)
+        patch.setattr(workspace_files, "prepare", prepare)
         patch.setattr(refreshing, "_BATCH_FILES", 1)
         try:
             reindex(place)
@@ -476,12 +478,12 @@ def _stopped(place: Place, number: int) -> None:
 
 def test_an_indexer_that_was_stopped_is_not_believed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some logs are in by the new record, some by the old one; then the new one is taken back."""
-    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(file_scan, "CLOCK_TICK_NS", -(1 << 62))
     for days in range(20, 26):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
     before = contents(place)
-    (place.workspace / RECORD).write_text(render_decayed(DecayRecord(TODAY)))
+    (place.workspace / RECORD).write_text(render_decay_record(DecayRecord(TODAY)))
     _stopped(place, 3)
     with opened(index_file(place)) as db:
         assert read_meta(db, "decay") == MIXED
@@ -496,7 +498,7 @@ def test_a_search_without_time_takes_in_a_part(place: Place, monkeypatch: pytest
     for days in range(20, 26):
         log(place, days, f"- [context|i=0.3] Wombat{days}x\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
-    (place.workspace / RECORD).write_text(render_decayed(DecayRecord(TODAY)))
+    (place.workspace / RECORD).write_text(render_decay_record(DecayRecord(TODAY)))
     with monkeypatch.context() as patch:
         patch.setattr(recalling, "TIME_TO_REFRESH", -1.0)
         patch.setattr(refreshing, "_BATCH_FILES", 1)
@@ -512,18 +514,18 @@ def test_a_search_without_time_takes_in_a_part(place: Place, monkeypatch: pytest
 
 def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look at the files and the lock, another process takes another record in."""
-    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr(file_scan, "CLOCK_TICK_NS", -(1 << 62))
     for days in (8, 20, 25):
         log(place, days, f"- [context|i=0.3] Wombat {days}\n- [decision|i=0.9] Zebra {days}\n")
     reindex(place)
     record = place.workspace / RECORD
-    record.write_text(render_decayed(DecayRecord(TODAY - timedelta(days=10))))
-    real = MemoryFileScanner.take_in
+    record.write_text(render_decay_record(DecayRecord(TODAY - timedelta(days=10))))
+    real = MemoryFileScanner.index_changes
 
     def late(self: Any, *given: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(MemoryFileScanner, "take_in", real)
-            record.write_text(render_decayed(DecayRecord(TODAY)))
+            patch.setattr(MemoryFileScanner, "index_changes", real)
+            record.write_text(render_decay_record(DecayRecord(TODAY)))
             other = Place(base=place.base, workspace=place.workspace, repo=place.repo).open(now=NOW)
             with other:
                 inner = other.context.recall
@@ -532,9 +534,9 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
         return real(self, *given, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(MemoryFileScanner, "take_in", late)
+        patch.setattr(MemoryFileScanner, "index_changes", late)
         reindex(place)
-    record.write_text(render_decayed(DecayRecord(TODAY - timedelta(days=10))))
+    record.write_text(render_decay_record(DecayRecord(TODAY - timedelta(days=10))))
     assert found(place, "Wombat 8")
     refreshed = contents(place)
     reindex(place, rebuild=True)
@@ -731,7 +733,7 @@ def test_what_was_put_away_is_nothing_to_upkeep_and_verification(place: Place) -
     with place.open() as workspace:
         assert workspace.verification.verify() == []
         assert list(workspace.maintenance.survey().entries()) == []
-        assert workspace.maintenance.survey().said("port", "staging") == []
+        assert workspace.maintenance.survey().values_of("port", "staging") == []
 
 
 def test_is_spent() -> None:
@@ -994,9 +996,9 @@ def test_the_job_forgets_on_purpose(place: Place) -> None:
     at = ("-w", str(place.workspace))
     quiet = json.loads(run_cli("schedule", "run", "--json", "--quiet-hours", "00:00-23:59", *at).stdout)
     if quiet["ending"] == "QUIET_HOURS":
-        assert not (place.workspace / ".truekeep" / NAME).exists()
+        assert not (place.workspace / ".truekeep" / DECAY_FILE).exists()
     done = json.loads(run_cli("schedule", "run", "--json", "--now", *at).stdout)
     assert done["ending"] == "NO_UPDATES"
-    assert read_decayed(str(place.workspace / ".truekeep")) is not None
+    assert read_decay_record(str(place.workspace / ".truekeep")) is not None
     log_file = place.workspace / ".truekeep" / "logs" / "schedule.log"
     assert " decayed=1 " in log_file.read_text().strip().split("\n")[-1]

@@ -48,7 +48,7 @@ def test_reworded_and_extended_cards_are_doubles_and_others_are_not(place: Place
 def test_a_new_card_that_says_all_of_a_small_old_one_is_found_among_many_that_share_more_of_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("truekeep.search.refresh.SETTLED_NS", -1)  # what was compared is not compared again
+    monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", -1)  # what was compared is not compared again
     write_card(place, "sqlite-nfs", LOCKS)
     rest = (
         "Bulk loads into the warehouse go through the inbound endpoint, because the ordinary one locks route plans.\n"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import Place
 from tests.support.upkeep_place import TODAY, put, write_card
+from truekeep.core.formats import SURVEY
 from truekeep.maintenance.survey import service as module
 from truekeep.maintenance.survey.service import Survey
-from truekeep.maintenance.survey.survey_schema import NAME
 
 
 def a_survey(place: Place) -> Survey:
@@ -28,15 +28,20 @@ def everything(survey: Survey) -> dict[str, list[Any]]:
         "cards": "SELECT path, topic, key, created, updated, confirmed, words, category, tags FROM cards"
         " JOIN files USING (id)",
         "links": "SELECT path, target, line FROM links JOIN files ON files.id = file",
-        "words": "SELECT word, path FROM words JOIN files ON files.id = card",
-        "counts": "SELECT word, cards FROM counts WHERE cards != 0",
-        "vals": "SELECT path, kind, subject, value, line, start, end FROM vals JOIN files ON files.id = file",
+        "words": "SELECT word, path FROM card_words JOIN files ON files.id = card",
+        "counts": "SELECT word, cards FROM word_counts WHERE cards != 0",
+        "vals": "SELECT path, kind, subject, value, line, start, end FROM stated_values JOIN files ON files.id = file",
         "entries": "SELECT path, first, last, kind, importance, text FROM entries JOIN files ON files.id = file",
-        "lines": "SELECT key, path, line, text FROM lines JOIN files ON files.id = file",
+        "lines": "SELECT key, path, line, text FROM log_statements JOIN files ON files.id = file",
         "problems": "SELECT path, line, code, what FROM problems JOIN files ON files.id = file",
         "files": "SELECT path, store, day, repository FROM files",
     }
     return {name: sorted(survey.db.execute(query).fetchall(), key=repr) for name, query in asked.items()}
+
+
+def in_memory(place: Place) -> Survey:
+    """A new survey of the same files, which leaves the file of the other one alone."""
+    return Survey(str(place.base / "missing"), str(place.workspace))
 
 
 ACTS = st.lists(
@@ -74,8 +79,7 @@ def test_refreshed_equals_new(tmp_path_factory: pytest.TempPathFactory, acts: li
         else:
             (place.workspace / f"memory/cards/card-{number}.md").unlink(missing_ok=True)
     survey.refresh()
-    fresh = Survey(":memory:", str(place.workspace))
-    fresh.path = ":memory:"
+    fresh = in_memory(place)
     fresh.refresh()
     assert everything(survey) == everything(fresh)
     survey.close()
@@ -89,8 +93,8 @@ def test_nothing_changed_reads_nothing(place: Place, monkeypatch: pytest.MonkeyP
     _age(place.workspace)
     survey.refresh()
     read: list[str] = []
-    monkeypatch.setattr(module, "read_source", lambda location: read.append(location))
-    monkeypatch.setattr(module, "compare", lambda *_, **__: pytest.fail("it was compared row by row"))
+    monkeypatch.setattr(module, "read_memory_file", lambda location: read.append(location))
+    monkeypatch.setattr(module, "find_changes", lambda *_, **__: pytest.fail("it was compared row by row"))
     assert survey.refresh().changed == 0
     assert read == []
 
@@ -113,7 +117,7 @@ def test_a_damaged_survey_is_made_again(place: Place, damage: bytes) -> None:
     survey.refresh()
     expected = everything(survey)
     survey.close()
-    (place.workspace / ".truekeep" / NAME).write_bytes(damage)
+    (place.workspace / ".truekeep" / SURVEY.file).write_bytes(damage)
     again = a_survey(place)
     again.refresh()
     assert everything(again) == expected
@@ -125,7 +129,7 @@ def test_damage_in_the_middle_is_met_and_mended(place: Place) -> None:
     survey = a_survey(place)
     survey.refresh()
     survey.close()
-    path = place.workspace / ".truekeep" / NAME
+    path = place.workspace / ".truekeep" / SURVEY.file
     data = bytearray(path.read_bytes())
     for page in range(3, len(data) // 4096):
         data[page * 4096 : page * 4096 + 2000] = b"\xa5" * 2000
@@ -140,7 +144,7 @@ def test_a_foreign_database_is_replaced_and_a_read_only_folder_is_no_obstacle(pl
     import apsw
 
     write_card(place, "one", "Text.")
-    path = place.workspace / ".truekeep" / NAME
+    path = place.workspace / ".truekeep" / SURVEY.file
     db = apsw.Connection(str(path))
     db.execute("CREATE TABLE other (x); PRAGMA user_version = 77")
     db.close()
@@ -204,7 +208,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(place: Place, tmp_path: Pat
     survey = a_survey(place)
     survey.refresh()
     assert survey.count("cards") == 0
-    assert survey.count("vals") == 0
+    assert survey.count("stated_values") == 0
 
 
 def test_what_can_be_chosen_follows_the_cards(place: Place) -> None:
@@ -226,20 +230,19 @@ def test_what_can_be_chosen_follows_the_cards(place: Place) -> None:
 
 def test_nobody_waits_for_a_large_file_that_is_known(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A day's log of megabytes that grows is read by upkeep; whoever looks at a page gets what was known of it."""
-    monkeypatch.setattr(module, "_LARGE", 100)
+    monkeypatch.setattr(module, "_SLOW_FILE_BYTES", 100)
     put(place, "memory/2026-11-14.md", "# 2026-11-14\n\n" + "- the gateway listens on port 5204\n" * 5)
     put(place, "memory/2026-11-13.md", "# 2026-11-13\n\n- short\n")
     survey = a_survey(place)
-    assert survey.refresh(most=10).later == 0, "what is not known yet is read at once"
+    assert survey.refresh(max_files=10).later == 0, "what is not known yet is read at once"
     put(place, "memory/2026-11-14.md", "# 2026-11-14\n\n" + "- the mailer listens on port 5301\n" * 5)
     put(place, "memory/2026-11-13.md", "# 2026-11-13\n\n- long\n")
-    waited = survey.refresh(most=10)
+    waited = survey.refresh(max_files=10)
     said = [row[-1] for row in everything(survey)["lines"]]
     assert waited.later == 1
     assert any("5204" in text for text in said)
     assert survey.refresh().later == 0
-    fresh = a_survey(place)
-    fresh.path = ":memory:"
+    fresh = in_memory(place)
     fresh.refresh()
     assert everything(survey) == everything(fresh)
     assert not any("5204" in row[-1] for row in everything(survey)["lines"])

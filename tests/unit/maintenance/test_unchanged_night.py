@@ -13,7 +13,7 @@ import pytest
 from tests.support.helpers import NOW, Place, tree
 from tests.support.upkeep_place import REPOSITORY, point_at_all, put, with_instructions, write_card
 from truekeep.integrations.schedule.run import plan_upkeep
-from truekeep.search.file_scan import look, sweep
+from truekeep.memory.file_scan import iter_files, scan_files
 from truekeep.workspace.maintenance import Maintenance
 
 OLD = "2026-03-01"
@@ -22,8 +22,8 @@ OLD = "2026-03-01"
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was really looked for. Files are taken as settled at once: no test waits for seconds."""
-    monkeypatch.setattr("truekeep.search.refresh.SETTLED_NS", 0)
-    monkeypatch.setattr("truekeep.workspace.maintenance.SETTLED_NS", 0)
+    monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", 0)
+    monkeypatch.setattr("truekeep.workspace.maintenance.CLOCK_TICK_NS", 0)
     seen: list[str] = []
     for name in ("duplicates", "promote", "reconcile"):
         whole = getattr(Maintenance, name)
@@ -188,8 +188,8 @@ def test_the_mark_changes_with_what_a_sweep_sees(tmp_path: Path, change: Callabl
     for name in ("a.md", "b.md"):
         (folder / name).write_text("same\n")
         os.utime(folder / name, (1_700_000_000, 1_700_000_000))
-    before, seen = look(str(tmp_path)).mark, list(sweep(str(tmp_path)))
-    assert look(str(tmp_path)).mark == before
+    before, seen = scan_files(str(tmp_path)).fingerprint, list(iter_files(str(tmp_path)))
+    assert scan_files(str(tmp_path)).fingerprint == before
     change(folder)
-    assert list(sweep(str(tmp_path))) != seen
-    assert look(str(tmp_path)).mark != before
+    assert list(iter_files(str(tmp_path))) != seen
+    assert scan_files(str(tmp_path)).fingerprint != before

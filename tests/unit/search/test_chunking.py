@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.counting import assert_about_linear
+from truekeep.memory.file_scan import MemoryFile
 from truekeep.search.chunking import BUDGET, OVERLAP, Chunk, split_chunks, strip_notes, weigh
 from truekeep.search.file_metadata import is_by_entry
-from truekeep.search.file_scan import MemoryFile
 from truekeep.search.refresh import prepare
 
 # --- The rules again, as the fact sheet states them, one step after the other ----------------------------------------

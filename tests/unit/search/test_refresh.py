@@ -31,12 +31,21 @@ from tests.support.memories import (
     search,
     some_memories,
 )
+from truekeep.core.derived_db import read_meta
+from truekeep.memory.file_scan import (
+    FILE_LIMIT,
+    MemoryFile,
+    find_changes,
+    iter_files,
+    read_memory_file,
+    scan_files,
+    store_of,
+)
 from truekeep.search import refresh as refreshing
 from truekeep.search.embedders import EmbedderFailed, Vector, checked
 from truekeep.search.file_metadata import describe, heading_at
-from truekeep.search.file_scan import MemoryFile, compare, look, store_of, sweep
-from truekeep.search.index_schema import BLOCK, SECTIONS, TRANSCRIPTS_FROM, open_index, read_meta, section_of
-from truekeep.search.refresh import FILE_LIMIT, RefreshReport, embed_waiting, prepare, read_source, refresh
+from truekeep.search.index_schema import FIRST_TRANSCRIPT_ID, SECTIONS, VECTORS_PER_BLOCK, open_index, section_of
+from truekeep.search.refresh import RefreshReport, embed_waiting, prepare, refresh
 from truekeep.search.vectors import VectorBlock, pick_best
 
 SIZE = 8
@@ -65,7 +74,7 @@ pytestmark = pytest.mark.usefixtures("in_the_foreground")
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been written long ago."""
-    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))
+    monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62))
 
 
 @pytest.fixture
@@ -89,7 +98,7 @@ def write(root: Path, path: str, text: str | bytes) -> Path:
 
 
 def bring_up_to_date(db: apsw.Connection, root: Path, embedder: Any = None, **options: Any) -> RefreshReport:
-    return refresh(db, compare(db, sweep(str(root))), embedder, **options)
+    return refresh(db, find_changes(db, iter_files(str(root))), embedder, **options)
 
 
 def rows_of(db: apsw.Connection) -> list[Any]:
@@ -144,9 +153,9 @@ def assert_sound(db: apsw.Connection) -> None:
     assert db.execute("PRAGMA integrity_check").get == "ok"
     blocks: Any = db.execute("SELECT id, embeddings FROM vector_blocks").fetchall()
     for number, embeddings in blocks:
-        size = len(embeddings) // BLOCK
-        for place in range(BLOCK):
-            chunk_id = number * BLOCK + place + 1
+        size = len(embeddings) // VECTORS_PER_BLOCK
+        for place in range(VECTORS_PER_BLOCK):
+            chunk_id = number * VECTORS_PER_BLOCK + place + 1
             is_empty = not any(embeddings[place * size : (place + 1) * size])
             assert is_empty == (chunk_id not in vectors), "a vector that is gone is zeros"
 
@@ -372,13 +381,13 @@ def test_an_index_that_had_all_files_sees_every_change(
     for name, text in (("one", "badger in the harbour"), ("two", "marmot in the garden"), ("low/four", "otter")):
         write(folder, f"{name}.md", text + "\n")
     reindex(place)
-    assert mark_in(place) == look(str(place.workspace)).mark != ""
+    assert mark_in(place) == scan_files(str(place.workspace)).fingerprint != ""
     change(folder)
     with place.open() as workspace:
         for word, names in found.items():
             wanted = [f"memory/cards/{name}" for name in names]
             assert [hit.path for hit in workspace.search.find(word).hits] == wanted, word
-    assert mark_in(place) == look(str(place.workspace)).mark
+    assert mark_in(place) == scan_files(str(place.workspace)).fingerprint
 
 
 def test_files_that_may_still_change_leave_no_mark(place: Place) -> None:
@@ -406,7 +415,7 @@ def test_an_edit_of_the_same_size_and_time_is_noticed(db: apsw.Connection, root:
     file = write(root, "memory/cards/a.md", "The port is 8443.\n")
     info = file.stat()
     bring_up_to_date(db, root)
-    assert compare(db, sweep(str(root))).changed == []
+    assert find_changes(db, iter_files(str(root))).changed == []
     file.write_text("The port is 9555.\n")
     os.utime(file, ns=(info.st_atime_ns, info.st_mtime_ns))
     assert file.stat().st_mtime_ns == info.st_mtime_ns
@@ -418,7 +427,7 @@ def test_a_file_that_was_just_written_is_looked_at_again(db: apsw.Connection, ro
     """Within the grain of a file system's clock an edit may not show in any stat; the digest decides."""
     write(root, "memory/cards/a.md", "one\n")
     bring_up_to_date(db, root)
-    assert [source.path for source in compare(db, sweep(str(root))).changed] == ["memory/cards/a.md"]
+    assert [source.path for source in find_changes(db, iter_files(str(root))).changed] == ["memory/cards/a.md"]
     assert bring_up_to_date(db, root).files == 0
 
 
@@ -431,7 +440,7 @@ def test_a_touched_file_is_not_indexed_again(db: apsw.Connection, root: Path, se
     done = bring_up_to_date(db, root, embedder)
     assert (done.files, embedder.texts) == (0, asked)
     assert db.total_changes() - changes == 1  # the stat
-    assert compare(db, sweep(str(root))).changed == []
+    assert find_changes(db, iter_files(str(root))).changed == []
 
 
 def test_one_changed_file_is_read_and_no_other(db: apsw.Connection, root: Path, settled: None) -> None:
@@ -455,13 +464,13 @@ def test_one_changed_file_is_read_and_no_other(db: apsw.Connection, root: Path, 
 def test_a_file_that_vanishes_between_looking_and_reading(db: apsw.Connection, root: Path) -> None:
     write(root, "memory/a.md", "stays\n")
     gone = write(root, "memory/b.md", "goes\n")
-    changes = compare(db, sweep(str(root)))
+    changes = find_changes(db, iter_files(str(root)))
     gone.unlink()
     done = refresh(db, changes, None)
     assert (done.files, done.unread) == (1, ())
     write(root, "memory/b.md", "is back\n")
     bring_up_to_date(db, root)
-    changes = compare(db, [source._replace(size=1) for source in sweep(str(root))])
+    changes = find_changes(db, [source._replace(size=1) for source in iter_files(str(root))])
     gone.unlink()
     refresh(db, changes, None)
     bring_up_to_date(db, root)
@@ -472,7 +481,7 @@ def test_a_file_that_vanishes_between_looking_and_reading(db: apsw.Connection, r
 def test_a_file_that_becomes_something_else_between_looking_and_reading(db: apsw.Connection, root: Path) -> None:
     secret = write(root, "outside.md", "not for memory\n")
     files = [write(root, f"memory/{name}.md", f"{name}\n") for name in ("a", "b", "c", "d")]
-    changes = compare(db, sweep(str(root)))
+    changes = find_changes(db, iter_files(str(root)))
     for file in files[1:]:
         file.unlink()
     files[1].symlink_to(secret)
@@ -498,7 +507,7 @@ def test_a_file_that_grows_while_it_is_read(root: Path, monkeypatch: pytest.Monk
         return data
 
     monkeypatch.setattr(os, "read", growing)
-    data, info = read_source(str(file))
+    data, info = read_memory_file(str(file))
     assert (data, info.st_size) == (b"one\nmore\nmore\n", 14)
 
 
@@ -514,7 +523,7 @@ def test_a_file_that_never_stops_growing(root: Path, monkeypatch: pytest.MonkeyP
         return data
 
     monkeypatch.setattr(os, "read", growing)
-    data, _ = read_source(str(file))
+    data, _ = read_memory_file(str(file))
     assert data.startswith(b"one\n")
 
 
@@ -602,7 +611,7 @@ def test_a_memory_folder_that_is_a_link_is_not_followed(db: apsw.Connection, tmp
     root = tmp_path / "root"
     root.mkdir()
     (root / "memory").symlink_to(tmp_path / "real/memory")
-    assert list(sweep(str(root))) == []
+    assert list(iter_files(str(root))) == []
 
 
 def test_names_of_every_kind(db: apsw.Connection, root: Path) -> None:
@@ -751,7 +760,7 @@ def test_transcripts_have_ids_of_their_own(place: Place, own_home: Path) -> None
     reindex(place)
     db = open_index(str(index_file(place)))
     rows = db.execute("SELECT chunks.id, store FROM chunks JOIN files ON files.id = file_id").fetchall()
-    assert {(int(str(chunk)) > TRANSCRIPTS_FROM) == (store == "transcripts") for chunk, store in rows} == {True}
+    assert {(int(str(chunk)) > FIRST_TRANSCRIPT_ID) == (store == "transcripts") for chunk, store in rows} == {True}
     assert_sound(db)
     before = db.execute("SELECT max(id) FROM chunks").get
     db.close()
@@ -823,7 +832,7 @@ def test_progress_counts_to_the_end(db: apsw.Connection, root: Path, monkeypatch
         write(root, f"memory/n{number}.md", f"note {number}\n")
     told: list[tuple[int, int]] = []
     tell: Callable[[int, int], None] = lambda at, total: told.append((at, total))  # noqa: E731
-    bring_up_to_date(db, root, tell=tell)
+    bring_up_to_date(db, root, progress=tell)
     assert told == [(3, 7), (6, 7), (7, 7)]
 
 
@@ -851,10 +860,10 @@ def test_answers_do_not_hang_on_the_order_of_sets(tmp_path: Path) -> None:
         "from truekeep.search.refresh import refresh\n"
         "from truekeep.search.index_schema import open_index\n"
         "from truekeep.search.searcher import Searcher\n"
-        "from truekeep.search.file_scan import compare, sweep\n"
+        "from truekeep.memory.file_scan import find_changes, iter_files\n"
         "db = open_index(':memory:')\n"
         "static = Static(lexicon=sys.argv[1] + '/lexicon.bin')\n"
-        "refresh(db, compare(db, sweep(sys.argv[1])), static)\n"
+        "refresh(db, find_changes(db, iter_files(sys.argv[1])), static)\n"
         "for text in sys.argv[2:]:\n"
         "    found = Searcher(db, static).search(text, limit=9, today=datetime.date(2026, 11, 15))\n"
         "    print([(hit.citation, hit.score, hit.matched) for hit in found.hits], found.query.corrections)\n"

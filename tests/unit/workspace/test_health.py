@@ -22,7 +22,6 @@ from tests.support.helpers import CLAUDE, NOW, Place, a_card, a_handoff, git_rep
 from tests.support.histories import History
 from truekeep.interfaces.cli.status import bars, render
 from truekeep.maintenance.survey.service import CardFacts
-from truekeep.search import refresh as refreshing
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.results import read_seals
 from truekeep.workspace.health_report import OK, QUESTIONS, HealthReport, Reading
@@ -408,7 +407,9 @@ def test_the_pipeline_in_one_line(place: Place) -> None:
 
 
 def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refreshing, "SETTLED_NS", -(1 << 62))  # as if everything had been written long ago
+    monkeypatch.setattr(
+        "truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62)
+    )  # as if everything had been written long ago
     index = place.workspace / ".truekeep" / "index.sqlite"
     assert see(place).get("search").verdict == OK
     assert not index.exists(), "looking makes no index"

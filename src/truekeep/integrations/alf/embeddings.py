@@ -17,12 +17,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.integrations.alf.record_times import shown_moment
 from truekeep.search.chunking import split_chunks, strip_notes
 from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy
 from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
 from truekeep.search.file_metadata import is_by_entry
-from truekeep.search.index_schema import Unusable, open_index, read_meta
+from truekeep.search.index_schema import open_index
 
 Embedding = dict[str, Any]
 
@@ -90,7 +91,7 @@ class Vectors:
             return None
         try:
             return _Index(path)
-        except (Unusable, OSError, apsw.Error) as error:
+        except (UnusableDatabase, OSError, apsw.Error) as error:
             self.problems.append(f"{path} cannot be read ({error}); its vectors are left out")
         return None
 

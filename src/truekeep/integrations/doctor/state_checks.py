@@ -15,6 +15,7 @@ import apsw
 from truekeep.core import file_io
 from truekeep.core.dates import many
 from truekeep.core.default_workspace import find_damaged, find_workspace, read_remembered, remember
+from truekeep.core.derived_db import Schema, read_meta
 from truekeep.core.errors import BadSetup, Busy, as_argument
 from truekeep.core.machine import has_routes
 from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
@@ -24,17 +25,17 @@ from truekeep.handoffs.sync.routes import read_routes
 from truekeep.integrations.doctor import sqlite_checks
 from truekeep.integrations.doctor.base import Case, Found, Trouble
 from truekeep.integrations.doctor.sqlite_checks import look_into, opened, save_tables
-from truekeep.maintenance.survey import survey_schema as survey
-from truekeep.memory import ledger
-from truekeep.memory.similarity import Catalog
+from truekeep.maintenance.survey import survey_schema
+from truekeep.memory import ledger, similarity
+from truekeep.memory.file_scan import find_changes, iter_files
 from truekeep.memory.staging import MemoryFiles
 from truekeep.search import index_schema
+from truekeep.search.decay_record import RECORD, read_decay_record
 from truekeep.search.embedder_choice import CHUNKING
 from truekeep.search.embedders.choice import choose
-from truekeep.search.expired import RECORD, read_decayed
 from truekeep.text.unicode import printable
 from truekeep.transcripts.service import FILE, FOLDER
-from truekeep.verify.cache import FactsCache
+from truekeep.verify import cache
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace import producer
 
@@ -146,7 +147,7 @@ def check_config(case: Case) -> Found:
     except BadSetup as error:
         yield Trouble(error.message, f"{STATE}/sync.toml", error.hint)
     try:
-        read_decayed(case.state)
+        read_decay_record(case.state)
     except BadSetup as error:
         yield Trouble(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
 
@@ -293,18 +294,28 @@ def _sync_folder(path: str) -> None:
 # --- What is derived ------------------------------------------------------------------------------------------------
 
 
-class DerivedDatabase(NamedTuple):
-    """A database that can be made again from files."""
+class DerivedCheck(NamedTuple):
+    """A derived database, and how to make it again."""
 
-    file: str
-    version: int
-    tables: Sequence[str]
+    schema: Schema
     rebuild: Callable[[Case], str]
+
+    @property
+    def file(self) -> str:
+        return self.schema.format.file
+
+    @property
+    def version(self) -> int:
+        return self.schema.format.number
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return self.schema.required
 
 
 def _catalog(case: Case) -> str:
     vault = MemoryFiles(case.root)
-    catalog = Catalog(os.path.join(case.state, "catalog.sqlite"), vault)
+    catalog = similarity.Catalog(os.path.join(case.state, "catalog.sqlite"), vault)
     try:
         catalog.find_clash("")  # the first question brings it up to date
     finally:
@@ -321,7 +332,7 @@ def _survey(case: Case) -> str:
 
 
 def _facts(case: Case) -> str:
-    FactsCache(os.path.join(case.state, "facts.sqlite")).close()
+    cache.FactsCache(os.path.join(case.state, "facts.sqlite")).close()
     return "begun anew; the next `truekeep verify` fills it"
 
 
@@ -331,26 +342,19 @@ def _index(case: Case) -> str:
     return f"made anew from {done.files} files"
 
 
-def derived(name: str) -> DerivedDatabase:
-    """What is known of a derived database."""
-    from truekeep.memory import similarity as catalog
-    from truekeep.verify import cache as store
-
-    return {
-        "catalog": DerivedDatabase("catalog.sqlite", catalog.VERSION, ("card", "band"), _catalog),
-        "survey": DerivedDatabase(survey.NAME, survey.VERSION, ("files", "cards", "problems"), _survey),
-        "facts": DerivedDatabase("facts.sqlite", store.VERSION, ("blob", "verdict", "answer"), _facts),
-        "index": DerivedDatabase(
-            "index.sqlite", index_schema.VERSION, ("files", "chunks", "chunks_fts", "vector_blocks"), _index
-        ),
-    }[name]
+DERIVED = {
+    "catalog": DerivedCheck(similarity.SCHEMA, _catalog),
+    "survey": DerivedCheck(survey_schema.SCHEMA, _survey),
+    "facts": DerivedCheck(cache.SCHEMA, _facts),
+    "index": DerivedCheck(index_schema.SCHEMA, _index),
+}
 
 
 def check_derived(name: str) -> Callable[[Case], Found]:
     """The check of one derived database."""
 
     def check(case: Case) -> Found:
-        known = derived(name)
+        known = DERIVED[name]
         path = os.path.join(case.state, known.file)
         found = look_into(path, version=known.version, tables=known.tables)
         where = case.shown(path)
@@ -373,7 +377,7 @@ def check_derived(name: str) -> Callable[[Case], Found]:
     return check
 
 
-def _remake(case: Case, known: DerivedDatabase) -> str:
+def _remake(case: Case, known: DerivedCheck) -> str:
     remove_database(os.path.join(case.state, known.file))
     return f"removed, and {known.rebuild(case)}"
 
@@ -397,12 +401,10 @@ def _unnamed(root: str) -> Iterator[str]:
 
 def check_search(case: Case) -> Found:
     """Whether the search index fits the settings and the files. A damaged one is another check's."""
-    from truekeep.search.file_scan import compare, sweep
-
     for name in _unnamed(case.root):
         what = "its name is not UTF-8 text, so it is neither searched, verified nor carried along"
         yield Trouble(what, name, "give the file another name")
-    known = derived("index")
+    known = DERIVED["index"]
     path = os.path.join(case.state, known.file)
     where = case.shown(path)
     state = look_into(path, version=known.version, tables=known.tables).state
@@ -422,10 +424,10 @@ def check_search(case: Case) -> Found:
         return
     try:
         with opened(path) as db:
-            noted = str(index_schema.read_meta(db, "fingerprint", ""))
-            embedder = str(index_schema.read_meta(db, "embedder", ""))
+            noted = str(read_meta(db, "fingerprint", ""))
+            embedder = str(read_meta(db, "embedder", ""))
             unembedded = db.execute("SELECT count(*) FROM unembedded").get
-            changes = compare(db, sweep(case.root, case.config.recall.extra_paths))
+            changes = find_changes(db, iter_files(case.root, case.config.recall.extra_paths))
     except (apsw.Error, UnicodeDecodeError):
         return
     behind = len(changes.changed) + len(changes.gone)

@@ -16,7 +16,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use, is_same
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
-from truekeep.search.file_scan import sweep
+from truekeep.memory.file_scan import iter_files
 from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace.workspace import Workspace
@@ -138,7 +138,7 @@ def _openclaw_memory() -> str:
 
 def _count(workspace: Path) -> dict[str, int]:
     """How many cards, daily logs and documents there are; none is read."""
-    stores = [source.store for source in sweep(str(workspace)) if source.path != INDEX]
+    stores = [source.store for source in iter_files(str(workspace)) if source.path != INDEX]
     return {"cards": stores.count("cards"), "logs": stores.count("logs"), "documents": stores.count("documents")}
 
 

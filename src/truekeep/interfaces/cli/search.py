@@ -24,7 +24,7 @@ from truekeep.interfaces.cli.output import (
     style,
     workspace_option,
 )
-from truekeep.search.file_scan import STORES
+from truekeep.memory.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip, printable
 from truekeep.workspace.search import RANKINGS

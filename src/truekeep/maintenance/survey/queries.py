@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.sqlite import transaction
-from truekeep.maintenance.survey.survey_schema import stamp_of
-from truekeep.search.index_schema import read_meta, write_meta
+from truekeep.maintenance.survey.survey_schema import stat_text
 from truekeep.verify.results import count_kept, read_seals
 
 # A card that says no day is of an unknown age, whatever a copy did to its file: as status and decay have it.
@@ -195,7 +195,7 @@ class Browsing:
                 most,
             ),
             alike=ask(
-                "SELECT path, topic, likeness FROM pairs JOIN cards ON cards.id = iif(one = ?1, other, one)"
+                "SELECT path, topic, likeness FROM similar_cards JOIN cards ON cards.id = iif(one = ?1, other, one)"
                 " JOIN files USING (id) WHERE one = ?1 OR other = ?1 ORDER BY likeness DESC LIMIT ?2",
                 file,
                 most,
@@ -204,7 +204,7 @@ class Browsing:
 
     def hear_verdicts(self, facts: str) -> None:
         """Take over what the last checks found, from their file; only what is new there is read."""
-        stamp = " ".join(stamp_of(facts + tail) for tail in ("", "-wal"))
+        stamp = " ".join(stat_text(facts + tail) for tail in ("", "-wal"))
         if read_meta(self.db, "facts") == stamp:
             return
         with suppress(apsw.Error):  # a file that cannot be read says nothing new

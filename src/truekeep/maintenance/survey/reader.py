@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import Card, parse_card, parse_day, words_of
+from truekeep.memory.file_scan import day_in
 from truekeep.memory.importance import TaggedEntry, parse_entries
 from truekeep.memory.links import find_links
 from truekeep.memory.values import Value, find_values
-from truekeep.search.file_scan import day_in
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
 from truekeep.text.tables import iter_prose

@@ -1,14 +1,13 @@
-"""The survey: what upkeep knows of every memory file, so that a night in which nothing changed costs one look.
+"""The survey: what maintenance knows about every memory file, so that a night without changes costs one scan.
 
-Derived from the files and safe to delete. A refresh compares the sweep with what was noted and reads what changed.
-Questions across files (who has the same topic, who gives the same thing another value) are then asked of tables, never
-of all files.
+Derived from the files and safe to delete. A refresh compares a scan with the table of files and reads what changed.
+Questions across files (which cards have the same topic, which files give a thing different values) are then SQL.
 
-    schema.py     the tables
-    reading.py    what one file says
-    noting.py     what it says, into the tables and out of them
-    talk.py       what was said in sessions, likewise
-    browsing.py   files as a person looks through them
+    survey_schema.py       the tables
+    reader.py              what one file says
+    writer.py              its facts into the tables and out of them
+    transcript_values.py   what sessions say, likewise
+    queries.py             lists of files for a person to browse
 """
 
 from __future__ import annotations
@@ -18,48 +17,57 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from datetime import date
 from typing import Any, NamedTuple
 
 import apsw
 
+from truekeep.core.derived_db import DerivedDatabase, read_meta, write_meta
 from truekeep.core.file_io import NOT_REGULAR, UnsafePath
+from truekeep.core.formats import SURVEY
 from truekeep.core.model import CARDS
 from truekeep.core.sqlite import transaction
 from truekeep.maintenance.survey.queries import Browsing
 from truekeep.maintenance.survey.reader import hash_word, read_facts
-from truekeep.maintenance.survey.survey_schema import NAME, Foreign, discard, open_survey, stamp_of
-from truekeep.maintenance.survey.writer import Stat, add_counts, forget_file, write_facts
+from truekeep.maintenance.survey.survey_schema import SCHEMA, stat_text
+from truekeep.maintenance.survey.writer import add_counts, forget_file, write_facts
 from truekeep.memory.card import card_label, words_of
+from truekeep.memory.file_scan import (
+    Changes,
+    FileScan,
+    MemoryFile,
+    find_changes,
+    is_settled,
+    read_memory_file,
+    scan_files,
+    stat_of,
+)
 from truekeep.memory.values import Value
-from truekeep.search.file_scan import Changes, FileScan, MemoryFile, compare, look
-from truekeep.search.index_schema import read_meta, write_meta
-from truekeep.search.refresh import is_settled, read_source
 from truekeep.text.unicode import printable
 
-_FEWEST, _ENOUGH = 5, 3_000  # words by which the cards are found that may hold a statement; rows that are looked at
-_MOST_HOLDERS = 12
-_BATCH = 400
-_LARGE = 256 * 1024  # bytes of a file for which nobody waits; 50,000 lines of a log take seconds
+_MIN_SEARCHED_WORDS, _MAX_SEARCHED_ROWS = 5, 3_000  # where the search for the cards with a statement's words stops
+_MAX_CARDS_WITH_WORDS = 12
+_FILES_PER_BATCH = 400
+_SLOW_FILE_BYTES = 256 * 1024  # 50,000 lines of a log take seconds
 
 
-class TooMuch(Exception):
-    """More files changed than somebody who waits can wait for."""
+class TooManyChanges(Exception):
+    """More files changed than the caller wants to wait for."""
 
 
 class SurveyRefresh(NamedTuple):
-    """What a refresh found."""
+    """The result of a refresh."""
 
     changed: int
     removed: int
     total: int
-    unread: tuple[str, ...]  # folders and files that could not be looked at, with the reason
-    later: int = 0  # large files that changed, for which nobody should have to wait
+    unread: tuple[str, ...]  # folders and files that could not be read, with the reason
+    later: int = 0  # large changed files that were left for a run that nobody waits for
 
 
 class CardFacts(NamedTuple):
-    """A card, as questions across cards need it. Days are ISO texts, empty where they are not known."""
+    """A card, as questions across cards need it. Days are ISO texts, empty if unknown."""
 
     path: str
     topic: str
@@ -73,12 +81,12 @@ class CardFacts(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the index calls the card."""
+        """The card's label in MEMORY.md."""
         return card_label(self.topic, self.description)
 
 
 class FileProblem(NamedTuple):
-    """What is wrong with a memory file, and where."""
+    """A problem in a memory file."""
 
     path: str
     line: int
@@ -97,7 +105,7 @@ class StatedValue(NamedTuple):
 
 
 class TaggedLogEntry(NamedTuple):
-    """A tagged entry of a day's log."""
+    """A tagged entry of a daily log."""
 
     path: str
     day: str
@@ -108,135 +116,113 @@ class TaggedLogEntry(NamedTuple):
     text: str
 
 
-def _not_regular(looked: FileScan) -> tuple[str, ...]:
-    """What to say of FIFOs and the like that stand where memory files belong."""
-    errors = (UnsafePath(printable(path), NOT_REGULAR) for path in sorted(looked.odd))
-    return tuple(f"{error.message} ({error.hint})" for error in errors)
+class LogStatement(NamedTuple):
+    """One line of a daily log."""
+
+    day: str
+    path: str
+    line: int
+    text: str
 
 
 class Survey:
-    """The survey of one workspace, opened on first use. A file that is damaged or foreign is made again."""
+    """The survey of one workspace, opened on first use."""
 
     def __init__(self, state: str, root: str) -> None:
-        self.path = os.path.join(state, NAME)
         self.root = root
-        self._kept: apsw.Connection | None = None
+        self._database = DerivedDatabase(os.path.join(state, SURVEY.file), SCHEMA)
         self._browsing: Browsing | None = None
-        self._looked: tuple[float, str] = (0.0, "")  # when the files were looked at, and what told of changes then
+        self._scanned_at = 0.0
+        self._scanned_folders = ""  # their stats at that time
 
     def close(self) -> None:
-        if self._kept is not None:
-            with suppress(apsw.Error):
-                self._kept.close()
-        self._kept = self._browsing = None
+        self._database.close()
+        self._browsing = None
 
     @property
     def db(self) -> apsw.Connection:
-        if self._kept is None:
-            self._kept = self._open()
-        return self._kept
+        return self._database.db
 
     @property
     def browsing(self) -> Browsing:
-        """The files in it, to be looked through."""
+        """Lists of the files in it."""
         if self._browsing is None or self._browsing.db is not self.db:
             self._browsing = Browsing(self.db)
         return self._browsing
 
-    def _open(self) -> apsw.Connection:
-        for path in (self.path, self.path, ":memory:"):  # once more without the file, then without a disk
-            try:
-                return open_survey(path)
-            except (apsw.NotADBError, apsw.CorruptError, Foreign):
-                discard(self.path)
-            except apsw.Error:
-                continue
-        raise AssertionError("a database in memory can always be opened")
-
     # Keeping it up to date.
 
     def is_fresh(self, within: float) -> bool:
-        """Whether files were looked at so many seconds ago or later, and none came, went or was replaced since.
+        """Whether the files were scanned in the last `within` seconds, and none was added, removed or replaced since.
 
-        A file that was written in its place is not noticed by this.
+        A file that was written in place goes unnoticed.
         """
-        at, mark = self._looked
-        return self._kept is not None and time.monotonic() - at < within and mark == self._folders()
+        is_recent = time.monotonic() - self._scanned_at < within
+        return self._database.is_open and is_recent and self._scanned_folders == self._folder_stats()
 
-    def _folders(self) -> str:
-        """What changes with every file that comes, goes or is replaced in the folders that hold most of them."""
-        return " ".join(stamp_of(os.path.join(self.root, folder)) for folder in ("", "memory", CARDS, "memory/daily"))
+    def _folder_stats(self) -> str:
+        """A text that changes when a file is added, removed or replaced in the folders with most of the files."""
+        return " ".join(stat_text(os.path.join(self.root, folder)) for folder in ("", "memory", CARDS, "memory/daily"))
 
-    def refresh(self, tell: Callable[[int, int], None] = lambda *_: None, *, most: int | None = None) -> SurveyRefresh:
-        """Look at every file, read those that changed, note what they say.
+    def refresh(
+        self, progress: Callable[[int, int], None] = lambda *_: None, *, max_files: int | None = None
+    ) -> SurveyRefresh:
+        """Scan the files, read those that changed, and store what they say.
 
-        `most`: who cannot wait for more than so many to be read is told so instead (TooMuch), and large files that are
-        known stay as they were.
+        `max_files`: raise TooManyChanges if more files changed, and leave large files that are known as they were.
         """
-        self._looked = (time.monotonic(), self._folders())
-        looked = look(self.root)
+        self._scanned_at, self._scanned_folders = time.monotonic(), self._folder_stats()
+        scan = scan_files(self.root)
         with suppress(apsw.Error):
-            if looked.mark and self._meta("mark") == looked.mark:
-                return SurveyRefresh(0, 0, int(self._meta("total")), _not_regular(looked))
-        try:
-            return self._refresh(looked, tell, most)
-        except (apsw.NotADBError, apsw.CorruptError):
-            self.close()
-            discard(self.path)
-            return self._refresh(looked, tell, most)
-        except (apsw.ReadOnlyError, apsw.BusyError, apsw.FullError, apsw.IOError, apsw.CantOpenError):
-            self.close()
-            self._kept = open_survey(":memory:")  # a disk that cannot be written: for this run only
-            return self._refresh(looked, tell, most)
+            if scan.fingerprint and self._meta("mark") == scan.fingerprint:
+                return SurveyRefresh(0, 0, int(self._meta("total")), _special_file_messages(scan))
+        return self._database.attempt(lambda: self._refresh(scan, progress, max_files))
 
-    def _refresh(self, looked: FileScan, tell: Callable[[int, int], None], most: int | None) -> SurveyRefresh:
-        changes = compare(self.db, looked.sources(), unseen=looked.problems)
-        if most is not None and len(changes.changed) > most:
-            self.close()  # it may be a stand-in in memory
-            raise TooMuch(len(changes.changed))
-        changed, unread = changes.changed, list(looked.problems)
-        if most is not None:
-            changed = [source for source in changed if source.size <= _LARGE or source.path not in changes.known]
+    def _refresh(self, scan: FileScan, progress: Callable[[int, int], None], max_files: int | None) -> SurveyRefresh:
+        changes = find_changes(self.db, scan.files(), unlisted=scan.unlisted_folders)
+        changed, unread = changes.changed, list(scan.unlisted_folders)
+        if max_files is not None:
+            if len(changed) > max_files:
+                self.close()  # it may be a copy in memory
+                raise TooManyChanges(len(changed))
+            changed = [file for file in changed if file.size <= _SLOW_FILE_BYTES or file.path not in changes.known]
         later = len(changes.changed) - len(changed)
         is_certain = not later
-        with self.writing():
+        with transaction(self.db):
             counts: Counter[int] = Counter()
-            for file in changes.gone:
-                forget_file(self.db, file, counts)
+            for file_id in changes.gone:
+                forget_file(self.db, file_id, counts)
             add_counts(self.db, counts)
-            for start in range(0, len(changed), _BATCH):
-                batch = changed[start : start + _BATCH]
-                is_certain &= self._take(batch, changes, unread)
-                tell(start + len(batch), len(changed))
-            write_meta(self.db, "mark", looked.mark if is_certain and not unread else "")
+            for start in range(0, len(changed), _FILES_PER_BATCH):
+                batch = changed[start : start + _FILES_PER_BATCH]
+                is_certain &= self._read_files(batch, changes, unread)
+                progress(start + len(batch), len(changed))
+            write_meta(self.db, "mark", scan.fingerprint if is_certain and not unread else "")
             write_meta(self.db, "total", str(changes.total))
-        return SurveyRefresh(len(changed), len(changes.gone), changes.total, (*unread, *_not_regular(looked)), later)
+        messages = (*unread, *_special_file_messages(scan))
+        return SurveyRefresh(len(changed), len(changes.gone), changes.total, messages, later)
 
-    def _take(self, batch: Sequence[MemoryFile], changes: Changes, unread: list[str]) -> bool:
-        """Read some files. Whether none of them may change again without its times moving."""
+    def _read_files(self, batch: Sequence[MemoryFile], changes: Changes, unread: list[str]) -> bool:
+        """Read some files and store their facts. Gives whether the stats of all of them are settled."""
         counts: Counter[int] = Counter()
         is_certain = True
-        for source in batch:
-            file = changes.known.get(source.path)
-            if file is not None:
-                forget_file(self.db, file, counts)
+        for file in batch:
+            known = changes.known.get(file.path)
+            if known is not None:
+                forget_file(self.db, known, counts)
             try:
-                data, info = read_source(source.location)
+                data, info = read_memory_file(file.location)
             except FileNotFoundError:
-                continue  # the next look notices
+                continue  # the next scan notices
             except OSError as error:
-                unread.append(f"{source.path}: {error.strerror or error}")
+                unread.append(f"{file.path}: {error.strerror or error}")
                 continue
-            stat = Stat(info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, is_settled(info))
-            is_certain &= stat.is_settled
-            facts = read_facts(source.path, source.store, data)
-            write_facts(self.db, source.path, source.store, stat, facts, counts)
+            settled = is_settled(info.st_mtime_ns, info.st_ctime_ns)
+            is_certain &= settled
+            facts = read_facts(file.path, file.store, data)
+            write_facts(self.db, (file.path, file.store, *stat_of(info), settled), facts, counts)
         add_counts(self.db, counts)
         return is_certain
-
-    def writing(self) -> AbstractContextManager[None]:
-        """One change of the survey: all of it or nothing."""
-        return transaction(self.db)
 
     def _meta(self, key: str) -> Any:
         return read_meta(self.db, key)
@@ -266,7 +252,7 @@ class Survey:
         return [str(row[0]) for row in rows]
 
     def cards_within(self, repository: str, words: set[int]) -> list[str]:
-        """The cards of a repository whose bodies may hold no other words than these; their topics may."""
+        """The cards of a repository whose bodies have no words but these, as far as word hashes can tell."""
         query = "SELECT path, topic, words FROM cards JOIN files USING (id) WHERE repository = ? ORDER BY path"
         rows: list[Any] = self.db.execute(query, (repository,)).fetchall()
         return [
@@ -276,7 +262,7 @@ class Survey:
         ]
 
     def same_topics(self) -> list[tuple[str, list[str]]]:
-        """Topics that several cards have, and the cards."""
+        """Topics that several cards share, with the paths of the cards."""
         found: dict[str, list[str]] = {}
         query = (
             "SELECT key, path FROM cards JOIN files USING (id) WHERE key != '' AND key IN"
@@ -287,7 +273,7 @@ class Survey:
         return list(found.items())
 
     def problems(self, today: date) -> Iterator[FileProblem]:
-        """What is wrong with memory files, by their paths."""
+        """The problems of all memory files, by path."""
         query = """
             SELECT path, line, code, what FROM problems JOIN files ON files.id = file
             UNION ALL
@@ -302,7 +288,7 @@ class Survey:
             yield FileProblem(*row)
 
     def entries(self) -> Iterator[TaggedLogEntry]:
-        """The tagged entries of all logs whose names give a day, oldest first."""
+        """The tagged entries of all logs with a day in their names, oldest first."""
         query = (
             "SELECT path, day, first, last, kind, importance, text FROM entries JOIN files ON files.id = file"
             " WHERE day != '' ORDER BY day, path, first"
@@ -310,48 +296,49 @@ class Survey:
         for row in self.db.execute(query):
             yield TaggedLogEntry(*row)
 
-    def repeated(self, days: int) -> Iterator[list[tuple[str, str, int, str]]]:
-        """What logs of so many days say alike: groups of day, path, line and text."""
-        query = (
-            "SELECT key FROM lines JOIN files ON files.id = file WHERE day != ''"
+    def repeated_statements(self, min_days: int) -> Iterator[list[LogStatement]]:
+        """Groups of similar log lines that occur on at least so many days."""
+        keys = (
+            "SELECT key FROM log_statements JOIN files ON files.id = file WHERE day != ''"
             " GROUP BY key HAVING count(DISTINCT day) >= ?"
         )
-        said = (
-            "SELECT day, path, line, text FROM lines JOIN files ON files.id = file WHERE key = ? AND day != ''"
-            " ORDER BY day, path, line LIMIT 400"
+        statements = (
+            "SELECT day, path, line, text FROM log_statements JOIN files ON files.id = file"
+            " WHERE key = ? AND day != '' ORDER BY day, path, line LIMIT 400"
         )
-        for (key,) in self.db.execute(query, (days,)).fetchall():
-            rows: list[Any] = self.db.execute(said, (key,)).fetchall()
-            yield [(day, path, line, text) for day, path, line, text in rows]
+        for (key,) in self.db.execute(keys, (min_days,)).fetchall():
+            rows: list[Any] = self.db.execute(statements, (key,)).fetchall()
+            yield [LogStatement(*row) for row in rows]
 
-    def holders(self, words: set[int]) -> list[str]:
-        """The cards that have the most of these words, the common ones left out."""
+    def find_cards_with(self, words: set[int]) -> list[str]:
+        """The cards that have most of these words, by the rarest of them."""
         shared: Counter[int] = Counter()
-        looked = 0
-        for number, (count, word) in enumerate(sorted((count, word) for word, count in self.counted(words) if count)):
-            looked += count
-            if looked > _ENOUGH and number >= _FEWEST:
+        searched = 0
+        rarest_first = sorted((count, word) for word, count in self.count_cards_with(words) if count)
+        for number, (count, word) in enumerate(rarest_first):
+            searched += count
+            if searched > _MAX_SEARCHED_ROWS and number >= _MIN_SEARCHED_WORDS:
                 break
-            rows: list[Any] = self.db.execute("SELECT card FROM words WHERE word = ?", (word,)).fetchall()
+            rows: list[Any] = self.db.execute("SELECT card FROM card_words WHERE word = ?", (word,)).fetchall()
             shared.update(row[0] for row in rows)
         path_of = "SELECT path FROM files WHERE id = ?"
-        return [str(self.db.execute(path_of, (card,)).get) for card, _ in shared.most_common(_MOST_HOLDERS)]
+        return [str(self.db.execute(path_of, (card,)).get) for card, _ in shared.most_common(_MAX_CARDS_WITH_WORDS)]
 
-    def counted(self, words: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Words, and how many cards have each."""
+    def count_cards_with(self, words: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Each word with the number of cards that have it."""
         for word in words:
-            yield word, int(str(self.db.execute("SELECT cards FROM counts WHERE word = ?", (word,)).get or 0))
+            yield word, int(str(self.db.execute("SELECT cards FROM word_counts WHERE word = ?", (word,)).get or 0))
 
-    def clashes(self) -> Iterator[tuple[str, str, list[StatedValue]]]:
-        """Things that files give several values to: kind, subject, and who says what."""
-        query = "SELECT kind, subject FROM vals GROUP BY kind, subject HAVING count(DISTINCT value) > 1"
+    def conflicting_values(self) -> Iterator[tuple[str, str, list[StatedValue]]]:
+        """Things that files give several values to: kind, subject, and every stated value."""
+        query = "SELECT kind, subject FROM stated_values GROUP BY kind, subject HAVING count(DISTINCT value) > 1"
         for kind, subject in self.db.execute(query).fetchall():
-            yield str(kind), str(subject), self.said(str(kind), str(subject))
+            yield str(kind), str(subject), self.values_of(str(kind), str(subject))
 
-    def said(self, kind: str, subject: str) -> list[StatedValue]:
-        """Every file that gives a value to this thing."""
+    def values_of(self, kind: str, subject: str) -> list[StatedValue]:
+        """Every value that a file gives to this thing."""
         query = (
-            "SELECT path, store, day, repository, kind, subject, value, line, start, end FROM vals"
+            "SELECT path, store, day, repository, kind, subject, value, line, start, end FROM stated_values"
             " JOIN files ON files.id = file WHERE kind = ? AND subject = ? ORDER BY path, start"
         )
         rows: list[Any] = self.db.execute(query, (kind, subject)).fetchall()
@@ -360,21 +347,27 @@ class Survey:
         ]
 
     def count(self, table: str) -> int:
-        assert table in ("cards", "files", "fresh", "pairs", "vals", "entries", "problems")
+        assert table in ("cards", "files", "uncompared_cards", "similar_cards", "stated_values", "entries", "problems")
         return int(self.db.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608
 
-    # What upkeep found out, kept until something changes.
+    # Results of maintenance, kept until something changes.
 
-    def answer(self, name: str, key: str) -> str | None:
-        """What was found the last time, if it was asked the same."""
+    def find_result(self, name: str, key: str) -> str | None:
+        """The stored result of a command, if it was stored under the same key."""
         return self._meta(f"answer {name}") if self._meta(f"key {name}") == key else None
 
-    def remember(self, name: str, key: str, found: str) -> None:
-        with suppress(apsw.Error), self.writing():
-            write_meta(self.db, f"answer {name}", found)
+    def store_result(self, name: str, key: str, result: str) -> None:
+        with suppress(apsw.Error), transaction(self.db):
+            write_meta(self.db, f"answer {name}", result)
             write_meta(self.db, f"key {name}", key)
 
     @property
-    def mark(self) -> str:
-        """The state of all files; empty while one of them is too young to be sure."""
+    def fingerprint(self) -> str:
+        """The fingerprint of all files when they were last read; empty while one of them is not settled."""
         return str(self._meta("mark") or "")
+
+
+def _special_file_messages(scan: FileScan) -> tuple[str, ...]:
+    """A message for each FIFO, device or socket in the place of a memory file."""
+    errors = (UnsafePath(printable(path), NOT_REGULAR) for path in sorted(scan.special_files))
+    return tuple(f"{error.message} ({error.hint})" for error in errors)

@@ -28,7 +28,7 @@ def listen(
 
     Those that are not among them any more are forgotten. Gives how many were listened to.
     """
-    noted: dict[str, str] = {str(name): str(state) for name, state in db.execute("SELECT * FROM heard")}
+    noted: dict[str, str] = {str(name): str(state) for name, state in db.execute("SELECT * FROM read_sessions")}
     changed = []
     for name, state, day, repository in sessions:
         if noted.pop(name, None) != state:
@@ -37,25 +37,25 @@ def listen(
         return 0
     with transaction(db):
         for name in (*noted, *(item[0] for item in changed)):
-            db.execute("DELETE FROM heard WHERE session = ?", (name,))
-            db.execute("DELETE FROM talk WHERE session = ?", (name,))
+            db.execute("DELETE FROM read_sessions WHERE session = ?", (name,))
+            db.execute("DELETE FROM session_values WHERE session = ?", (name,))
         for name, state, day, repository in changed:
-            db.execute("INSERT INTO heard VALUES (?, ?)", (name, state))
+            db.execute("INSERT INTO read_sessions VALUES (?, ?)", (name, state))
             rows = (
                 (name, spoken.day or day, repository, item.kind, item.subject, item.value, spoken.line)
                 for spoken in turns(name)
                 for item in find_values(spoken.text, repository=repository)
             )
-            db.executemany("INSERT INTO talk VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO session_values VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
     return len(changed)
 
 
 def iter_contradicted(db: apsw.Connection) -> Iterator[StatedValue]:
     """What sessions say of things that some card gives another value to."""
     query = (
-        "SELECT session, day, repository, kind, subject, value, line FROM talk WHERE EXISTS"
-        " (SELECT 1 FROM vals WHERE vals.kind = talk.kind AND vals.subject = talk.subject"
-        " AND vals.value != talk.value)"
+        "SELECT session, day, repository, kind, subject, value, line FROM session_values AS named WHERE EXISTS"
+        " (SELECT 1 FROM stated_values AS stated WHERE stated.kind = named.kind AND stated.subject = named.subject"
+        " AND stated.value != named.value)"
         " ORDER BY session, line"
     )
     rows: list[Any] = db.execute(query).fetchall()

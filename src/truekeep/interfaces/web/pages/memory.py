@@ -32,8 +32,8 @@ from truekeep.interfaces.web.markdown import ClaimMark, render_markdown
 from truekeep.interfaces.web.site import LOG, Site, number_of, text_of
 from truekeep.maintenance.survey.queries import ORDERS, VERDICT_FILTERS, Browse, MemoryFileSummary
 from truekeep.memory.card import parse_card
+from truekeep.memory.file_scan import STORES
 from truekeep.memory.frontmatter import Frontmatter
-from truekeep.search.file_scan import STORES
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
 from truekeep.text.unified_diff import difference

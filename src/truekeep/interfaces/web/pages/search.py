@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute
 
 from truekeep.core.dates import shown_age
 from truekeep.interfaces.web.site import Site, number_of
+from truekeep.memory.file_scan import STORES
 from truekeep.search.excerpt import parse_citation
-from truekeep.search.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.workspace.workspace import Workspace
 

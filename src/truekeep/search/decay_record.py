@@ -1,8 +1,7 @@
-"""The record of what was forgotten on purpose: .truekeep/decay.toml, a day and the tiers that held on it.
+"""The decay record, .truekeep/decay.toml: a day, and the tiers of importance that applied on it.
 
-A past day's log is never edited. That its entries have expired is one small decision, written through the books, so
-that history tells it and undo takes it back; whoever indexes logs leaves out what had expired by that day. A record
-that is not there, or cannot be read, forgets nothing.
+Decay never edits a past day's log. It writes this record through the ledger, so that history shows it and undo takes
+it back; the index leaves out log entries that had expired by that day. Without a readable record nothing is left out.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from truekeep.core.errors import BadSetup
+from truekeep.memory.file_scan import day_in
 from truekeep.memory.importance import Tiers, blank_expired, expires_on
-from truekeep.search.file_scan import day_in
 
-NAME = "decay.toml"
-RECORD = f".truekeep/{NAME}"
+DECAY_FILE = "decay.toml"
+RECORD = f".truekeep/{DECAY_FILE}"
 MIXED = "?"  # instead of a stamp: some logs are indexed by one record, some by another
 _KEYS = ("day", *Tiers._fields)
 _HEAD = """\
@@ -28,54 +27,54 @@ _HEAD = """\
 
 
 class DecayRecord(NamedTuple):
-    """Everything that had expired by a day is forgotten."""
+    """Log entries that had expired by a day are left out of search."""
 
     day: date
     tiers: Tiers = Tiers()
 
     def has_expired(self, day: date, importance: float) -> bool:
-        """Whether an entry of a day's log is forgotten."""
+        """Whether an entry of a day's log is left out."""
         end = expires_on(day, importance, self.tiers)
         return end is not None and end <= self.day
 
     def leave_out(self, path: str, text: str) -> str:
-        """A log without what is forgotten; the same object where nothing is."""
+        """A log with its expired entries blanked; the same object if none has expired."""
         day = log_day(path)
         return blank_expired(text, day, self.tiers, self.day) if day is not None else text
 
     @property
     def stamp(self) -> str:
-        """The record in a few characters, to be compared."""
+        """The record as a short text, for comparison."""
         return " ".join(map(str, (self.day, *self.tiers)))
 
 
 def log_day(path: str) -> date | None:
-    """The day of a log by its name; None where that gives none."""
+    """The day in a log's name; None if it has none."""
     try:
         return date.fromisoformat(day_in(path))
     except ValueError:
         return None
 
 
-def read_decayed(state: str) -> DecayRecord | None:
-    """The record in a state folder; None where there is none."""
-    path = os.path.join(state, NAME)
+def read_decay_record(state: str) -> DecayRecord | None:
+    """The record in a state folder; None if there is none."""
+    path = os.path.join(state, DECAY_FILE)
     try:
         with open(path, encoding="utf-8") as file:
-            return parse_decayed(file.read(10_000))
+            return parse_decay_record(file.read(10_000))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BadSetup(f"{RECORD}: {error.strerror or error}", hint=_MEND) from error
+        raise BadSetup(f"{RECORD}: {error.strerror or error}", hint=_HINT) from error
     except ValueError as error:
-        raise BadSetup(f"{RECORD}: {error}", hint=_MEND) from error
+        raise BadSetup(f"{RECORD}: {error}", hint=_HINT) from error
 
 
-_MEND = "mend it, or delete it: then nothing is forgotten, and the next `truekeep tidy decay` writes it anew"
+_HINT = "correct it, or delete it: search then leaves nothing out until `truekeep tidy decay` writes a new one"
 
 
-def parse_decayed(text: str) -> DecayRecord:
-    """A record; what is wrong with it is a ValueError."""
+def parse_decay_record(text: str) -> DecayRecord:
+    """Parse a record. Raises ValueError with what is wrong."""
     data = tomllib.loads(text)
     if problems := [key for key in data if key not in _KEYS] + [key for key in _KEYS if key not in data]:
         raise ValueError(
@@ -88,24 +87,24 @@ def parse_decayed(text: str) -> DecayRecord:
     try:
         day = date.fromisoformat(data["day"])
     except (TypeError, ValueError) as error:
-        raise ValueError("day is no day such as 2026-05-01") from error
+        raise ValueError("day is not a day such as 2026-05-01") from error
     return DecayRecord(day, Tiers(float(bounds[0]), float(bounds[1]), int(days[0]), int(days[1])))
 
 
-def _number(data: dict[str, Any], key: str, most: int) -> int | float:
+def _number(data: dict[str, Any], key: str, maximum: int) -> int | float:
     number = data[key]
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= most:
-        raise ValueError(f"{key} must be a number from 0 to {most}")
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number <= maximum:
+        raise ValueError(f"{key} must be a number from 0 to {maximum}")
     return number
 
 
-def render_decayed(record: DecayRecord) -> str:
+def render_decay_record(record: DecayRecord) -> str:
     numbers = "".join(f"{key} = {value}\n" for key, value in record.tiers._asdict().items())
     return f'{_HEAD}day = "{record.day}"\n{numbers}'
 
 
 def parse_stamp(stamp: str) -> DecayRecord | None:
-    """A record from its stamp; None for that of no record. Another text is a ValueError."""
+    """The record of a stamp; None for the stamp of no record. Raises ValueError for any other text."""
     if not stamp:
         return None
     day, structural, potential, potential_days, contextual_days = stamp.split(" ")
@@ -113,17 +112,17 @@ def parse_stamp(stamp: str) -> DecayRecord | None:
     return DecayRecord(date.fromisoformat(day), tiers)
 
 
-def find_concerned(noted: str, now: DecayRecord | None) -> Callable[[str], bool]:
-    """Which logs, by their paths, may say something else now than by the record with this stamp."""
+def is_affected_by(stamp: str, now: DecayRecord | None) -> Callable[[str], bool]:
+    """A test for the paths of logs that a record may blank otherwise than the record with this stamp did."""
     try:
-        between = spans(parse_stamp(noted), now)
+        between = affected_days(parse_stamp(stamp), now)
     except ValueError:
         return lambda path: log_day(path) is not None
     return lambda path: any(after < day <= until for day in (day_in(path),) for after, until in between)
 
 
-def spans(before: DecayRecord | None, now: DecayRecord | None) -> list[tuple[str, str]]:
-    """The days, above the first and up to the last, whose logs may have entries that one record forgets alone."""
+def affected_days(before: DecayRecord | None, now: DecayRecord | None) -> list[tuple[str, str]]:
+    """Ranges of days (after the first, up to the last) whose logs may have entries that only one record leaves out."""
     records = [record for record in (before, now) if record is not None]
     if not records or before == now:
         return []
