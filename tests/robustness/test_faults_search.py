@@ -587,7 +587,7 @@ elif where == "commit":
     refresh._BATCH_FILES = 2
 elif where == "replace":
     os.replace = dying(os.replace)
-Workspace.open(root).index(rebuild="--rebuild" in sys.argv)
+Workspace.open(root).search.index(rebuild="--rebuild" in sys.argv)
 """
 
 

@@ -72,7 +72,9 @@ def _watch(opened: Any, *, as_json: bool) -> None:
         _show_indexed(done, as_json=as_json)
         sys.stdout.flush()
 
-    opened.watch(tell, stop=stop, warn=lambda what: click.echo(click.style(printable(what), fg="yellow"), err=True))
+    opened.search.watch(
+        tell, stop=stop, warn=lambda what: click.echo(click.style(printable(what), fg="yellow"), err=True)
+    )
 
 
 def _progress(as_json: bool) -> Callable[[str, int, int], None]:
