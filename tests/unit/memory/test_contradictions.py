@@ -2,86 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.phrases import golden_sentences
 from truekeep.memory.contradictions import differ_in, find_variant, statements_of
 
-OTHERS = """
-The nightly backup of the shop runs at 02:00 and is kept in Frankfurt. | The nightly backup of the blog runs at 02:00 and is kept in Frankfurt.
-Alice is on call in May and answers pages within ten minutes. | Bob is on call in June and answers pages within ten minutes.
-Deploys are allowed on Friday afternoon if the smoke tests pass. | Deploys are not allowed on Friday afternoon even if the smoke tests pass.
-Always enable certificate verification for the payment gateway. | Always disable certificate verification for the payment gateway.
-Ada prefers tabs over spaces in Go and Makefiles. | Ada prefers spaces over tabs in Go and Makefiles.
-Copy the snapshot from staging to production before the release. | Copy the snapshot from production to staging before the release.
-Increase the memory limit of the indexer before a reindex. | Decrease the memory limit of the indexer before a reindex.
-The us-east cluster is primary and the us-west cluster is standby. | The us-west cluster is primary and the us-east cluster is standby.
-Der Dienst ist in der Nacht aktiv und muss nicht neu gestartet werden. | Der Dienst ist in der Nacht aktiv und muss neu gestartet werden.
-Le cache est activé pour la page d'accueil de la boutique. | Le cache est désactivé pour la page d'accueil de la boutique.
-Les sauvegardes sont chiffrées avant le transfert. | Les sauvegardes ne sont pas chiffrées avant le transfert.
-El servicio de pagos está activo por la noche. | El servicio de pagos no está activo por la noche.
-La copia se hace con cifrado en el servidor principal. | La copia se hace sin cifrado en el servidor principal.
-Die Rechnungen werden vor dem Versand geprüft. | Die Rechnungen werden nach dem Versand geprüft.
-Der Kunde möchte Rechnungen als PDF, nicht als Papier. | Der Kunde möchte Rechnungen als Papier, nicht als PDF.
-Marta owns the billing rota and Ola owns the shipping rota. | Ola owns the billing rota and Marta owns the shipping rota.
-Use rebase, not merge, when updating a feature branch. | Use merge, not rebase, when updating a feature branch.
-The export job is idempotent, so a rerun is safe. | The import job is not idempotent, so a rerun is unsafe.
-Friday is release day and Thursday is freeze day. | Thursday is release day and Friday is freeze day.
-Feature X is enabled for beta users. | Feature Y is enabled for beta users.
-Feature A is enabled for beta users. | Feature B is enabled for beta users.
-Monday: Ada reviews the security inbox. | Tuesday: Ada reviews the security inbox.
-new_checkout is on | new_checkout is off
-Build with `--no-cache` when the base image changed. | Never build with `--no-cache` when the base image changed.
-`DEBUG` is off in production. | `DEBUG` is on in development.
-The client retries a request before it opens the circuit. | The client opens the circuit before it retries a request.
-Start the worker with the profiler attached. | Start the worker without the profiler attached.
-The queue accepts at most one hundred messages. | The queue accepts at least one hundred messages.
-The proxy is encrypted between the nodes. | The proxy is unencrypted between the nodes.
-Everyone may approve a price list. | Nobody may approve a price list.
-The worker writes its state to `/var/lib/worker`. | The worker writes its state to `/srv/worker`.
-Timestamps in the export are in UTC, not in local time. | Timestamps in the export are in local time, not in UTC.
-Integration tests run against a real Postgres, since mocks hid bugs. | Integration tests run against a mocked Postgres, since real ones were slow.
-Messages are delivered at least once, so handlers must be idempotent. | Messages are delivered at most once, so handlers need not be idempotent.
-The board meets on Wednesdays at ten. | The board meets on Thursdays at ten.
-Node 18 is required for the build. | Node 20 is required for the build.
-Don't squash commits when merging to main. | Squash commits when merging to main.
-Admins can see salaries but managers cannot. | Managers can see salaries but admins cannot.
-Orders above 500 euros need a second signature. | Orders below 500 euros need a second signature.
-Carts are kept for thirty days. | Carts are kept for sixty days.
-"""  # noqa: E501
-SAME = """
-CI runs on ARM take twice as long because the toolchain is compiled there. | Because the toolchain is compiled on ARM, CI runs there take twice as long.
-You need the VPN to reach staging. Ask Marta for a profile. | To reach staging you need the VPN; Marta hands out profiles.
-SQLite file locks are not reliable on NFS mounts. | NFS does not give SQLite reliable file locks.
-The licence forbids loading fonts from elsewhere. | The licence does not allow loading fonts from another place.
-The gateway needs prices sorted by day; unsorted input doubles its memory. | Memory of the gateway doubles when prices are not sorted by day.
-The tax is computed from the rounded line and not from the sum. | Tax comes from the rounded line, never from the sum.
-The export must never run while the ledger is compacted. | The export must not ever run while the ledger is being compacted!
-Run migrations before deploying the web service. | Before the web service is deployed, run the migrations.
-The Docker cache is wiped every night, so the first build takes 20 minutes. | The first build takes 20 minutes since the Docker cache is wiped every night.
-Driver notes are read once at start. | Driver notes: they are read at start only.
-Carts expire after 48 hours in Redis. | Carts expire after 48 hours in Redis, unless somebody pays.
-Errors are announced by the live region, not by colour. | Colour is not enough for errors; the live region announces them.
-Rechnungen bricht er ab, wenn die Spalte Währung fehlt. | Er bricht Rechnungen ab, sobald die Spalte Währung fehlt.
-"""  # noqa: E501
+GOLDEN = golden_sentences("contradictions")
 
 
-def split(text: str) -> list[tuple[str, str]]:
-    return [
-        (one.strip(), other.strip()) for one, _, other in (line.partition("|") for line in text.strip().split("\n"))
-    ]
+def test_golden_pairs_that_contradict_each_other() -> None:
+    def is_found(one: str, other: str) -> bool:
+        among_others = f"- Something both say.\n- {one}", f"{other}\n\nSomething both say."
+        return find_variant(one, other) is not None and find_variant(*among_others) is not None
+
+    assert [pair for pair in GOLDEN["different"] if not is_found(*pair)] == []
 
 
-@pytest.mark.parametrize(("one", "other"), split(OTHERS))
-def test_nearly_the_same_words_that_say_another_thing(one: str, other: str) -> None:
-    assert find_variant(one, other) is not None
-    assert find_variant(f"- Something both say.\n- {one}", f"{other}\n\nSomething both say.") is not None
-
-
-@pytest.mark.parametrize(("one", "other"), split(SAME))
-def test_other_words_for_the_same(one: str, other: str) -> None:
-    assert find_variant(one, other) is None
+def test_golden_pairs_that_say_the_same() -> None:
+    assert [pair for pair in GOLDEN["same"] if find_variant(*pair) is not None] == []
 
 
 def test_what_only_one_says_is_an_addition() -> None:

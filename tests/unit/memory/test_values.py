@@ -6,80 +6,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.phrases import golden_sentences
 from truekeep.memory.values import MAX_LINE_CHARS, agree, as_value, find_values, name_of, spelled
 
 
-def told(text: str, topic: str = "", repository: str = "") -> list[tuple[str, str, str]]:
+def stated(text: str, topic: str = "", repository: str = "") -> list[tuple[str, str, str]]:
     return [(item.kind, item.subject, item.value) for item in find_values(text, topic=topic, repository=repository)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The gateway listens on port 5204.",
-        "Gateway port: 5204",
-        "- **Gateway port**: 5204",
-        "The gateway service is available on port `5204`, behind the proxy.",
-        "Because of the proxy, the gateway runs on port 5204",
-        "The gateway moved from 5300 to port 5204.",
-        "- [decision|i=0.9] The gateway now listens on port 5204",
-        "Port 5204: gateway",
-        "| Service | Port |\n|---|---|\n| gateway | 5204 |",
-        "The gateway answers on `127.0.0.1:5204`.",
-    ],
-)
-def test_one_port_in_many_words(text: str) -> None:
-    assert told(text) == [("port", "gateway", "5204")]
+GOLDEN = golden_sentences("values")
 
 
-@pytest.mark.parametrize(
-    ("text", "topic", "repository", "expected"),
-    [
-        ("- Port: 8080", "Billing service", "", ("port", "billing", "8080")),
-        ("Listens on port 8080 in staging.", "Billing", "", ("port", "billing staging", "8080")),
-        ("## Staging\n\n- port: 8080", "Billing", "", ("port", "billing staging", "8080")),
-        ("The metrics port is 9090.", "Billing", "", ("port", "billing metric", "9090")),
-        ("We use Python 3.11", "Tooling", "acme/app", ("version", "python", "3.11")),
-        ("The worker requires PostgreSQL 15.", "", "", ("version", "postgres required worker", "15")),
-        ("Redis is at version 7.2", "", "", ("version", "redis", "7.2")),
-        ("We run billing-worker 2.4.1.", "Deploy notes", "", ("version", "billing worker", "2.4.1")),
-        ("`requests==2.31.0` is what we ship", "", "", ("version", "request", "2.31.0")),
-        ("The config lives at `/etc/billing.toml`.", "Billing", "", ("path", "billing config", "/etc/billing.toml")),
-        ("Deploy script: `scripts/deploy.sh`", "", "", ("path", "deploy script", "scripts/deploy.sh")),
-        ("`MAX_WORKERS` defaults to 4", "", "", ("setting", "default max_workers", "4")),
-        ("Set `JOBS=4` before the build.", "", "", ("setting", "jobs", "4")),
-        ("`--cache` is off", "", "", ("flag", "--cache", "false")),
-        ("CI runs `make --jobs 4 all`.", "", "", ("flag", "--jobs make", "4")),
-    ],
-)
-def test_other_kinds(text: str, topic: str, repository: str, expected: tuple[str, str, str]) -> None:
-    assert told(text, topic, repository) == [expected]
+def test_golden_texts() -> None:
+    wrong = []
+    for case in GOLDEN["text"]:
+        found = stated(case["text"], case.get("topic", ""), case.get("repository", ""))
+        if found != [tuple(value) for value in case["values"]]:
+            wrong.append((case, found))
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The gateway was on port 5204 until May.",
-        "Do not use port 5204.",
-        "The gateway no longer listens on port 5204.",
-        "The gateway will listen on port 5204 next month.",
-        "If the gateway listens on port 5204, stop it.",
-        "For example, the gateway listens on port 5204.",
-        "See issue 5204 from 2024.",
-        "It took 5204 ms on 2024-05-01.",
-        "Editing `src/a.py` needs a restart.",
-        "Python 3.11 or newer is needed.",
-        "Chapter 3.2 explains it.",
-        "```\nPORT=5204\n```",
-        "<!-- Gateway port: 5204 -->",
-        "We met on 12.11 and talked for 30 minutes.",
-        "The old config is `/etc/old.toml`.",
-        "Does the cart service listen on port 7700?",
-        "The coupon service used port 7600.",
-    ],
-)
-def test_what_says_nothing_about_now(text: str) -> None:
-    assert told(text) == []
+def test_golden_texts_that_state_nothing_about_now() -> None:
+    assert [text for text in GOLDEN["none"]["texts"] if stated(text)] == []
 
 
 def test_the_span_is_the_value() -> None:
@@ -156,27 +104,12 @@ def test_a_value_is_written_as_the_one_that_stood_there(text: str, value: str, e
     assert text[: item.start] + spelled(value, old) + text[item.end :] == expected
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("worker-1 listens on port 7001.", "worker-2 listens on port 7002."),
-        ("Redis shard 1 listens on port 6381.", "Redis shard 2 listens on port 6382."),
-        ("Jaeger listens on UDP port 6831.", "Jaeger listens on HTTP port 16686."),
-        ("`batch_size` is 100 by default.", "`batch_size` is 500 on our machines."),
-        ("`max_retries` is 3 for the HTTP client.", "`max_retries` is 10 for the queue worker."),
-        ("cron of the exporter: PORT=9100", "PORT=9200 for the importer"),
-        ("The tax service requires Java 17.", "The tax service runs on Java 21."),
-        (
-            "The worker config is `/etc/worker/config.toml`.",
-            "On a developer machine, the worker config is `~/.config/worker.toml`.",
-        ),
-    ],
-)
-def test_two_things_have_two_names(one: str, other: str) -> None:
-    first, second = told(one), told(other)
-    assert first
-    assert second
-    assert {item[:2] for item in first}.isdisjoint(item[:2] for item in second)
+def test_two_things_have_two_names() -> None:
+    def are_apart(one: str, other: str) -> bool:
+        first, second = ({item[:2] for item in stated(text)} for text in (one, other))
+        return bool(first) and bool(second) and first.isdisjoint(second)
+
+    assert [pair for pair in GOLDEN["two_things"]["pairs"] if not are_apart(*pair)] == []
 
 
 def test_a_folder_and_a_file_beside_it_agree() -> None:

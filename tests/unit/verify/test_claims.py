@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from tests.support.counting import assert_about_linear
 from tests.support.helpers import run_cli
+from tests.support.phrases import golden_sentences
 from truekeep.verify.claim import KINDS, Claim
 from truekeep.verify.claims.extract import MAX_CLAIMS, Claims, extract_claims
+
+GOLDEN = golden_sentences("claims")
 
 
 def shown(claim: Claim) -> str:
@@ -435,17 +438,8 @@ def test_decisions_are_sentences_and_hold_other_claims() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "We decided to use Postgres.",
-        "**Decision:** no ORMs.",
-        "It was decided: tabs.",
-        "Later we moved to Nix!",
-    ],
-)
-def test_ways_to_tell_a_decision(text: str) -> None:
-    assert told(text) == [f"decision {text}"]
+def test_golden_sentences_about_decisions() -> None:
+    assert [text for text in GOLDEN["decision"]["sentences"] if told(text) != [f"decision {text}"]] == []
 
 
 def test_under_a_heading_about_decisions_every_item_is_one() -> None:
@@ -455,100 +449,26 @@ def test_under_a_heading_about_decisions_every_item_is_one() -> None:
 
 # --- Past, future, changelogs -----------------------------------------------------------------------------------------
 
-PAST: dict[str, tuple[list[str], list[str]]] = {  # sentence → what stands, what is past
-    "It is read by `load_cart()` in `app/baskets.py`, never by `merge_carts()`, which was in `app/carts.py`.": (
-        ["load_cart", "app/baskets.py"],
-        ["merge_carts", "app/carts.py"],
-    ),
-    "`merge_carts()`, which was in `app/carts.py`, joined them.": ([], ["merge_carts", "app/carts.py"]),
-    "`src/old.py` was removed in 2.0.": ([], ["src/old.py"]),
-    "`src/old.py` has been deleted since.": ([], ["src/old.py"]),
-    "Formerly `src/old.py`, now `src/new.py`.": (["src/new.py"], ["src/old.py"]),
-    "`src/new.py` (formerly `src/old.py`)": (["src/new.py"], ["src/old.py"]),
-    "`src/old.py` was renamed to `src/new.py`.": (["src/new.py"], ["src/old.py"]),
-    "`src/old.py` moved to `src/new.py`": (["src/new.py"], ["src/old.py"]),
-    "`src/old.py` → `src/new.py`": (["src/new.py"], ["src/old.py"]),
-    "`old_name()` -> `new_name()`": (["new_name"], ["old_name"]),
-    "Use `src/new.py` instead of `src/old.py`.": (["src/new.py"], ["src/old.py"]),
-    "`src/new.py` replaced `src/old.py`.": (["src/new.py"], ["src/old.py"]),
-    "The file `src/old.py` was split into `src/b.py` and `src/c.py`.": (["src/b.py", "src/c.py"], ["src/old.py"]),
-    "There is no `src/old.py`.": ([], ["src/old.py"]),
-    "`src/old.py` no longer exists.": ([], ["src/old.py"]),
-    "`src/old.py` does not exist.": ([], ["src/old.py"]),
-    "The old `src/old.py` is gone.": ([], ["src/old.py"]),
-    "~~`src/old.py`~~": ([], ["src/old.py"]),
-    "`load_config` used to live in `src/config.py`.": ([], ["load_config", "src/config.py"]),
-    "`gone_one()` was deleted, `still_here()` stays.": (["still_here"], ["gone_one"]),
-    "`src/old.py` was removed. `src/new.py` holds it.": (["src/new.py"], ["src/old.py"]),
-    "The `--fast` flag was dropped.": ([], ["--fast"]),
-    "- Removed `src/a.py`": ([], ["src/a.py"]),
-    "* Fixed the bug in `src/b.py`": ([], ["src/b.py"]),
-    "`src/old.py` used to be in the root.": ([], ["src/old.py"]),
-    # not past at all
-    "`load_config()` is used to read it.": (["load_config"], []),
-    "`load_config()` used to be slow.": (["load_config"], []),
-    "`src/gen.py` is replaced at build time.": (["src/gen.py"], []),
-    "`src/gen.py` is deleted before every build.": (["src/gen.py"], []),
-    "Do not edit `src/gen.py`.": (["src/gen.py"], []),
-    "Never call `load_config()` twice.": (["load_config"], []),
-    "`src/a.py` is not used in tests.": (["src/a.py"], []),
-    "`src/a.py` was added in 2.0 and is still there.": (["src/a.py"], []),
-    "`src/a.py` removes files; `src/b.py` is what it was.": (["src/a.py", "src/b.py"], []),
-}
+
+def test_golden_sentences_about_the_past() -> None:
+    wrong = []
+    for case in GOLDEN["sentence"]:
+        found = [claim for claim in extract_claims(case["text"]).claims if claim.kind != "decision"]
+        present, past = ([claim.text for claim in found if claim.is_past is is_past] for is_past in (False, True))
+        if (present, past) != (case["present"], case["past"]):
+            wrong.append((case, present, past))
+    wrong += [text for text in GOLDEN["gone"]["sentences"] if "src/old.py" in strong(text)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("text", "may_be"),
-    [
-        ("Nobody misses `src/old.py` since it was thrown out with the rest.", True),
-        ("In `src/old.py`, which did not survive, it was called otherwise.", True),
-        ("`src/old.py` is ancient.", True),
-        ("`src/dead.py` and `removed()` do it.", False),
-        ("`Store.drop_item` deletes rows.", False),
-        ("`src/new.py` does it. The rest was thrown out.", False),
-    ],
-)
-def test_sentences_that_may_be_about_the_past(text: str, may_be: bool) -> None:
-    assert extract_claims(text).claims[0].may_be_past is may_be
+@pytest.mark.parametrize(("answer", "may_be_past"), [("gone", True), ("present", False)])
+def test_golden_sentences_that_may_be_about_the_past(answer: str, may_be_past: bool) -> None:
+    sentences = GOLDEN["maybe"][answer]
+    assert [text for text in sentences if extract_claims(text).claims[0].may_be_past is not may_be_past] == []
 
 
-@pytest.mark.parametrize("text", PAST)
-def test_sentences_about_the_past(text: str) -> None:
-    found = [claim for claim in extract_claims(text).claims if claim.kind != "decision"]
-    standing = [claim.text for claim in found if not claim.is_past]
-    assert (standing, [claim.text for claim in found if claim.is_past]) == PAST[text]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "`src/old.py` (removed)",
-        "`src/old.py` (now `src/new.py`)",
-        "`src/new.py`, formerly known as `src/old.py`",
-        "Originally in `src/old.py`.",
-        "Until 2.0 the file was `src/old.py`.",
-        "In the past, `src/old.py` did it.",
-    ],
-)
-def test_more_sentences_about_the_past(text: str) -> None:
-    assert "src/old.py" not in strong(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "We will add `src/new.py`.",
-        "TODO: write `src/new.py`.",
-        "We should split `src/new.py`.",
-        "For example `src/new.py`.",
-        "Create a file called `src/new.py`.",
-        "`src/new.py` would be better.",
-        "If we had `src/new.py`, all would be well.",
-        "Such as `src/new.py`",
-    ],
-)
-def test_sentences_about_the_future_are_weak(text: str) -> None:
-    assert told(text) == ["?path src/new.py"]
+def test_golden_sentences_about_plans_make_weak_claims() -> None:
+    assert [text for text in GOLDEN["planned"]["sentences"] if told(text) != ["?path src/new.py"]] == []
 
 
 def test_a_changelog_tells_of_the_past() -> None:
