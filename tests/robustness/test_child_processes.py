@@ -43,7 +43,8 @@ OTHERS = (
 STARTED_BY_PYTHON = ("sitecustomize", "usercustomize")
 
 DRIVER = """\
-import os, subprocess, sys
+import os, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 started = []
 class Recorded(subprocess.Popen):
     def __init__(self, *arguments, **settings):

@@ -76,14 +76,18 @@ def serve(
         names = {"localhost", os.uname().nodename}  # the guard knows the address that a request came to
         shown = _way_out(family) or os.uname().nodename
     link = f"http://{shown}:{listener.getsockname()[1]}/?token={keys.token}"
-    click.echo(f"serving {path}{' for looking only' if read_only else ''}; open\n  {link}\nCtrl-C ends it", err=False)
-    if is_opened:
-        import webbrowser
 
-        webbrowser.open(link)
+    def announce() -> None:
+        mode = " read-only" if read_only else ""
+        click.echo(f"serving {path}{mode}; open\n  {link}\npress Ctrl-C to stop", err=False)
+        if is_opened:
+            import webbrowser  # here: costs 50 ms, and is seldom asked for
+
+            webbrowser.open(link)
+
     try:
         with listener:
-            serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only)
+            serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only, announce=announce)
     except KeyboardInterrupt:
         click.echo("stopped", err=True)
         ctx.exit(EXIT_INTERRUPTED)
@@ -95,7 +99,7 @@ def _no_listener(address: str, port: int, error: OSError) -> BadInput:
     hint = "--port 0 takes a free one"
     if error.errno == errno.EADDRNOTAVAIL:
         hint = "--host takes an address of this machine; 0.0.0.0 stands for all of them"
-    return BadInput(f"port {port} of {address} cannot be had: {why}", hint=hint)
+    return BadInput(f"cannot listen on {address}:{port}: {why}", hint=hint)
 
 
 def _way_out(family: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import uvicorn
@@ -13,8 +13,28 @@ from truekeep.interfaces.web.auth import Keys
 from truekeep.interfaces.web.site import Site
 
 
-def serve_site(path: Path, keys: Keys, listener: socket.socket, *, hosts: Iterable[str], read_only: bool) -> None:
-    """Serve a workspace on a socket, under these names. The socket is taken over."""
+class AnnouncingServer(uvicorn.Server):
+    """Says that it listens only when it does: a Ctrl-C from then on reaches the server's own handler."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+def serve_site(
+    path: Path,
+    keys: Keys,
+    listener: socket.socket,
+    *,
+    hosts: Iterable[str],
+    read_only: bool,
+    announce: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve a workspace on a socket, under these host names, and close the socket at the end."""
     # asyncio sends small pieces at once only where it is told the protocol; else each page waits 40 ms for the client.
     taken = socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
     site = Site(path, keys, read_only=read_only)
@@ -31,4 +51,4 @@ def serve_site(path: Path, keys: Keys, listener: socket.socket, *, hosts: Iterab
         timeout_graceful_shutdown=1,
     )
     with taken:
-        uvicorn.Server(config).run(sockets=[taken])
+        AnnouncingServer(config, announce).run(sockets=[taken])
