@@ -15,6 +15,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pyjson5
 import pytest
 
 from tests.support.programs import skip_without
@@ -148,8 +149,8 @@ config.write_text(text)
 _OPENCLAW = """
 import json, os, shutil, sys
 from pathlib import Path
-sys.path.insert(0, os.environ["STAND_IN_SOURCE"])
-from truekeep.core.json5 import parse_json5
+sys.path[:0] = os.environ["STAND_IN_SOURCE"].split(os.pathsep)
+from truekeep.core.openclaw_config import parse_json5
 state = Path(os.environ.get("OPENCLAW_STATE_DIR") or Path.home() / ".openclaw")
 path = state / "openclaw.json"
 config = parse_json5(path.read_text("utf-8-sig")) if path.exists() else {}
@@ -186,7 +187,10 @@ def put_stand_ins(folder: Path, *names: str) -> Path:
         script.write_text(SOURCES[name])
         program = folder / name
         source = Path(__file__).parents[2] / "src"
-        program.write_text(f'#!/bin/sh\nSTAND_IN_SOURCE="{source}" exec "{sys.executable}" -S "{script}" "$@"\n')
+        packages = Path(pyjson5.__file__).parents[1]  # `-S` leaves site-packages out
+        program.write_text(
+            f'#!/bin/sh\nSTAND_IN_SOURCE="{source}:{packages}" exec "{sys.executable}" -S "{script}" "$@"\n'
+        )
         program.chmod(0o755)
     return folder
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from truekeep.core.harness_files import UnreadableHarnessFile, at, parse_object, read_bytes
 from truekeep.core.harness_paths import Homes
-from truekeep.core.json5 import parse_json5
+
+_MAX_DEPTH = 100
 
 
 def read_config(homes: Homes) -> dict[str, Any]:
@@ -30,6 +31,16 @@ def parse_config(data: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
+
+
+def parse_json5(text: str) -> Any:
+    """Parse JSON5. Raises ValueError."""
+    import pyjson5
+
+    try:
+        return pyjson5.decode(text, maxdepth=_MAX_DEPTH)
+    except pyjson5.Json5Exception as error:
+        raise ValueError(str(error.args[0])) from error
 
 
 def named_workspace(homes: Homes, config: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from tests.support.harnesses import put_stand_ins
 from tests.support.helpers import Place, a_handoff, git_repo, run_cli
 from truekeep.core import file_io
 from truekeep.core.harness_paths import Homes, find_homes
-from truekeep.core.json5 import parse_json5
+from truekeep.core.openclaw_config import parse_json5
 from truekeep.integrations.harnesses import apply, installed, plugin_files
 from truekeep.integrations.harnesses.instruction_block import IGNORE_MARKS, RULE_MARKS, render_rule
 from truekeep.interfaces.cli.app import run
