@@ -74,6 +74,10 @@ class Handoffs:
         """The handoffs that came from each machine, writer and repository."""
         return self._context.ledger.received(since)
 
+    def received_by_day(self, since: str) -> list[tuple[str, str, int]]:
+        """The number of handoffs from each writer on each day."""
+        return self._context.ledger.received_by_day(since)
+
     def sync_routes(self) -> list[tuple[Route, RouteHistory]]:
         """The sync routes to other machines, each with its last contacts."""
         from truekeep.handoffs.sync.contact_history import read_history

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from truekeep.core.errors import BadInput
+from truekeep.core.errors import BadInput, NotFound
 from truekeep.core.file_io import UnsafePath
 from truekeep.text.secrets.scanner import mask_lines
 
 if TYPE_CHECKING:
     from truekeep.memory.history import BlamedLine, Undoing
-    from truekeep.memory.ledger import HandoffRow, LedgerEntry, LedgerQuery
+    from truekeep.memory.ledger import HandoffRow, LedgerEntry, LedgerFilters, LedgerQuery
     from truekeep.workspace.workspace import Workspace
 
 
@@ -39,6 +39,30 @@ class MemoryHistory:
         ledger = self._context.ledger
         found = ledger.find_entries(sought, most=most, before=before, after=after)
         return [(entry, ledger.handoff_of(entry)) for entry in found]
+
+    def get(self, number: int) -> tuple[LedgerEntry, HandoffRow | None]:
+        """One entry and its handoff."""
+        ledger = self._context.ledger
+        entry = ledger.get_entry(number) if 0 < number < 2**62 else None
+        if entry is None:
+            raise NotFound(f"there is no entry {number}", hint="`truekeep history` lists the entries")
+        return entry, ledger.handoff_of(entry)
+
+    def last(self, path: str) -> LedgerEntry | None:
+        """The last entry that changed a file, by its path in the workspace; the file may be gone."""
+        return next(self._context.ledger.entries(path=path, limit=1), None)
+
+    def versions(self, number: int, path: str) -> tuple[bytes | None, bytes | None] | None:
+        """A file before and after an entry; None if the entry did not change it."""
+        return self._context.ledger.around(number, path)
+
+    def names(self) -> LedgerFilters:
+        """The verbs, writers and machines that entries have, for filters."""
+        return self._context.ledger.names()
+
+    def count_by_verb(self, since: str) -> list[tuple[str, int]]:
+        """The number of entries of each verb since a time."""
+        return self._context.ledger.count_by_verb(since)
 
     def blame(self, path: str) -> list[BlamedLine]:
         """Every line of a file with the entry that wrote it; credentials are masked."""

@@ -27,7 +27,9 @@ from truekeep.handoffs.review import iter_drafts
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
 from truekeep.interfaces.web.diff_view import Sides, compare
-from truekeep.interfaces.web.pages.review import ROWS, SUGGESTED, CardNames, ShownFiles, age_of
+from truekeep.interfaces.web.pages.review import age_of
+from truekeep.interfaces.web.pages.review_caches import MAX_SUGGESTED_CARDS, CardNames, ShownFiles
+from truekeep.interfaces.web.pages.review_forms import ROWS
 from truekeep.interfaces.web.site import Site
 from truekeep.memory.staging import FileOnDisk, MemoryFiles
 from truekeep.text.line_diff import MOST_COMPARED
@@ -914,13 +916,13 @@ def test_what_was_shown_is_kept_within_bounds() -> None:
     shown = ShownFiles()
     texts = [bytes([number]) * 900_000 for number in range(20)]
     for text in texts:
-        shown.keep(text)
-        shown.keep(text)
+        shown.add(text)
+        shown.add(text)
     found = [text for text in texts if shown.find(sha256(text).hexdigest()) == text]
     assert found == texts[-len(found) :]
-    assert 1 <= sum(map(len, found)) <= ShownFiles.MOST_BYTES
-    shown.keep(None)
-    shown.keep(b"x" * (ShownFiles.MOST_OF_ONE + 1))
+    assert 1 <= sum(map(len, found)) <= ShownFiles.MAX_BYTES
+    shown.add(None)
+    shown.add(b"x" * (ShownFiles.MAX_FILE_BYTES + 1))
     assert shown.find("") is None
 
 
@@ -945,15 +947,17 @@ def test_the_cards_that_are_offered_as_targets(place: Place) -> None:
     """Those that share most words first, then others; a card that came or went is noticed."""
     folder = place.workspace / "memory" / "cards"
     folder.mkdir(parents=True, exist_ok=True)
-    for number in range(SUGGESTED):
+    for number in range(MAX_SUGGESTED_CARDS):
         (folder / f"note-{number:03}.md").write_text("x\n")
     names = CardNames()
     with place.open() as workspace:
-        assert names.like(workspace, {"staging", "proxy"}) == [f"note-{number:03}.md" for number in range(SUGGESTED)]
+        assert names.like(workspace, {"staging", "proxy"}) == [
+            f"note-{number:03}.md" for number in range(MAX_SUGGESTED_CARDS)
+        ]
         for name in ("zz-proxy", "staging-PROXY", "staging-of-staging", "unstaging"):
             (folder / f"{name}.md").write_text("x\n")
         offered = names.like(workspace, {"staging", "proxy"})
         assert offered[:3] == ["staging-PROXY.md", "staging-of-staging.md", "zz-proxy.md"]
-        assert offered[3:] == [f"note-{number:03}.md" for number in range(SUGGESTED - 3)]
+        assert offered[3:] == [f"note-{number:03}.md" for number in range(MAX_SUGGESTED_CARDS - 3)]
         (folder / "staging-PROXY.md").unlink()
         assert names.like(workspace, {"staging", "proxy"})[0] == "staging-of-staging.md"

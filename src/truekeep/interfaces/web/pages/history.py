@@ -96,7 +96,7 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         title="History",
         sought=sought,
         query=query,
-        names=workspace.context.transaction.ledger.names(),
+        names=workspace.history.names(),
         days=list(_by_day(found)),
         newer={**query, "after": ends[0]} if has_newer and found else {},
         older={**query, "before": ends[1]} if has_older and found else {},
@@ -171,16 +171,11 @@ def _around(workspace: Workspace, entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _entry(workspace: Workspace, request: Request) -> tuple[LedgerEntry, HandoffRow | None]:
-    number = int(request.path_params["id"])
-    ledger = workspace.context.transaction.ledger
-    entry = ledger.get_entry(number) if number < 2**62 else None
-    if entry is None:
-        raise NotFound(f"there is no entry {number}", hint="the page History lists the entries")
-    return entry, ledger.handoff_of(entry)
+    return workspace.history.get(int(request.path_params["id"]))
 
 
 def _file(workspace: Workspace, entry: LedgerEntry, path: str, *, is_open: bool) -> ChangedFile:
-    around = workspace.context.transaction.ledger.around(entry.id, path) if is_open else None
+    around = workspace.history.versions(entry.id, path) if is_open else None
     return ChangedFile(path, page_of(path), _sides(*around) if around is not None else None)
 
 

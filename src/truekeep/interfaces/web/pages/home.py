@@ -133,7 +133,7 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
         stale=tuple(stale),
         closeouts=tuple(closeouts(records, since=now.timestamp() - SPAN * 86_400)),
         days=tuple(workspace.health.days()[-SPAN:]),
-        sent=tuple(workspace.context.transaction.ledger.received_by_day(since)),
+        sent=tuple(workspace.handoffs.received_by_day(since)),
     )
 
 
@@ -219,7 +219,7 @@ def _waited(at: str, now: datetime) -> str:
 def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
     """What was done since a moment, by its kind."""
     found = []
-    for verb, count in workspace.context.transaction.ledger.count_by_verb(since):
+    for verb, count in workspace.history.count_by_verb(since):
         newest = workspace.history.find(LedgerQuery(verb=verb, since=since), most=SHOWN)
         found.append(ActivityCount(verb, count, tuple(as_shown(entry, record, most=2) for entry, record in newest)))
     return found
