@@ -246,7 +246,7 @@ def test_a_document_does_not_pass_for_the_card_of_its_name(place: Place, visitor
     for act in ("drop", "confirm"):
         answer = visitor.send(f"/memory/{act}/memory/projects/mine.md", {"seen": seen[0], "reason": "x"})
         assert answer.status_code == 400
-        assert "is no card" in answer.text
+        assert "is not a card" in answer.text
     assert visitor.get("/memory/drop/MEMORY.md").status_code == 400
     assert (place.workspace / CARD).read_text() == MINE
 
