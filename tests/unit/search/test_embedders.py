@@ -25,7 +25,7 @@ import pytest
 
 from tests.support.embedders import TEXTS, EmbedderContract, apart, length
 from tests.support.helpers import NOW
-from truekeep.search.embedders import Embedder, EmbedderFailed, checked
+from truekeep.search.embedders import Embedder, EmbedderFailed, validate_vectors
 from truekeep.search.embedders.onnx import FastembedEmbedder, Transformer, make_transformer
 from truekeep.search.embedders.openclaw_cache import Lender, LentModel, find_databases
 from truekeep.search.embedders.remote import SERVICES, Credential, Remote, has_key, make_remote
@@ -113,14 +113,10 @@ class Handler(BaseHTTPRequestHandler):
         else:
             texts = body["input"]
             size = body.get("dimensions", body.get("output_dimension", SIZE))
-        self.check(texts, service.most_texts)
+        self.check(texts, service.max_texts)
         vectors = [hash_vector(text, size) for text in texts]
         if provider == "gemini":
             return {"embeddings": [{"values": vector} for vector in vectors]}
-        if provider == "ollama":
-            if path != "api/embed":
-                raise Refused(404, {"error": path})
-            return {"model": body["model"], "embeddings": vectors, "total_duration": 1}
         if path != "v1/embeddings":
             raise Refused(404, {"detail": path})
         data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in enumerate(vectors)]
@@ -381,7 +377,7 @@ class TestStatic(EmbedderContract):
     [
         ("openai", False, {"model": "text-embedding-3-small", "input": ["x"], "dimensions": 32}),
         ("openai-compatible", True, {"model": "local", "input": ["x"], "dimensions": 32}),
-        ("ollama", False, {"model": "nomic-embed-text", "input": ["x"], "truncate": True, "dimensions": 32}),
+        ("ollama", False, {"model": "nomic-embed-text", "input": ["x"], "dimensions": 32}),
         ("mistral", False, {"model": "mistral-embed", "input": ["x"], "output_dimension": 32}),
         (
             "voyage",
@@ -681,10 +677,10 @@ def test_bad_answer(server: Server, body: Any) -> None:
 @pytest.mark.parametrize(
     ("provider", "body"),
     [
-        ("ollama", {"embeddings": [[1.0], [1.0, 2.0]]}),
-        ("ollama", {"embeddings": [[1.0]]}),
-        ("ollama", {"embeddings": None}),
-        ("ollama", {"embedding": [1.0]}),
+        ("ollama", {"data": [{"embedding": [1.0]}, {"embedding": [1.0, 2.0]}]}),
+        ("ollama", {"data": [{"embedding": [1.0]}]}),
+        ("ollama", {"data": None}),
+        ("ollama", {"embeddings": [[1.0], [1.0]]}),
         ("gemini", {"embeddings": [{"values": [1.0]}]}),
         ("gemini", {"embeddings": [{"values": [1.0]}, {}]}),
         ("gemini", {"embeddings": [[1.0], [1.0]]}),
@@ -896,17 +892,17 @@ def test_somebody_elses_key_is_masked(server: Server) -> None:
 
 
 def test_checked_makes_unit_vectors() -> None:
-    (vector, zero) = checked([[3, 4], [0, 0]], 2, who="it")
+    (vector, zero) = validate_vectors([[3, 4], [0, 0]], 2, who="it")
     assert list(vector) == pytest.approx([0.6, 0.8])
     assert list(zero) == [0, 0]
-    (tiny,) = checked([[3e-30, 4e-30]], 1, who="it")
+    (tiny,) = validate_vectors([[3e-30, 4e-30]], 1, who="it")
     assert length(tiny) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("vectors", [[[1]], [[1], [1, 2]], [[], []], [None, None], [[1], [float("nan")]], ["ab", "cd"]])
 def test_checked_refuses(vectors: Any) -> None:
     with pytest.raises(EmbedderFailed, match="it returned"):
-        checked(vectors, 2, who="it")
+        validate_vectors(vectors, 2, who="it")
 
 
 # --- Transformers ---------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from truekeep.memory.file_scan import (
     store_of,
 )
 from truekeep.search import refresh as refreshing
-from truekeep.search.embedders import EmbedderFailed, Vector, checked
+from truekeep.search.embedders import EmbedderFailed, Vector, validate_vectors
 from truekeep.search.file_metadata import describe, heading_at
 from truekeep.search.index_schema import FIRST_TRANSCRIPT_ID, SECTIONS, VECTORS_PER_BLOCK, open_index, section_of
 from truekeep.search.refresh import RefreshReport, embed_waiting, prepare, refresh
@@ -65,7 +65,7 @@ class Numbers:
             raise EmbedderFailed("not today")
         self.texts += len(texts)
         rows = [array("b", hashlib.sha256(text.encode("utf-8", "replace")).digest()[:SIZE]) for text in texts]
-        return checked(rows, len(texts), who="numbers")
+        return validate_vectors(rows, len(texts), who="numbers")
 
 
 pytestmark = pytest.mark.usefixtures("in_the_foreground")

@@ -60,7 +60,7 @@ class Embedder(Protocol):
         ...
 
 
-def checked(vectors: Sequence[Sequence[float]], count: int, *, who: str) -> list[Vector]:
+def validate_vectors(vectors: Sequence[Sequence[float]], count: int, *, who: str) -> list[Vector]:
     """Unit vectors, or EmbedderFailed: as many as asked for, all of one size, every number finite.
 
     A vector of nothing but zeros stays one: that is how an embedder says that a text holds nothing it knows.

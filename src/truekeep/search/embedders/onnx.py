@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truekeep.core.extras import install_command
-from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, checked
+from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, validate_vectors
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _MOST_TOKENS = 512  # when neither the tokenizer nor the model says
@@ -79,7 +79,7 @@ class Transformer:
             places = order[start : start + self._batch]
             for place, vector in zip(places, self._graph.run([rows[place] for place in places]), strict=True):
                 found[place] = vector
-        return checked(found, len(texts), who=f"the transformer {self.model}")
+        return validate_vectors(found, len(texts), who=f"the transformer {self.model}")
 
     def _make_key(self) -> str:
         """A digest of everything in the directory that decides a vector, wherever the directory is."""
@@ -195,7 +195,7 @@ class FastembedEmbedder:
                 f"fastembed cannot use {self.model}: {_brief(error)}",
                 hint="It downloads a model once; that needs the network. A model directory does not.",
             ) from error
-        return checked(found, len(texts), who=f"fastembed {self.model}")
+        return validate_vectors(found, len(texts), who=f"fastembed {self.model}")
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

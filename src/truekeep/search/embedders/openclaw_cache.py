@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, checked
+from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, validate_vectors
 
 if TYPE_CHECKING:
     pass
@@ -310,7 +310,7 @@ def _decode(kind: str, data: bytes) -> Vector | None:
         if not isinstance(values, list):
             return None
     try:
-        (vector,) = checked([values], 1, who="OpenClaw")
+        (vector,) = validate_vectors([values], 1, who="OpenClaw")
     except EmbedderFailed:
         return None
     return vector if any(vector) else None

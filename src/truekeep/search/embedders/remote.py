@@ -1,8 +1,9 @@
-"""Embedders over HTTP: one class, and a table of how each provider is asked and how it answers.
+"""Embedders over HTTP: one client for every server with OpenAI's `/embeddings`, and a table of the known services.
 
-A request has one deadline, which covers finding the host, connecting, waiting, reading and every retry. An answer is
-read up to a size and believed in nothing. Keys come from the environment, go out in a header, and stay out of all that
-is said or kept here. Redirects are not followed, and a key is not sent in the clear to another machine.
+Gemini has its own request: only there it can be told what is a query and what a document. A request has one deadline,
+which covers finding the host, connecting, waiting, reading and every retry. A response is read up to a size and checked
+in every part. Keys come from the environment, go out in a header, and appear in no message and no file. Redirects are
+not followed, and a key is not sent unencrypted to another machine.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,26 +20,27 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
-from truekeep.search.embedders import EmbedderFailed, Vector, checked
+from truekeep.search.embedders import EmbedderFailed, Vector, validate_vectors
 from truekeep.text.secrets.scanner import withhold
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx
+    from tenacity import RetryCallState
 
-_LARGEST_ANSWER = 32 << 20  # twice what the largest batch of the widest model needs
-_LONGEST_PAUSE = 20.0  # seconds; a server may ask for more, and then waits for nobody
-_TRIES, _QUERY_TRIES = 4, 2  # someone waits for a query
-_SHOWN = 200  # characters of what a server says about an error
-_BLANK = "."  # stands for a text of nothing but spaces, which several providers refuse
+_MAX_RESPONSE_BYTES = 32 << 20  # twice what the largest batch of the widest model needs
+_MAX_RETRY_AFTER = 20.0  # seconds
+_TRIES, _QUERY_TRIES = 4, 2  # a person waits for a query
+_MAX_QUOTED = 200  # characters of a server's error message
+_BLANK_TEXT = "."  # sent for a text of spaces, which several providers refuse
 
 
 # --- The table ------------------------------------------------------------------------------------------------------
 
 
-class Ask(NamedTuple):
-    """What one request is about."""
+class EmbedRequest(NamedTuple):
+    """The texts of one request."""
 
     model: str
     texts: Sequence[str]
@@ -47,148 +48,102 @@ class Ask(NamedTuple):
     dimensions: int | None
 
 
-class Service(NamedTuple):
-    """How one provider is asked. Sizes are UTF-8 bytes, because no tokenizer makes more tokens than bytes."""
-
-    base_url: str
-    path: str
-    model: str
-    key_names: tuple[str, ...]
-    key_header: tuple[str, str]
-    most_texts: int
-    most_bytes: int
-    text_bytes: int
-    render: Callable[[Ask], dict[str, Any]]
-    read: Callable[[Any], list[Any]]
+def _render_openai(service: Service, request: EmbedRequest) -> dict[str, Any]:
+    body = {"model": request.model, "input": request.texts}
+    body |= service.query_fields if request.is_query else service.document_fields
+    return body if request.dimensions is None else body | {service.size_field: request.dimensions}
 
 
-def _render_openai(ask: Ask) -> dict[str, Any]:
-    return {"model": ask.model, "input": ask.texts, **_sized("dimensions", ask)}
+def _read_openai(response: Any) -> list[Any]:
+    """Return the vectors in the order of the texts, which need not be the order of the response."""
+    items = response["data"]
+    indexes = [item.get("index") for item in items]
+    if all(index is None for index in indexes):
+        return [item["embedding"] for item in items]
+    if sorted(indexes) != list(range(len(items))):
+        raise ValueError("the indexes do not fit the texts")
+    return [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
 
 
-def _render_ollama(ask: Ask) -> dict[str, Any]:
-    return {"model": ask.model, "input": ask.texts, "truncate": True, **_sized("dimensions", ask)}
+def _render_gemini(service: Service, request: EmbedRequest) -> dict[str, Any]:
+    common: dict[str, Any] = {"model": f"models/{_gemini_model(request.model)}"}
+    common |= service.query_fields if request.is_query else service.document_fields
+    if request.dimensions is not None:
+        common[service.size_field] = request.dimensions
+    return {"requests": [{**common, "content": {"parts": [{"text": text}]}} for text in request.texts]}
 
 
-def _render_gemini(ask: Ask) -> dict[str, Any]:
-    model = _gemini_model(ask.model)
-    task = "RETRIEVAL_QUERY" if ask.is_query else "RETRIEVAL_DOCUMENT"
-    common = {"model": f"models/{model}", "taskType": task, **_sized("outputDimensionality", ask)}
-    return {"requests": [{**common, "content": {"parts": [{"text": text}]}} for text in ask.texts]}
-
-
-def _render_voyage(ask: Ask) -> dict[str, Any]:
-    kind = "query" if ask.is_query else "document"
-    return {"model": ask.model, "input": ask.texts, "input_type": kind, "truncation": True} | _sized(
-        "output_dimension", ask
-    )
-
-
-def _render_mistral(ask: Ask) -> dict[str, Any]:
-    return {"model": ask.model, "input": ask.texts, **_sized("output_dimension", ask)}
-
-
-def _sized(name: str, ask: Ask) -> dict[str, Any]:
-    return {} if ask.dimensions is None else {name: ask.dimensions}
+def _read_gemini(response: Any) -> list[Any]:
+    return [item["values"] for item in response["embeddings"]]
 
 
 def _gemini_model(model: str) -> str:
     return model.removeprefix("models/")
 
 
-def _read_indexed(answer: Any) -> list[Any]:
-    """The vectors of an OpenAI-like answer, in the order of the texts, which need not be the order of the answer."""
-    items = answer["data"]
-    places = [item.get("index") for item in items]
-    if all(place is None for place in places):
-        return [item["embedding"] for item in items]
-    if sorted(places) != list(range(len(items))):
-        raise ValueError("the places do not fit the texts")
-    return [item["embedding"] for item in sorted(items, key=lambda item: int(item["index"]))]
+class Service(NamedTuple):
+    """How one provider is asked. Sizes are UTF-8 bytes, because no tokenizer makes more tokens than bytes."""
 
+    base_url: str = ""
+    path: str = "/embeddings"
+    model: str = ""
+    key_names: tuple[str, ...] = ()  # environment variables
+    key_header: tuple[str, str] = ("Authorization", "Bearer ")
+    max_texts: int = 128  # of one request
+    max_bytes: int = 250_000  # of one request
+    text_bytes: int = 8_192  # longer texts are cut
+    size_field: str = "dimensions"
+    document_fields: Mapping[str, Any] = {}
+    query_fields: Mapping[str, Any] = {}
+    render: Callable[[Service, EmbedRequest], dict[str, Any]] = _render_openai
+    read: Callable[[Any], list[Any]] = _read_openai
 
-def _read_ollama(answer: Any) -> list[Any]:
-    return list(answer["embeddings"])
-
-
-def _read_gemini(answer: Any) -> list[Any]:
-    return [item["values"] for item in answer["embeddings"]]
-
-
-_BEARER = ("Authorization", "Bearer ")
 
 SERVICES: Mapping[str, Service] = {
-    "openai-compatible": Service(
-        base_url="",
-        path="/embeddings",
-        model="",
-        key_names=(),
-        key_header=_BEARER,
-        most_texts=32,  # these and Ollama often run on somebody's laptop, and a batch must fit into the deadline
-        most_bytes=128_000,
-        text_bytes=8_192,
-        render=_render_openai,
-        read=_read_indexed,
-    ),
+    # Local servers often run on a laptop, and a batch must fit into the deadline.
+    "openai-compatible": Service(max_texts=32, max_bytes=128_000),
     "ollama": Service(
         base_url="http://127.0.0.1:11434",
-        path="/api/embed",
+        path="/v1/embeddings",
         model="nomic-embed-text",
-        key_names=(),
-        key_header=_BEARER,
-        most_texts=32,
-        most_bytes=128_000,
+        max_texts=32,
+        max_bytes=128_000,
         text_bytes=32_768,  # the server cuts to the model's window
-        render=_render_ollama,
-        read=_read_ollama,
     ),
-    "openai": Service(
+    "openai": Service(  # allows 2,048 texts, 300,000 tokens, and 8,192 tokens of a text
         base_url="https://api.openai.com/v1",
-        path="/embeddings",
         model="text-embedding-3-small",
         key_names=("OPENAI_API_KEY",),
-        key_header=_BEARER,
-        most_texts=128,  # 2,048 are allowed; fewer keep an answer to a few megabytes
-        most_bytes=250_000,  # 300,000 tokens
-        text_bytes=8_192,  # 8,192 tokens, and more is an error
-        render=_render_openai,
-        read=_read_indexed,
     ),
     "gemini": Service(
         base_url="https://generativelanguage.googleapis.com/v1beta",
         path="/models/{model}:batchEmbedContents",
         model="gemini-embedding-001",
         key_names=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        key_header=("x-goog-api-key", ""),  # not ?key=, which would be in every log of addresses
-        most_texts=100,
-        most_bytes=250_000,
-        text_bytes=8_192,  # 2,048 tokens; the server cuts
+        key_header=("x-goog-api-key", ""),  # not ?key=, which every access log would have
+        max_texts=100,
+        size_field="outputDimensionality",
+        document_fields={"taskType": "RETRIEVAL_DOCUMENT"},
+        query_fields={"taskType": "RETRIEVAL_QUERY"},
         render=_render_gemini,
         read=_read_gemini,
     ),
     "voyage": Service(
         base_url="https://api.voyageai.com/v1",
-        path="/embeddings",
         model="voyage-4-large",
         key_names=("VOYAGE_API_KEY",),
-        key_header=_BEARER,
-        most_texts=128,  # 1,000 are allowed
-        most_bytes=120_000,  # 120,000 tokens for the large models
+        max_bytes=120_000,  # 120,000 tokens for the large models
         text_bytes=32_000,
-        render=_render_voyage,
-        read=_read_indexed,
+        size_field="output_dimension",
+        document_fields={"input_type": "document", "truncation": True},
+        query_fields={"input_type": "query", "truncation": True},
     ),
     "mistral": Service(
         base_url="https://api.mistral.ai/v1",
-        path="/embeddings",
         model="mistral-embed",
         key_names=("MISTRAL_API_KEY",),
-        key_header=_BEARER,
-        most_texts=128,  # 256 are allowed
-        most_bytes=32_000,  # 16,000 tokens in all, which is not documented but enforced
-        text_bytes=8_192,
-        render=_render_mistral,
-        read=_read_indexed,
+        max_bytes=32_000,  # 16,000 tokens in all, which is enforced but not documented
+        size_field="output_dimension",
     ),
 }
 
@@ -197,7 +152,7 @@ SERVICES: Mapping[str, Service] = {
 
 
 class Credential:
-    """A key that does not show itself, and that can hide itself in a text."""
+    """A key that is not shown by repr, and that can be removed from a text."""
 
     __slots__ = ("_value", "name")
 
@@ -212,7 +167,7 @@ class Credential:
         return self._value
 
     def hide_in(self, text: str) -> str:
-        """The text without the key, also where only a part of it is said."""
+        """Return the text without the key, also without parts of it."""
         width = min(8, len(self._value))
         parts = {self._value[at : at + width] for at in range(len(self._value) - width + 1)}
         shown: list[str] = []
@@ -228,7 +183,7 @@ class Credential:
 
 
 def has_key(provider: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment holds a key for this provider. Those that need none have none."""
+    """Whether the environment has a key for this provider; False for those that need none."""
     service = SERVICES.get(provider)
     return service is not None and any(environ.get(name, "").strip() for name in service.key_names)
 
@@ -243,7 +198,7 @@ def make_remote(
     timeout: float = 30.0,
     environ: Mapping[str, str] = os.environ,
 ) -> Remote:
-    """The embedder that a configuration describes. Nothing is asked over the network yet. Raises EmbedderFailed."""
+    """Make the embedder that a configuration describes, without any request. Raises EmbedderFailed."""
     service = SERVICES.get(provider)
     if service is None:
         raise EmbedderFailed(f"no embedder is called {provider!r}", hint=f"One of: {', '.join(SERVICES)}.")
@@ -263,7 +218,7 @@ def _read_credential(provider: str, service: Service, key_env: str, environ: Map
         value = environ.get(name, "").strip()
         if value:
             if not (value.isascii() and value.isprintable() and " " not in value):
-                # It cannot go into a header, and the errors that say so quote it.
+                # Such a key cannot go into a header, and httpx would quote it in its error.
                 raise EmbedderFailed(f"the key in {name} has characters that no key has", hint=f"Set {name} again.")
             return Credential(name, value)
     if names:
@@ -272,13 +227,13 @@ def _read_credential(provider: str, service: Service, key_env: str, environ: Map
 
 
 def _split_url(url: str, *, credential: Credential | None) -> SplitResult:
-    """The parts of a base URL that is safe to ask and to name."""
+    """Split a base URL, or raise EmbedderFailed if it is not safe to use and to show."""
     from truekeep.text.secrets.scanner import find_secrets
 
     hint = "It looks like https://host:port/v1."
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises when it is none
+        _ = parts.port  # raises when it is not a number
     except ValueError:
         raise EmbedderFailed("the base URL of the embedder is not a URL", hint=hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
@@ -288,7 +243,7 @@ def _split_url(url: str, *, credential: Credential | None) -> SplitResult:
             "the base URL of the embedder has a user name, a query or a fragment, which may hold a key",
             hint="Put the key into an environment variable and name that as key_env.",
         )
-    if len(parts.path) > 16 and find_secrets(parts.path):  # a short path such as /v1 is not worth the search
+    if len(parts.path) > 16 and find_secrets(parts.path):  # a short path such as /v1 is not searched
         raise EmbedderFailed(
             "the path of the base URL of the embedder holds something like a key",
             hint="Put the key into an environment variable and name that as key_env.",
@@ -313,16 +268,16 @@ def _is_loopback(host: str) -> bool:
 # --- Asking ---------------------------------------------------------------------------------------------------------
 
 
-class HttpAnswer(NamedTuple):
-    """What came back, whole or up to the size that is read."""
+class HttpResponse(NamedTuple):
+    """A response, cut at the size limit."""
 
     status: int
     retry_after: str
     body: bytes
 
 
-class MayPass(EmbedderFailed):
-    """A failure that another try may not meet."""
+class TemporaryFailure(EmbedderFailed):
+    """A failure that may be gone at the next try."""
 
     def __init__(self, message: str, *, hint: str = "", retry_after: float = 0.0) -> None:
         super().__init__(message, hint=hint)
@@ -332,8 +287,7 @@ class MayPass(EmbedderFailed):
 class Remote:
     """An embedder behind an HTTP API.
 
-    `timeout` is for one request with its retries, not for a whole call: a thousand texts are several requests, and as
-    long as each is answered there is nothing to give up.
+    `timeout` is for one request with its retries, not for a whole call: a thousand texts are several requests.
     """
 
     def __init__(
@@ -346,7 +300,7 @@ class Remote:
         dimensions: int | None = None,
         timeout: float = 30.0,
         query_timeout: float = 5.0,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], None] = time.sleep,
         make_transport: Callable[[], httpx.BaseTransport] | None = None,
     ) -> None:
         service = SERVICES[provider]
@@ -362,8 +316,8 @@ class Remote:
         self._service = service
         self._url = base + service.path.replace("{model}", quote(_gemini_model(self.model), safe=""))
         self._is_local = _is_loopback(parts.hostname or "")
-        self._is_plain = parts.scheme == "http"
-        self._who = f"{provider} at {parts.hostname}"
+        self._uses_plain_http = parts.scheme == "http"
+        self._label = f"{provider} at {parts.hostname}"
         self._credential = credential
         self._dimensions = dimensions
         self._timeout = timeout
@@ -374,54 +328,54 @@ class Remote:
         self._size = dimensions or 0
 
     def __repr__(self) -> str:
-        return f"<Remote {self.model} of {self._who}>"
+        return f"<Remote {self.model} of {self._label}>"
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
-        """One vector for each text, in order. Raises EmbedderFailed."""
+        """Return one vector for each text, in order. Raises EmbedderFailed."""
         fitting = [_fit(text, self._service.text_bytes) for text in texts]
         found: list[Any] = []
-        for batch in _iter_batches(fitting, self._service.most_texts, self._service.most_bytes):
-            ask = Ask(self.model, batch, is_query, self._dimensions)
-            found += self._ask(ask)
-        vectors = checked(found, len(texts), who=self._who)
+        for batch in _iter_batches(fitting, self._service.max_texts, self._service.max_bytes):
+            found += self._ask(EmbedRequest(self.model, batch, is_query, self._dimensions))
+        vectors = validate_vectors(found, len(texts), who=self._label)
         if vectors:
             self._check_size(len(vectors[0]))
         return vectors
 
     def _check_size(self, size: int) -> None:
-        """The size that was asked for, or else the one that came first: another size is another model."""
+        """Raise EmbedderFailed if the size is not the configured one, or not that of the first response."""
         self._size = self._size or size
         if size != self._size:
-            raise EmbedderFailed(f"{self._who} returned vectors of {size} numbers, not of {self._size}")
+            raise EmbedderFailed(f"{self._label} returned vectors of {size} numbers, not of {self._size}")
 
-    def _ask(self, ask: Ask) -> list[Any]:
-        seconds, tries = (self._query_timeout, _QUERY_TRIES) if ask.is_query else (self._timeout, _TRIES)
+    def _ask(self, request: EmbedRequest) -> list[Any]:
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay
+
+        seconds, tries = (self._query_timeout, _QUERY_TRIES) if request.is_query else (self._timeout, _TRIES)
         deadline = time.monotonic() + seconds
-        body = json.dumps(self._service.render(ask), ensure_ascii=False).encode()
-        for turn in range(tries):
-            try:
-                return self._read(self._exchange(body, deadline, seconds), len(ask.texts))
-            except MayPass as failure:
-                pause = max(_jitter(0.25 * 2**turn), min(failure.retry_after, _LONGEST_PAUSE))
-                if turn + 1 == tries or time.monotonic() + pause >= deadline:
-                    raise
-            self._sleep(pause)
-        raise AssertionError("the last try returns or raises")
+        body = json.dumps(self._service.render(self._service, request), ensure_ascii=False).encode()
+        retrying = Retrying(
+            retry=retry_if_exception_type(TemporaryFailure),
+            stop=stop_after_attempt(tries) | stop_before_delay(seconds),
+            wait=_retry_pause,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retrying(lambda: self._read(self._exchange(body, deadline, seconds), len(request.texts)))
 
-    def _exchange(self, body: bytes, deadline: float, seconds: float) -> HttpAnswer:
-        """One request, given up at the deadline whatever it is doing then.
+    def _exchange(self, body: bytes, deadline: float, seconds: float) -> HttpResponse:
+        """Send one request and stop waiting at the deadline.
 
-        The timeouts of an HTTP client are for single reads, and looking up a host name has none at all. So the request
-        has a thread of its own: past the deadline nobody listens to it any more, and it ends by its own timeouts.
+        The timeouts of httpx are for single reads, and looking up a host name has none. So the request runs in a
+        thread, which ends by its own timeouts when nothing waits for it any more.
         """
         import httpx
 
-        outcomes: queue.SimpleQueue[HttpAnswer | Exception] = queue.SimpleQueue()
+        outcomes: queue.SimpleQueue[HttpResponse | Exception] = queue.SimpleQueue()
 
         def send() -> None:
             try:
                 outcomes.put(self._send(body, deadline))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the one who waits must hear of it
+            except Exception as error:  # noqa: BLE001 - passed on to the waiting thread
                 outcomes.put(error)
 
         threading.Thread(target=send, name="truekeep-embed", daemon=True).start()
@@ -429,22 +383,22 @@ class Remote:
             outcome = outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             outcome = httpx.ReadTimeout("late")
-        # Causes are not chained: they carry the request, and that carries the key.
+        # Causes are not chained: they hold the request, which holds the key.
         if isinstance(outcome, httpx.TimeoutException):
-            raise EmbedderFailed(f"{self._who} did not answer within {seconds:g} s") from None
+            raise EmbedderFailed(f"{self._label} did not answer within {seconds:g} s") from None
         if isinstance(outcome, httpx.TransportError):
-            raise MayPass(f"{self._who} cannot be reached: {self._presentable(str(outcome))}") from None
+            raise TemporaryFailure(f"{self._label} cannot be reached: {self._presentable(str(outcome))}") from None
         if isinstance(outcome, Exception):
-            raise EmbedderFailed(f"{self._who} cannot be asked: {type(outcome).__name__}") from None
+            raise EmbedderFailed(f"{self._label} cannot be asked: {type(outcome).__name__}") from None
         return outcome
 
-    def _send(self, body: bytes, deadline: float) -> HttpAnswer:
+    def _send(self, body: bytes, deadline: float) -> HttpResponse:
         import httpx
 
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
-            "Accept-Encoding": "identity",  # what is not packed cannot grow while it is unpacked
+            "Accept-Encoding": "identity",  # a compressed response could grow without limit
             "User-Agent": "truekeep",
         }
         if self._credential is not None:
@@ -454,8 +408,8 @@ class Remote:
         with (
             httpx.Client(
                 transport=self._make_transport() if self._make_transport else None,
-                verify=self._trust(),
-                trust_env=not self._is_local,  # a proxy has no business between us and this machine
+                verify=self._ssl_context(),
+                trust_env=not self._is_local,  # no proxy to this machine
                 follow_redirects=False,
                 timeout=max(0.001, deadline - time.monotonic()),
             ) as client,
@@ -463,55 +417,55 @@ class Remote:
         ):
             for piece in response.iter_raw():
                 received += piece
-                if len(received) > _LARGEST_ANSWER:
+                if len(received) > _MAX_RESPONSE_BYTES:
                     break
                 if time.monotonic() > deadline:
                     raise httpx.ReadTimeout("late")
-        return HttpAnswer(response.status_code, response.headers.get("Retry-After", ""), bytes(received))
+        return HttpResponse(response.status_code, response.headers.get("Retry-After", ""), bytes(received))
 
-    def _trust(self) -> ssl.SSLContext:
-        """Made once, because reading the certificates takes longer than a request to this machine."""
+    def _ssl_context(self) -> ssl.SSLContext:
+        """Return the TLS settings, made once: reading the certificates takes longer than a local request."""
         import ssl
 
         import httpx
 
         if self._tls is None:
-            # Without TLS none are needed; a context that knows no certificate trusts nobody.
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._is_plain else httpx.create_ssl_context()
+            # Plain HTTP needs no certificates; a context without any trusts no server.
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._uses_plain_http else httpx.create_ssl_context()
         return self._tls
 
-    def _read(self, answer: HttpAnswer, count: int) -> list[Any]:
-        """The numbers in an answer: as many lists as texts, of which nothing else is known."""
-        status = answer.status
+    def _read(self, response: HttpResponse, count: int) -> list[Any]:
+        """Return the vectors of a response, one for each text, unchecked."""
+        status = response.status
         if not 200 <= status < 300:
-            raise self._refusal(answer)
-        if len(answer.body) > _LARGEST_ANSWER:
-            raise EmbedderFailed(f"{self._who} answered with more than {_LARGEST_ANSWER >> 20} MB")
-        # Not chained: these errors quote the answer, which may quote the key.
+            raise self._refusal(response)
+        if len(response.body) > _MAX_RESPONSE_BYTES:
+            raise EmbedderFailed(f"{self._label} answered with more than {_MAX_RESPONSE_BYTES >> 20} MB")
+        # Not chained: these errors quote the response, which may quote the key.
         try:
-            parsed = json.loads(answer.body)
+            parsed = json.loads(response.body)
         except (ValueError, RecursionError):
-            raise EmbedderFailed(f"{self._who} did not answer in JSON") from None
+            raise EmbedderFailed(f"{self._label} did not answer in JSON") from None
         try:
             found = self._service.read(parsed)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
             raise EmbedderFailed(
-                f"{self._who} answered without vectors that fit the texts{self._quote(answer.body)}"
+                f"{self._label} answered without vectors that fit the texts{self._quote(response.body)}"
             ) from None
         if len(found) != count:
-            raise EmbedderFailed(f"{self._who} returned {len(found)} vectors for {count} texts")
+            raise EmbedderFailed(f"{self._label} returned {len(found)} vectors for {count} texts")
         return found
 
-    def _refusal(self, answer: HttpAnswer) -> EmbedderFailed:
-        status = answer.status
+    def _refusal(self, response: HttpResponse) -> EmbedderFailed:
+        status = response.status
         if 300 <= status < 400:
             return EmbedderFailed(
-                f"{self._who} answered with a redirect ({status}), which is not followed",
+                f"{self._label} answered with a redirect ({status}), which is not followed",
                 hint="Set base_url to the address that finally answers.",
             )
-        message = f"{self._who} answered with {status}{self._quote(answer.body)}"
+        message = f"{self._label} answered with {status}{self._quote(response.body)}"
         if status in (408, 429) or status >= 500:
-            return MayPass(message, retry_after=_parse_retry_after(answer.retry_after))
+            return TemporaryFailure(message, retry_after=_parse_retry_after(response.retry_after))
         if status in (401, 403):
             named = f" in {self._credential.name}" if self._credential else ", named by key_env"
             return EmbedderFailed(message, hint=f"Check the key{named}.")
@@ -522,30 +476,29 @@ class Remote:
         return f": {said}" if said else ""
 
     def _presentable(self, said: str) -> str:
-        """What a server says, fit to be shown: short, printable, and without our key or anybody's."""
-        # Unprintable characters go first, since they could stand inside the key; the cut comes last, since it could
-        # leave half of one.
+        """Make a server's message safe to show: short, printable, without our key or any other."""
+        # Unprintable characters go first, they could split the key; the cut comes last, it could leave half a key.
         said = "".join(char for char in " ".join(said[:8_192].split()) if char.isprintable())
         if self._credential is not None:
             said = self._credential.hide_in(said)
-        return withhold(said[: 2 * _SHOWN])[:_SHOWN]
+        return withhold(said[: 2 * _MAX_QUOTED])[:_MAX_QUOTED]
 
 
 # --- Small things ---------------------------------------------------------------------------------------------------
 
 
 def _fit(text: str, most: int) -> str:
-    """The text as it can be sent: cut between characters, without what JSON or a server in C cannot hold."""
+    """Cut a text between characters, and replace what JSON or a server in C cannot hold."""
     fitting = text.replace("\0", " ").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-    return fitting if fitting.strip() else _BLANK
+    return fitting if fitting.strip() else _BLANK_TEXT
 
 
-def _iter_batches(texts: Sequence[str], most_texts: int, most_bytes: int) -> Iterator[list[str]]:
+def _iter_batches(texts: Sequence[str], max_texts: int, max_bytes: int) -> Iterator[list[str]]:
     batch: list[str] = []
     total = 0
     for text in texts:
         size = len(text.encode())
-        if batch and (len(batch) == most_texts or total + size > most_bytes):
+        if batch and (len(batch) == max_texts or total + size > max_bytes):
             yield batch
             batch, total = [], 0
         batch.append(text)
@@ -554,12 +507,17 @@ def _iter_batches(texts: Sequence[str], most_texts: int, most_bytes: int) -> Ite
         yield batch
 
 
-def _jitter(seconds: float) -> float:
-    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, keeps no secret
+def _retry_pause(state: RetryCallState) -> float:
+    """Return the seconds before the next try: as long as the server asks for, at least an exponential backoff."""
+    from tenacity import wait_exponential_jitter
+
+    failure = state.outcome.exception() if state.outcome else None
+    asked_for = failure.retry_after if isinstance(failure, TemporaryFailure) else 0.0
+    return max(wait_exponential_jitter(multiplier=0.125, jitter=0.125)(state), min(asked_for, _MAX_RETRY_AFTER))
 
 
 def _parse_retry_after(value: str) -> float:
-    """Seconds from now, from either form of the header; 0 for anything else."""
+    """Parse a Retry-After header, of seconds or a date, into seconds; 0 for anything else."""
     try:
         seconds = float(value)
     except ValueError:
@@ -571,7 +529,7 @@ def _parse_retry_after(value: str) -> float:
 
 
 def _find_message(body: bytes) -> str:
-    """The sentence in an error: `error.message`, `error`, `message` or `detail`, or else the whole body."""
+    """Return the message of an error: `error.message`, `error`, `message` or `detail`, else the whole body."""
     text = body[:65_536].decode("utf-8", "replace")
     try:
         parsed = json.loads(text)
