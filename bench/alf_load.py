@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.prose import Prose
-from truekeep.integrations.alf.files import THRESHOLD
+from truekeep.integrations.alf.files import ARTIFACT_THRESHOLD
 
 FIRST = date(2021, 1, 1)
 FOLDERS = ("projects", "decisions", "ops", "procedures", "research/papers", "people", "archive/2023", "meetings/weekly")
@@ -46,7 +46,7 @@ def build(root: Path, *, files: int, size: int) -> Load:
     stretch = size / sum(SIZES[kind] for kind in kinds) if kinds else 1.0
     done = written = 0
     for kind, path in _places(kinds):
-        most = THRESHOLD if kind in ("text", "image") else 1 << 30
+        most = ARTIFACT_THRESHOLD if kind in ("text", "image") else 1 << 30
         wanted = min(most, int(SIZES[kind] * stretch * draw.uniform(0.4, 1.6)))
         data = draw.randbytes(wanted) if kind == "image" else prose.text(kind, wanted, done).encode()
         target = root / path

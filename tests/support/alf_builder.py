@@ -8,9 +8,9 @@ import io
 import json
 from typing import Any
 
-from truekeep.integrations.alf.records import Record, dump_record, pretty
+from truekeep.integrations.alf.documents import JsonObject, dump_document, dump_line
 from truekeep.integrations.alf.validate import check_archive
-from truekeep.integrations.alf.zip_container import ArchiveProblem, Reader, Writer
+from truekeep.integrations.alf.zip_container import ArchiveProblem, ZipReader, ZipWriter
 
 AGENT = "11111111-1111-4111-8111-111111111111"
 PARTITION = "memory/2026-Q1.jsonl"
@@ -21,7 +21,7 @@ def an_id(number: int) -> str:
     return f"019462a0-0000-7000-8000-{number:012x}"
 
 
-def a_record(number: int = 1, **members: Any) -> Record:
+def a_record(number: int = 1, **members: Any) -> JsonObject:
     """A record with nothing but what it must have, and these members."""
     return {
         "id": an_id(number),
@@ -36,7 +36,7 @@ def a_record(number: int = 1, **members: Any) -> Record:
     }
 
 
-def a_full_record(number: int = 1) -> Record:
+def a_full_record(number: int = 1) -> JsonObject:
     """A record with every member that the format has."""
     return a_record(
         number,
@@ -84,7 +84,7 @@ class Archive:
     manifest_name = "manifest.json"
     records_name = PARTITION
 
-    def __init__(self, *records: Record) -> None:
+    def __init__(self, *records: JsonObject) -> None:
         self.records = list(records) or [a_record()]
         self.documents: dict[str, Any] = {
             "manifest.json": {
@@ -125,10 +125,12 @@ class Archive:
 
     def parts(self) -> dict[str, bytes]:
         """Every entry, the manifest last."""
-        parts = {name: pretty(document) for name, document in self.documents.items() if name != self.manifest_name}
-        parts[self.records_name] = b"".join(map(dump_record, self.records))
+        parts = {
+            name: dump_document(document) for name, document in self.documents.items() if name != self.manifest_name
+        }
+        parts[self.records_name] = b"".join(map(dump_line, self.records))
         parts |= self.entries
-        parts.setdefault(self.manifest_name, pretty(self.documents[self.manifest_name]))
+        parts.setdefault(self.manifest_name, dump_document(self.documents[self.manifest_name]))
         return parts
 
     def packed(self) -> bytes:
@@ -138,7 +140,7 @@ class Archive:
         return problems_of(self.packed())
 
 
-def a_full_archive(*records: Record) -> Archive:
+def a_full_archive(*records: JsonObject) -> Archive:
     """Every layer, with everything in it that the format has, and truekeep's own list of files."""
     archive = Archive(*(records or (a_full_record(1), a_record(2))))
     raw, artifact = b"# X\n", b"\x89PNG"
@@ -298,7 +300,7 @@ def file_lines(*rows: object) -> bytes:
 
 def pack(parts: dict[str, bytes]) -> bytes:
     file = io.BytesIO()
-    writer = Writer(file)
+    writer = ZipWriter(file)
     for name, data in parts.items():
         writer.add(name, data)
     writer.close()
@@ -306,5 +308,5 @@ def pack(parts: dict[str, bytes]) -> bytes:
 
 
 def problems_of(data: bytes, *, most: int = 1000) -> list[ArchiveProblem]:
-    with Reader(io.BytesIO(data)) as reader:
+    with ZipReader(io.BytesIO(data)) as reader:
         return list(check_archive(reader, most=most))

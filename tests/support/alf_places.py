@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import NOW
 from truekeep.core import file_io
-from truekeep.integrations.alf.archive_file import ExportOptions, ExportReport
-from truekeep.integrations.alf.export_options import delta_archive, export_archive
-from truekeep.integrations.alf.files import ARCHIVES, THRESHOLD
-from truekeep.integrations.alf.import_plan import ImportReport, import_archive
-from truekeep.integrations.alf.record_ids import AGENT_FILE
-from truekeep.integrations.alf.validate import check_archive, check_record, verdict
-from truekeep.integrations.alf.zip_container import Reader, unsafe_name
+from truekeep.integrations.alf.delta import export_delta
+from truekeep.integrations.alf.export import ExportOptions, ExportReport, export_archive
+from truekeep.integrations.alf.files import ARCHIVE_SUFFIXES, ARTIFACT_THRESHOLD
+from truekeep.integrations.alf.import_ import ImportOptions, ImportReport, import_archive
+from truekeep.integrations.alf.record_ids import AGENT_ID_FILE
+from truekeep.integrations.alf.schema_validation import check_document
+from truekeep.integrations.alf.validate import check_archive, verdict
+from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary
+from truekeep.integrations.alf.zip_container import ZipReader, unsafe_name
 from truekeep.workspace.workspace import Workspace
 
 AGENT = "5d5be3b5-9b0e-4c0a-8e0f-3f6a3c6f2b11"
@@ -66,7 +68,7 @@ def write_tree(root: Path, files: Files, *, at_ns: int = AT_NS, agent: str | Non
         moment = at_ns + number * 10**9 + number
         os.utime(target, ns=(moment, moment))
     if agent is not None:
-        (root / AGENT_FILE).write_text(f"{agent}\n")
+        (root / AGENT_ID_FILE).write_text(f"{agent}\n")
     return root
 
 
@@ -76,19 +78,19 @@ def a_workspace(root: Path, files: Files = SAMPLE, **more: Any) -> Path:
     return root
 
 
-def export(root: Path, target: Path, **asked: Any) -> ExportReport:
+def export(root: Path, target: Path, **asked: Any) -> ExportReport[ArchiveSummary]:
     with Workspace.open(root, now=lambda: NOW) as workspace:
         return export_archive(workspace, target, ExportOptions(**asked))
 
 
-def make_delta(root: Path, target: Path, since: Path, **asked: Any) -> ExportReport:
+def make_delta(root: Path, target: Path, since: Path, **asked: Any) -> ExportReport[DeltaSummary]:
     with Workspace.open(root, now=lambda: NOW) as workspace:
-        return delta_archive(workspace, target, since, ExportOptions(**asked))
+        return export_delta(workspace, target, since, ExportOptions(**asked))
 
 
 def import_(source: Path, root: Path, **asked: Any) -> ImportReport:
-    """An import on a person's word; what happens without it is in test_alf_flagged.py."""
-    return import_archive(source, root, now=lambda: NOW, **{"trust": True, **asked})
+    """An import with a person's approval; test_import_flags.py has the others."""
+    return import_archive(source, root, ImportOptions(**{"trust": True, **asked}), now=lambda: NOW)
 
 
 def entries_of(path: Path) -> dict[str, bytes]:
@@ -118,7 +120,7 @@ class File(NamedTuple):
     mode: int
 
 
-def look(root: Path, *, skip: tuple[str, ...] = (".truekeep", AGENT_FILE)) -> dict[str, File]:
+def look(root: Path, *, skip: tuple[str, ...] = (".truekeep", AGENT_ID_FILE)) -> dict[str, File]:
     """Every file below a folder, with bytes, time and mode; links are shown as links."""
     found: dict[str, File] = {}
     for folder, names, files in os.walk(root):
@@ -143,7 +145,7 @@ def carried(files: Mapping[str, Any]) -> set[str]:
     return {
         path
         for path, data in files.items()
-        if not (isinstance(data, bytes) and len(data) > THRESHOLD and not is_memory(path))
+        if not (isinstance(data, bytes) and len(data) > ARTIFACT_THRESHOLD and not is_memory(path))
     }
 
 
@@ -155,15 +157,15 @@ def is_memory(path: str) -> bool:
 
 def assert_sound(path: Path) -> None:
     """Nothing is wrong with an archive; every record in it is one."""
-    with open(path, "rb") as file, Reader(file) as reader:
+    with open(path, "rb") as file, ZipReader(file) as reader:
         problems = [problem for problem in check_archive(reader) if problem.level != "warning"]
         assert problems == []
     for record in records_in(path):
-        assert [problem for problem in check_record(record) if problem[0] != "warning"] == []
+        assert [problem for problem in check_document("memory-record", record) if problem.level != "warning"] == []
 
 
 def verdict_of(path: Path) -> str:
-    with open(path, "rb") as file, Reader(file) as reader:
+    with open(path, "rb") as file, ZipReader(file) as reader:
         return verdict(check_archive(reader))
 
 
@@ -257,7 +259,7 @@ _ODD_PATHS = st.builds(
     lambda folder, name: f"{folder}{name}",
     st.sampled_from(("", "memory/", "memory/cards/", "notes/", "a b/ü/", "x/" * 9)),
     st.builds(lambda name, end: f"{name}{end}", _NAMES, st.sampled_from((".md", "", ".txt", ".bin"))),
-).filter(lambda path: not path.endswith(ARCHIVES) and not unsafe_name(path))
+).filter(lambda path: not path.endswith(ARCHIVE_SUFFIXES) and not unsafe_name(path))
 
 
 def workspaces(*, most: int = 7) -> st.SearchStrategy[dict[str, bytes]]:
@@ -272,5 +274,5 @@ def without_clashes(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
         path: data
         for path, data in files.items()
-        if path not in folders and path not in (AGENT_FILE, ".alf-sync-log.md")
+        if path not in folders and path not in (AGENT_ID_FILE, ".alf-sync-log.md")
     }

@@ -18,7 +18,7 @@ from tests.support.alf_places import SAMPLE, a_workspace, export, import_, look
 from tests.support.crash import Fault, install
 from truekeep.core import file_io
 from truekeep.core.errors import TruekeepError
-from truekeep.integrations.alf.record_ids import AGENT_FILE
+from truekeep.integrations.alf.record_ids import AGENT_ID_FILE
 
 FILES = {
     path: SAMPLE[path]
@@ -83,7 +83,7 @@ class Stage:
     def state(self) -> dict[str, Any]:
         """Every file; the times of those that are made anew do not count."""
         found = look(self.base / "run", skip=(".truekeep",))
-        fresh = ("out/a.alf", f"ws/{AGENT_FILE}")
+        fresh = ("out/a.alf", f"ws/{AGENT_ID_FILE}")
         return {
             path: file._replace(mtime_ns=0) if path in fresh else file
             for path, file in found.items()
@@ -153,7 +153,7 @@ def main(arguments: list[str]) -> int:
         if ending["kind"] == "clean" and now != after:
             problems.append(f"{where}: it ended well, but not where it should")
         again = run(stage)
-        if again["kind"] == "error" and "there already" in again["what"] and now == after:
+        if again["kind"] == "error" and "already exists" in again["what"] and now == after:
             continue  # the archive was whole by then
         if again["kind"] != "clean" or stage.state() != after or stage.temporary():
             left = {path for path in {*stage.state(), *after} if stage.state().get(path) != after.get(path)}

@@ -12,7 +12,7 @@ import pytest
 from truekeep.core.bugs import note_bug
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import append_line
-from truekeep.integrations.alf.own_archives import note_exported
+from truekeep.integrations.alf.archive_file import remember_own_archive
 from truekeep.integrations.harnesses.installed import Keep
 from truekeep.sessions.session_record import SessionRecord, note_checkpoint, write_record
 from truekeep.workspace import producer
@@ -26,7 +26,7 @@ def connect() -> None:
 def export() -> None:
     made = Path(own_state()).parents[2] / "made.alf"
     made.write_bytes(b"x")
-    note_exported(made)
+    remember_own_archive(made)
 
 
 MAKERS: dict[str, Callable[[], object]] = {

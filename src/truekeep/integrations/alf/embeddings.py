@@ -1,9 +1,8 @@
-"""Embeddings for records: the vectors that truekeep's index and OpenClaw's databases have of the same lines.
+"""Embeddings of records, from truekeep's search index and OpenClaw's databases.
 
-A vector belongs to a chunk, and a record gets those of every chunk that shares a line with it. A chunk counts only if
-the file's lines still say what was embedded, by digest: a vector of what is no longer there does not travel. Both kinds
-of database are read and never written; one that is absent, locked or damaged has nothing to give, and `problems` says
-so.
+A vector belongs to a chunk of lines, and a record gets the vectors of every chunk that shares a line with it. A chunk
+only counts if its digest shows that the file's lines have not changed since. Databases are never written to; one that
+is locked or damaged is reported in `problems` and skipped.
 """
 
 from __future__ import annotations
@@ -18,29 +17,28 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from truekeep.core.derived_db import UnusableDatabase, read_meta
-from truekeep.integrations.alf.record_times import shown_moment
+from truekeep.integrations.alf.documents import Embedding
+from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.search.chunking import split_chunks, strip_notes
 from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy
 from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
 from truekeep.search.file_metadata import is_by_entry
 from truekeep.search.index_schema import open_index
 
-Embedding = dict[str, Any]
-
-_MOST = 20_000  # chunks of one file: more than the largest file that is indexed can have
-_LONGEST = 20_000  # characters of one chunk: several times what the rules of any version allow
+MAX_CHUNKS_PER_FILE = 20_000  # more than the largest indexed file can have
+MAX_CHUNK_CHARACTERS = 20_000  # several times the maximum of any version
 
 
 class EmbeddedChunk(NamedTuple):
-    """A chunk of a file that is still what was embedded, with its vector."""
+    """An unchanged chunk of a file, with its vector."""
 
     first: int  # lines, counted from 1, both included
     last: int
     embedding: Embedding
 
 
-class Vectors:
-    """What there is to carry, one file after the other."""
+class EmbeddingSources:
+    """The search index and OpenClaw's databases, asked file by file."""
 
     def __init__(self, index_path: str, databases: Sequence[Path] = ()) -> None:
         self.problems: list[str] = []
@@ -62,15 +60,15 @@ class Vectors:
         self._index, self._lenders = None, []
 
     def find(self, path: str, text: str, line_start: int, line_end: int) -> list[Embedding]:
-        """The embeddings of the chunks that share a line with these. `text` is the file as it is now."""
-        if self._last != (path, text):  # the same strings in a row, so comparing costs nothing
+        """The embeddings of the chunks that share a line with these lines. `text`: the file as it is now."""
+        if self._last != (path, text):  # callers pass the same strings for all records of a file
             self._last, self._chunks = (path, text), self.of_file(path, text)
         return [item.embedding for item in self._chunks if item.first <= line_end and item.last >= line_start]
 
     def of_file(self, path: str, text: str) -> list[EmbeddedChunk]:
-        """Every chunk of a file that has a vector, in order; of one model and place only the first that was found.
+        """Every chunk of a file that has a vector, in order; one for each model and place.
 
-        OpenClaw's come first: truekeep may have borrowed them, and holds them with fewer digits.
+        OpenClaw's come first: truekeep may have copied them, with fewer digits.
         """
         if self._index is None and not self._lenders:
             return []
@@ -84,13 +82,13 @@ class Vectors:
                 self._give_up(source, error.message)
         return [found[key] for key in sorted(found, key=lambda key: (key[1], key[2], key[0]))]
 
-    def _open_index(self, path: str) -> _Index | None:
+    def _open_index(self, path: str) -> _SearchIndex | None:
         import apsw
 
         if not Path(path).exists():
             return None
         try:
-            return _Index(path)
+            return _SearchIndex(path)
         except (UnusableDatabase, OSError, apsw.Error) as error:
             self.problems.append(f"{path} cannot be read ({error}); its vectors are left out")
         return None
@@ -102,8 +100,8 @@ class Vectors:
             self.problems.append(f"{error.message}; its vectors are left out")
         return None
 
-    def _give_up(self, source: _Index | _Lender | None, why: str) -> None:
-        """A database that fails once is not asked again: it would fail for every file."""
+    def _give_up(self, source: _SearchIndex | _Lender | None, why: str) -> None:
+        """Stop using a database after its first failure: it would fail for every file."""
         self.problems.append(f"{why}; the rest of its vectors are left out")
         if source is self._index:
             self._index = None
@@ -113,7 +111,7 @@ class Vectors:
 
 
 class _ChunkedFile:
-    """A file as its chunks were cut from it: tells whether a chunk is still there."""
+    """The chunks of a file as it is now, to compare with indexed ones."""
 
     def __init__(self, path: str, text: str) -> None:
         raw = text.removeprefix("\ufeff").replace("\0", " ")
@@ -121,26 +119,26 @@ class _ChunkedFile:
         self._known = {
             (chunk.first, chunk.last, _digest(chunk.text)) for chunk in split_chunks(bare, by_entry=is_by_entry(path))
         }
-        # Chunks by older rules were cut elsewhere, but of whole lines as well.
+        # Older versions chunked differently, but always by whole lines.
         self._versions = [version.split("\n") for version in dict.fromkeys((bare, raw))]
         self._ends = [[0, *accumulate(len(line) + 1 for line in version)] for version in self._versions]
 
     def has(self, first: object, last: object, digest: bytes) -> bool:
-        """Whether these lines are what this is the digest of."""
+        """True if these lines have this digest."""
         if not isinstance(first, int) or not isinstance(last, int):
             return False
         if (first, last, digest) in self._known:
             return True
         return any(
             0 < first <= last < len(ends)
-            and ends[last] - ends[first - 1] <= _LONGEST
+            and ends[last] - ends[first - 1] <= MAX_CHUNK_CHARACTERS
             and _digest("\n".join(lines[first - 1 : last])) == digest
             for lines, ends in zip(self._versions, self._ends, strict=True)
         )
 
 
-class _Index:
-    """truekeep's own index."""
+class _SearchIndex:
+    """truekeep's own search index."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -156,7 +154,7 @@ class _Index:
         self._db.close()
 
     def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
-        """When a vector was computed is not kept. Its file's time is: it was not before that, and stays the same."""
+        """computed_at is the time of the file: the index does not record when a vector was computed."""
         import apsw
 
         try:
@@ -166,7 +164,7 @@ class _Index:
         return [
             EmbeddedChunk(first, last, _embedding(self._model, vector, int(mtime_ns), "import_adapter"))
             for first, last, digest, mtime_ns, packed in rows
-            if lines.has(first, last, digest) and (vector := _halves(packed))
+            if lines.has(first, last, digest) and (vector := _from_float16(packed))
         ]
 
     def _rows(self, path: str) -> list[Any]:
@@ -174,43 +172,43 @@ class _Index:
             "SELECT first, last, chunks.digest, mtime_ns, embedding FROM files"
             " JOIN chunks ON file_id = files.id JOIN vectors ON chunk_id = chunks.id"
             " WHERE path = ? AND store != 'transcripts' AND typeof(embedding) = 'blob' ORDER BY chunks.id LIMIT ?",
-            (path, _MOST),
+            (path, MAX_CHUNKS_PER_FILE),
         ).fetchall()
 
 
 class _Lender(Lender):
-    """OpenClaw's database, asked by place instead of by text."""
+    """OpenClaw's database, queried by file and line instead of by text."""
 
     _PLACES = frozenset({"path", "start_line", "end_line", "updated_at"})
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._table = ""
-        self._provider, self._of = "", ""
+        self._provider, self._model = "", ""
         self._rowids: dict[str, array[int]] = {}
         try:
             with self._reading():
-                self._look()
+                self._find_chunks()
         except EmbedderFailed:
             self.close()
             raise
 
-    def _look(self) -> None:
-        """Which table has the chunks, whose vectors they are, and which rows belong to which file."""
+    def _find_chunks(self) -> None:
+        """Find the table with the chunks, the model of its vectors, and the rows of each file."""
         for table, meta in (("memory_index_chunks", "memory_index_meta"), ("chunks", "meta")):
             if table in self._tables and self._list_columns(table) >= self._PLACES:
                 self._table = table
                 owner = self._find_indexed(meta)
                 if owner is not None:
-                    self._provider, self._of = owner.provider, owner.model
-                # No index leads from a path to its chunks in every generation, so all are looked at once.
+                    self._provider, self._model = owner.provider, owner.model
+                # Not every version has an index on path, so the table is scanned once.
                 for path, row in self._db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {table}"):  # noqa: S608
                     if path is not None:
                         self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
                 return
 
     def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
-        wanted = self._rowids.get(path, array("q"))[:_MOST]
+        wanted = self._rowids.get(path, array("q"))[:MAX_CHUNKS_PER_FILE]
         found: list[EmbeddedChunk] = []
         with self._reading():
             for row in wanted:
@@ -220,27 +218,28 @@ class _Lender(Lender):
         return found
 
     def _embedded(self, row: int, lines: _ChunkedFile) -> EmbeddedChunk | None:
-        """A row, if it holds a sound vector of what is still there."""
-        said: Any = self._db.execute(
+        """The chunk of a row, if its vector is valid and its lines are unchanged."""
+        found: Any = self._db.execute(
             f"SELECT start_line, end_line, CAST(hash AS BLOB), CAST(model AS BLOB), updated_at FROM {self._table}"  # noqa: S608
             f" WHERE rowid = ? AND {_FITS}",
             (row,),
         ).fetchone()
-        if said is None or not (name := self._name(said[3])) or not lines.has(said[0], said[1], _unhex(said[2])):
+        if found is None or not (name := self._name(found[3])) or not lines.has(found[0], found[1], _unhex(found[2])):
             return None
-        kept: Any = self._db.execute(
+        stored: Any = self._db.execute(
             f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {self._table} WHERE rowid = ?",  # noqa: S608
             (row,),
         ).fetchone()
-        vector = _decode(*kept) if kept is not None else None
+        vector = _decode(*stored) if stored is not None else None
         if vector is None:
             return None
-        return EmbeddedChunk(said[0], said[1], _embedding(name, _singles(vector), _nanoseconds(said[4]), "runtime"))
+        embedding = _embedding(name, _from_float32(vector), _milliseconds_to_ns(found[4]), "runtime")
+        return EmbeddedChunk(found[0], found[1], embedding)
 
     def _name(self, raw: bytes | None) -> str:
-        """The model, with the provider where the database says whose its chunks are."""
+        """The model name, with its provider if the database states it."""
         model = (raw or b"").decode("utf-8", "replace")
-        return _model_name(self._provider if model == self._of else "", model)
+        return _model_name(self._provider if model == self._model else "", model)
 
 
 # --- Values ---------------------------------------------------------------------------------------------------------
@@ -251,13 +250,13 @@ def _embedding(model: str, vector: list[float], at_ns: int, source: str) -> Embe
         "model": model,
         "dimensions": len(vector),
         "vector": vector,
-        "computed_at": shown_moment(at_ns),
+        "computed_at": format_timestamp(at_ns),
         "source": source,
     }
 
 
 def _model_name(provider: str, model: str) -> str:
-    """A model as provider/model; nothing where there is none. Where a model lies on a disk is nobody's business."""
+    """A model as provider/model; empty without a model. Of a path, only the file name is exported."""
     if not model or provider == "none":
         return ""
     if model[0] in "/~" or "\\" in model:
@@ -265,33 +264,33 @@ def _model_name(provider: str, model: str) -> str:
     return f"{provider or 'unknown'}/{model}"
 
 
-def _halves(packed: bytes) -> list[float]:
-    """A vector of half precision, in the shortest numbers that say it; nothing where it is not sound."""
+def _from_float16(packed: bytes) -> list[float]:
+    """A vector of half precision, with the shortest exact decimals; empty if it is invalid."""
     if len(packed) % 2:
         return []
-    shortest = _shortest_halves()
+    shortest = _float16_values()
     vector = [shortest[number] for number in load_numpy().frombuffer(packed, dtype="<u2").tolist()]
     return vector if any(vector) and all(map(math.isfinite, vector)) else []
 
 
 @cache
-def _shortest_halves() -> list[float]:
-    """Each of the numbers that there are, by its bits."""
+def _float16_values() -> list[float]:
+    """Every number of half precision, by its bits."""
     np = load_numpy()
 
     return [float(str(number)) for number in np.arange(1 << 16, dtype=np.uint16).view(np.float16)]
 
 
-def _singles(vector: Vector) -> list[float]:
-    """A vector of single precision, in the shortest numbers that say it."""
+def _from_float32(vector: Vector) -> list[float]:
+    """A vector of single precision, with the shortest exact decimals."""
     np = load_numpy()
 
     shortest: list[float] = np.frombuffer(vector, dtype=np.float32).astype("U16").astype(np.float64).tolist()
     return shortest
 
 
-def _nanoseconds(at: object) -> int:
-    """A moment in milliseconds, as OpenClaw keeps it; the beginning of time for anything else."""
+def _milliseconds_to_ns(at: object) -> int:
+    """A time in milliseconds, as OpenClaw stores it; 0 for anything else."""
     return at * 1_000_000 if isinstance(at, int) and 0 < at < 10**14 else 0
 
 

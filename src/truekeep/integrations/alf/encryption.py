@@ -1,7 +1,7 @@
-"""Encryption with age, for archives on storage that nobody need trust. The plain archive never touches a disk.
+"""Encryption with age, for archives on untrusted storage. The plain archive is never written to a disk.
 
-Written: what the archive writer gives goes through a pipe into age, and from there to the file. Read: age decrypts into
-memory, because an archive is read from its end.
+Writing: the archive goes through a pipe into age, and from there to the file. Reading: age decrypts into memory, as a
+ZIP file has to be read from its end.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, BinaryIO
 from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.extras import install_command
 
-MAGIC = b"age-encryption.org/"
-ARMOUR = b"-----BEGIN AGE ENCRYPTED FILE-----"
+BINARY_HEADER = b"age-encryption.org/"
+ARMOR_HEADER = b"-----BEGIN AGE ENCRYPTED FILE-----"
 
 
-def is_sealed(head: bytes) -> bool:
-    return head.startswith((MAGIC, ARMOUR))
+def is_encrypted(head: bytes) -> bool:
+    return head.startswith((BINARY_HEADER, ARMOR_HEADER))
 
 
-def check_age() -> None:
-    """Raise unless archives can be encrypted here."""
+def require_age() -> None:
+    """Raise BadSetup if pyrage is not installed."""
     _age()
 
 
@@ -34,14 +34,16 @@ def _age() -> Any:
     try:
         import pyrage
     except ImportError as error:
-        raise BadSetup("encrypted archives need pyrage, which is not here", hint=install_command("age")) from error
+        raise BadSetup(
+            "encrypted archives need the package pyrage, which is not installed", hint=install_command("age")
+        ) from error
     return pyrage
 
 
 def parse_recipients(given: Sequence[str]) -> list[Any]:
-    """Public keys: age1…, an SSH public key, or a file that has one in each line.
+    """Parse public keys: age1…, an SSH public key, or a file with one key per line.
 
-    No error quotes what was given as a key or stands in a file: it could be the private one.
+    Errors never quote a key: it could be the private one.
     """
     age = _age()
     found: list[Any] = []
@@ -50,27 +52,29 @@ def parse_recipients(given: Sequence[str]) -> list[Any]:
             try:
                 found.append((age.ssh if bare.startswith("ssh-") else age.x25519).Recipient.from_str(bare))
             except age.RecipientError as error:
-                raise BadInput(f"{place} is no public key of age", hint="`age-keygen -y FILE` prints one") from error
+                raise BadInput(f"{place} is not a public key", hint="`age-keygen -y FILE` prints one") from error
     if not found:
-        raise BadInput("there is no public key to encrypt to", hint="--encrypt age1…")
+        raise BadInput("no public key to encrypt to was given", hint="use --encrypt age1…")
     return found
 
 
 def _recipient_lines(text: str, number: int) -> Iterator[tuple[str, str]]:
-    """What may be public keys, each with where it stands."""
+    """Candidates for public keys, each with its place for error messages."""
     place = "the key" if number == 1 else f"key {number}"
-    _refuse_private(text, f"{place} that --encrypt names")
+    _refuse_private(text, f"{place} given with --encrypt")
     if text.startswith(("age1", "ssh-")):
-        yield f"{place} that --encrypt names", text
+        yield f"{place} given with --encrypt", text
         return
     try:
         lines = Path(text).expanduser().read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadInput(
-            f"{text} is no public key, and no file with one: {error.strerror}", hint="age1…, or a file"
+            f"{text} is neither a public key nor a readable file: {error.strerror}", hint="give age1… or a file of keys"
         ) from error
     except UnicodeDecodeError as error:
-        raise BadInput(f"{text} is no file of public keys: it is no text", hint="age1…, or a file of them") from error
+        raise BadInput(
+            f"{text} is not a file of public keys: it is not text", hint="give age1… or a file of keys"
+        ) from error
     for at, line in enumerate(lines, start=1):
         bare = line.strip()
         if bare and not bare.startswith("#"):
@@ -83,11 +87,11 @@ def _refuse_private(bare: str, place: str, *, file: str = "FILE") -> None:
     if not (is_ssh or bare.upper().startswith(("AGE-SECRET-KEY-", "AGE-PLUGIN-"))):
         return
     tool = f"ssh-keygen -y -f {file}" if is_ssh else f"age-keygen -y {file}"
-    raise BadInput(f"{place} is a private key; one encrypts to the public one", hint=f"`{tool}` prints it")
+    raise BadInput(f"{place} is a private key; encryption needs the public key", hint=f"`{tool}` prints it")
 
 
 def parse_identities(given: Sequence[str]) -> list[Any]:
-    """Private keys from files: of age, or of SSH without a passphrase."""
+    """Read private keys from files: of age, or of SSH without a passphrase."""
     age = _age()
     found: list[Any] = []
     for text in given:
@@ -95,7 +99,7 @@ def parse_identities(given: Sequence[str]) -> list[Any]:
         try:
             data = Path(text).expanduser().read_bytes()
         except OSError as error:
-            raise BadInput(f"{text}: {error.strerror}", hint="name the file of the private key") from error
+            raise BadInput(f"{text}: {error.strerror}", hint="give the file with the private key") from error
         try:
             if data.startswith(b"-----BEGIN"):
                 found.append(age.ssh.Identity.from_buffer(data))
@@ -103,15 +107,19 @@ def parse_identities(given: Sequence[str]) -> list[Any]:
             lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
             found += [age.x25519.Identity.from_str(line) for line in lines if line.startswith("AGE-SECRET-KEY-")]
             if len(found) == before:
-                raise BadInput(f"{text} holds no private key", hint="--identity FILE, as age-keygen writes it")
+                raise BadInput(
+                    f"{text} does not contain a private key", hint="use --identity with a file from age-keygen"
+                )
         except age.IdentityError as error:
-            raise BadInput(f"{text} holds no private key that can be used", hint="has it a passphrase?") from error
+            raise BadInput(
+                f"{text} does not contain a usable private key", hint="remove its passphrase, or use another key"
+            ) from error
     return found
 
 
 @contextmanager
-def sealing(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
-    """A stream that encrypts whatever is written to it, into a file."""
+def encrypting(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
+    """A stream that encrypts everything written to it into a file."""
     age = _age()
     source, sink = os.pipe()
     failures: list[BaseException] = []
@@ -120,7 +128,7 @@ def sealing(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
         try:
             with os.fdopen(source, "rb") as plain:
                 age.encrypt_io(plain, target, list(recipients))
-        except BaseException as error:  # noqa: BLE001 - told by the other side
+        except BaseException as error:  # noqa: BLE001 - raised again in the writing thread
             failures.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -144,15 +152,15 @@ def sealing(target: BinaryIO, recipients: Sequence[Any]) -> Iterator[BinaryIO]:
         raise failures[0] if isinstance(failures[0], OSError) else OSError(f"age could not write it: {failures[0]}")
 
 
-def unsealed(source: BinaryIO, identities: Sequence[Any], name: str) -> BinaryIO:
-    """What was encrypted, in memory. `name`: of the archive, for errors."""
+def decrypt(source: BinaryIO, identities: Sequence[Any], name: str) -> BinaryIO:
+    """The decrypted file, in memory. `name`: for error messages."""
     age = _age()
     plain = io.BytesIO()
     try:
         age.decrypt_io(source, plain, list(identities))
-    except (age.DecryptError, OSError) as error:  # what is cut off is an OSError
+    except (age.DecryptError, OSError) as error:  # OSError: the file is cut off
         raise BadInput(
-            f"this key does not open {name}, or it is damaged", hint="name the right key with --identity"
+            f"{name} cannot be decrypted with this key, or it is damaged", hint="give the right key with --identity"
         ) from error
     plain.seek(0)
     return plain

@@ -1,185 +1,489 @@
-"""Export: a workspace as an edition. Reads everything once, in the order in which the archive will have it.
+"""Export a workspace to an archive.
 
-Every Markdown memory gives the records that the format's own adapter would make, and beside them truekeep's own; facts
-and, if asked for, sessions give theirs. A file that is not text travels in raw/ and has no records.
+Every Markdown memory gives the records that upstream's adapter would make, and truekeep's additional ones; facts and
+sessions (on request) give theirs. Files that are not text are included without records. Files for credentials, and
+artifacts that contain one, are left out.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar, cast
 
-from truekeep.integrations.alf.card_records import finer_records
+from truekeep.core import file_io
+from truekeep.core.errors import BadInput, EditedSince
+from truekeep.core.file_io import ChangedSince
+from truekeep.core.state_dir import STATE
+from truekeep.integrations.alf.archive_file import (
+    create_archive,
+    open_archive,
+    open_spool,
+    remember_own_archive,
+)
+from truekeep.integrations.alf.card_records import LastCheck, additional_records, last_check_of
+from truekeep.integrations.alf.credentials import credentials_of
+from truekeep.integrations.alf.documents import (
+    MEMORY_RECORD_ORDER,
+    AgentMetadata,
+    Credential,
+    Document,
+    JsonObject,
+    MemoryRecord,
+)
+from truekeep.integrations.alf.embeddings import EmbeddingSources
 from truekeep.integrations.alf.fact_records import iter_fact_records
-from truekeep.integrations.alf.files import LONGEST_TEXT, Item, WorkspaceTree, sane_mode, sane_time
-from truekeep.integrations.alf.id_carryover import EarlierRecord, carry
+from truekeep.integrations.alf.files import (
+    ARCHIVE_SUFFIXES,
+    INCLUDED,
+    MAX_TEXT_BYTES,
+    OmittedFile,
+    WorkspaceFile,
+    WorkspaceTree,
+    clamp_time,
+    portable_mode,
+)
+from truekeep.integrations.alf.id_carryover import EarlierRecord, carry_ids, earlier_by_scope
 from truekeep.integrations.alf.identity import agent_name, identity_of, principals_of
-from truekeep.integrations.alf.record_times import shown_moment
-from truekeep.integrations.alf.records import RUNTIME, Record, upstream_records
-from truekeep.integrations.alf.writer import VERSION, Document, Edition, FileEntry, Spool, Tell, place_in_file
-from truekeep.memory.facts_db import UnreadableFacts
+from truekeep.integrations.alf.reader import ArchiveReader
+from truekeep.integrations.alf.record_ids import AGENT_ID_FILE, agent_id_for, parse_agent_id
+from truekeep.integrations.alf.records import OPENCLAW_RUNTIME, upstream_records
+from truekeep.integrations.alf.session_records import session_records
+from truekeep.integrations.alf.timestamps import format_timestamp
+from truekeep.integrations.alf.writer import (
+    ALF_VERSION,
+    ArchiveContents,
+    ArchiveSummary,
+    DeltaSummary,
+    ListedFile,
+    Progress,
+    RecordSpool,
+    order_in_file,
+    write_archive,
+)
+from truekeep.integrations.alf.zip_container import ZipWriter
+from truekeep.memory.facts_db import FACTS_DB_PATH, UnreadableFacts
+from truekeep.search.embedders.openclaw_cache import find_databases
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets.scanner import find_secrets
+from truekeep.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from truekeep.integrations.alf.card_records import LastCheck
-    from truekeep.integrations.alf.embeddings import Vectors
+IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "AGENTS.md")
+PRINCIPAL_FILES = ("USER.md",)
+_MAX_ATTEMPTS = 3  # if files change during the export
+_CREDENTIAL_SUFFIXES = (
+    *(".env", ".pem", ".key", ".p12", ".pfx", ".keystore", "id_rsa", "id_ed25519", "auth-profiles.json"),
+)
 
-FACTS = "memory/facts.db"
-PEOPLE = ("SOUL.md", "IDENTITY.md", "AGENTS.md", "USER.md")
+Summary = TypeVar("Summary", ArchiveSummary, DeltaSummary)
+
+
+class ExportOptions(NamedTuple):
+    """How an archive is made."""
+
+    scheme: str = "content"  # of the record ids
+    plain: bool = False  # write only what upstream's tool would write
+    transcripts: bool = False
+    embeddings: bool = True
+    base: Path | None = None  # an earlier archive whose record ids are kept
+    recipients: tuple[str, ...] = ()  # public keys to encrypt to
+    replace: bool = False
+    identities: tuple[str, ...] = ()  # private keys, for an encrypted base
+
+
+class ExportReport(NamedTuple, Generic[Summary]):
+    """A new archive or delta."""
+
+    path: Path
+    size: int
+    written: Summary
+    notes: tuple[str, ...]
+    omitted: tuple[OmittedFile, ...]
 
 
 class Agent(NamedTuple):
-    """Whose memory this is."""
+    """The agent of a workspace."""
 
     id: str
     folder: str  # the name of the workspace's folder
     runtime_version: str = ""
 
 
-class Manner(NamedTuple):
-    """How it is told."""
+class RecordSources(NamedTuple):
+    """Where the records of an archive come from, besides the files."""
 
     scheme: str = "content"
-    plain: bool = False  # only what the format's own tool would write
-    credentials: Sequence[Document] = ()
-    vectors: Vectors | None = None
-    seen: Callable[[str], LastCheck | None] = lambda _: None
-    sessions: Callable[[], Iterable[Record]] | None = None
+    plain: bool = False
+    credentials: Sequence[Credential] = ()
+    embeddings: EmbeddingSources | None = None
+    find_last_check: Callable[[str], LastCheck | None] = lambda _: None
+    sessions: Callable[[], Iterable[MemoryRecord]] | None = None
 
 
-def lines_of(items: Sequence[Item]) -> list[FileEntry]:
-    return [
-        FileEntry(item.path, item.entry, item.size, sane_time(item.mtime_ns), sane_mode(item.mode)) for item in items
-    ]
+class ExportSource(NamedTuple):
+    """A workspace during an export: its files do not change."""
+
+    tree: WorkspaceTree
+    files: Sequence[WorkspaceFile]
+    agent: Agent
+    records: RecordSources
+    notes: list[str]  # what could not be exported, for the report
+
+    def listed_files(self) -> list[ListedFile]:
+        return [
+            ListedFile(file.path, file.entry, file.size, clamp_time(file.mtime_ns), portable_mode(file.mode))
+            for file in self.files
+        ]
+
+    def find(self, path: str) -> WorkspaceFile | None:
+        return next((file for file in self.files if file.path == path), None)
+
+    def read_text(self, path: str) -> str | None:
+        """A root file as text; None if it is missing, too large or not UTF-8."""
+        file = self.find(path)
+        return _decode(self.tree.read(file)) if file is not None and file.size <= MAX_TEXT_BYTES else None
 
 
-def edition_of(
-    tree: WorkspaceTree,
-    items: Sequence[Item],
-    agent: Agent,
-    manner: Manner,
+def export_archive(
+    workspace: Workspace, target: Path, options: ExportOptions, progress: Progress = lambda *_: None
+) -> ExportReport[ArchiveSummary]:
+    """Export a workspace to one archive."""
+
+    def write(source: ExportSource, writer: ZipWriter) -> ArchiveSummary:
+        earlier = None
+        if options.base is not None:
+            with open_archive(options.base, identities=options.identities, large=True) as reader:
+                base = ArchiveReader(reader)
+                base.require_full()
+                earlier = earlier_by_scope(record for record, _ in base.records())
+        with open_spool(target, options.recipients) as spool:
+            return write_archive(
+                writer, export_contents(source, spool=spool, earlier=earlier, progress=progress), progress
+            )
+
+    return export_from_workspace(workspace, target, options, write)
+
+
+def export_from_workspace(
+    workspace: Workspace,
+    target: Path,
+    options: ExportOptions,
+    write: Callable[[ExportSource, ZipWriter], Summary],
+    earlier_files: Mapping[str, ListedFile] | None = None,
+) -> ExportReport[Summary]:
+    """Write an archive of a locked workspace; start again if a file changes meanwhile.
+
+    `earlier_files`: those of an earlier archive, which need not be scanned for credentials again.
+    """
+    root = str(workspace.path)
+    _refuse_target_in_workspace(root, target)
+    for attempt in range(_MAX_ATTEMPTS):
+        try:
+            with (
+                workspace.locked(),
+                WorkspaceTree(root, plain=options.plain) as tree,
+                _record_sources(workspace, options) as (records, notes),
+                create_archive(target, recipients=options.recipients, replace=options.replace) as writer,
+            ):
+                agent = find_agent(workspace, is_plain=options.plain)
+                files = _without_credentials(tree, tree.scan(), earlier_files or {})
+                summary = write(ExportSource(tree, files, agent, records, notes), writer)
+                omitted = tuple(tree.omitted)
+        except ChangedSince as error:
+            if attempt == _MAX_ATTEMPTS - 1:
+                raise EditedSince(
+                    f"{error} is being written to", hint="run it again when it no longer changes; nothing was written"
+                ) from error
+        else:
+            remember_own_archive(target)
+            return ExportReport(target, target.stat().st_size, summary, tuple(dict.fromkeys(notes)), omitted)
+    raise AssertionError("unreachable")
+
+
+def _refuse_target_in_workspace(root: str, target: Path) -> None:
+    """Refuse a target that would be part of the next archive."""
+    inside = os.path.realpath(target.absolute().parent) + os.sep
+    if inside.startswith(os.path.realpath(root) + os.sep) and not target.name.endswith(ARCHIVE_SUFFIXES):
+        raise BadInput(
+            f"{target} is in the workspace and would be part of the next archive",
+            hint=f"name a file elsewhere, or one that ends in {ARCHIVE_SUFFIXES[0]}",
+        )
+
+
+# --- Contents -------------------------------------------------------------------------------------------------------
+
+
+def export_contents(
+    source: ExportSource,
     *,
-    spool: Spool,
-    base: Mapping[str, Sequence[EarlierRecord]] | None = None,
-    tell: Tell = lambda *_: None,
-) -> tuple[Edition, list[str]]:
-    """The workspace as it is, and notes on what could not be told. `base`: earlier records, whose ids are carried."""
-    by_path = {item.path: item for item in items}
-    notes: list[str] = []
-    lines = lines_of(items)
-    told = sorted((line for line in lines if has_records(line.path)), key=lambda line: (line.moment, line.path))
-    for number, line in enumerate(told):
+    spool: RecordSpool,
+    earlier: Mapping[str, Sequence[EarlierRecord]] | None = None,
+    progress: Progress = lambda *_: None,
+) -> ArchiveContents:
+    """The contents of an archive of the workspace. `earlier`: records whose ids are carried over."""
+    by_path = {file.path: file for file in source.files}
+    listed = source.listed_files()
+    with_records = sorted(
+        (file for file in listed if has_records(file.path)), key=lambda file: (file.timestamp, file.path)
+    )
+    for number, file in enumerate(with_records):
         if number % 50 == 0:
-            tell("memories", number, len(told))
-        for record in records_of(tree, by_path[line.path], agent, manner, base=base, notes=notes):
-            spool.add(record, path=line.path)
-    tell("memories", len(told), len(told))
-    if manner.sessions is not None:
-        for record in manner.sessions():
-            spool.add(record)
-
-    def read(name: str) -> str | None:
-        item = by_path.get(name)
-        return _text(tree.read(item)) if item is not None and item.size <= LONGEST_TEXT else None
-
-    newest = max((line.mtime_ns for line in lines), default=0)
-    documents = people_of(read, agent, manner, by_path)
-    name = agent_name(read, agent.folder, manner.scheme)
-    head = head_of(agent, name, created_at=shown_moment(newest), has_raw=True)
-    edition = Edition(head, documents, spool, lines, lambda line: tree.pieces(by_path[line.path]), {}, (), manner.plain)
-    return edition, notes
+            progress("memories", number, len(with_records))
+        for record in records_of(source, by_path[file.path], earlier):
+            spool.add(record, path=file.path)
+    progress("memories", len(with_records), len(with_records))
+    for record in source.records.sessions() if source.records.sessions is not None else ():
+        spool.add(record)
+    return ArchiveContents(
+        head=manifest_head(source, listed),
+        documents=layer_documents(source),
+        spool=spool,
+        files=listed,
+        pieces=lambda file: source.tree.pieces(by_path[file.path]),
+        layers={},
+        plain=source.records.plain,
+    )
 
 
-def head_of(agent: Agent, name: str, *, created_at: str, has_raw: bool) -> Document:
-    about: Document = {"id": agent.id, "name": name, "source_runtime": RUNTIME}
-    if agent.runtime_version:
-        about["source_runtime_version"] = agent.runtime_version
-    head: Document = {"alf_version": VERSION, "created_at": created_at, "agent": about}
-    return {**head, "raw_sources": [RUNTIME]} if has_raw else head
-
-
-def people_of(
-    read: Callable[[str], str | None], agent: Agent, manner: Manner, items: Mapping[str, Item]
-) -> dict[str, Document]:
-    """The documents beside memory: who the agent is, whom it works for, what it needs to log in."""
-
-    def newest(names: Iterable[str]) -> str:
-        return shown_moment(max((sane_time(items[name].mtime_ns) for name in names if name in items), default=0))
-
-    scheme, plain = manner.scheme, manner.plain
-    found: dict[str, Document | None] = {
-        "identity": identity_of(
-            read, agent.folder, agent=agent.id, scheme=scheme, updated_at=newest(PEOPLE[:3]), plain=plain
-        ),
-        "principals": principals_of(read, agent=agent.id, scheme=scheme, updated_at=newest(PEOPLE[3:]), plain=plain),
-        "credentials": {"credentials": list(manner.credentials)} if manner.credentials else None,
+def manifest_head(source: ExportSource, listed: Iterable[ListedFile]) -> JsonObject:
+    """The manifest without its layers. It is dated by the newest file, so that equal workspaces give equal bytes."""
+    agent: AgentMetadata = {
+        "id": source.agent.id,
+        "name": agent_name(source.read_text, source.agent.folder, source.records.scheme),
+        "source_runtime": OPENCLAW_RUNTIME,
     }
-    return {layer: document for layer, document in found.items() if document is not None}
+    if source.agent.runtime_version:
+        agent["source_runtime_version"] = source.agent.runtime_version
+    return {
+        "alf_version": ALF_VERSION,
+        "created_at": format_timestamp(max((file.mtime_ns for file in listed), default=0)),
+        "agent": agent,
+        "raw_sources": [OPENCLAW_RUNTIME],
+    }
+
+
+def layer_documents(source: ExportSource) -> dict[str, Document]:
+    """The identity, principals and credentials documents."""
+
+    def newest(paths: Sequence[str]) -> str:
+        times = (clamp_time(file.mtime_ns) for file in source.files if file.path in paths)
+        return format_timestamp(max(times, default=0))
+
+    agent, scheme, plain = source.agent, source.records.scheme, source.records.plain
+    identity = identity_of(
+        source.read_text, agent.folder, agent=agent.id, scheme=scheme, updated_at=newest(IDENTITY_FILES), plain=plain
+    )
+    principals = principals_of(
+        source.read_text, agent=agent.id, scheme=scheme, updated_at=newest(PRINCIPAL_FILES), plain=plain
+    )
+    documents: dict[str, Document] = {}
+    if identity is not None:
+        documents["identity"] = identity
+    if principals is not None:
+        documents["principals"] = principals
+    if source.records.credentials:
+        documents["credentials"] = {"credentials": list(source.records.credentials)}
+    return documents
 
 
 def has_records(path: str) -> bool:
-    return path == "MEMORY.md" or path == FACTS or (path.startswith("memory/") and path.endswith(".md"))
+    return path in ("MEMORY.md", FACTS_DB_PATH) or (path.startswith("memory/") and path.endswith(".md"))
 
 
 def records_of(
-    tree: WorkspaceTree,
-    item: Item,
-    agent: Agent,
-    manner: Manner,
-    *,
-    base: Mapping[str, Sequence[EarlierRecord]] | None,
-    notes: list[str],
-) -> list[Record]:
+    source: ExportSource, file: WorkspaceFile, earlier: Mapping[str, Sequence[EarlierRecord]] | None
+) -> list[MemoryRecord]:
     """The records of one file, in their order."""
-    mtime_ns = sane_time(item.mtime_ns)
-    if item.path == FACTS:
-        return [] if manner.plain else _facts(tree, item, agent, mtime_ns, notes)
-    if item.size > LONGEST_TEXT:
-        notes.append(f"{item.path} has {item.size:,} bytes: it travels whole, without records")
+    sources, agent, mtime_ns = source.records, source.agent.id, clamp_time(file.mtime_ns)
+    if file.path == FACTS_DB_PATH:
+        return [] if sources.plain else _fact_records(source, file, mtime_ns)
+    if file.size > MAX_TEXT_BYTES:
+        source.notes.append(f"{file.path} has {file.size:,} bytes: it is included without records")
         return []
-    text = _text(tree.read(item))
+    text = _decode(source.tree.read(file))
     if text is None:
-        notes.append(f"{item.path} is not UTF-8 text: it travels whole, without records")
+        source.notes.append(f"{file.path} is not UTF-8 text: it is included without records")
         return []
-    records = upstream_records(item.path, text, mtime_ns=mtime_ns, agent=agent.id, scheme=manner.scheme)
-    if base is not None and manner.scheme == "content":
-        carry(records, base.get(item.path, ()), agent=agent.id, scope=item.path)
-    if not manner.plain:
-        more = finer_records(item.path, text, mtime_ns=mtime_ns, agent=agent.id, upstream=records, seen=manner.seen)
-        records = [*records, *more]
-        if manner.vectors is not None:
-            _embed(records, manner.vectors, item.path, text)
-    return sorted(records, key=place_in_file)
+    records = upstream_records(file.path, text, mtime_ns=mtime_ns, agent=agent, scheme=sources.scheme)
+    if earlier is not None and sources.scheme == "content":
+        carry_ids(records, earlier.get(file.path, ()), agent=agent, scope=file.path)
+    if not sources.plain:
+        records += additional_records(
+            file.path,
+            text,
+            mtime_ns=mtime_ns,
+            agent=agent,
+            upstream=list(records),
+            find_last_check=sources.find_last_check,
+        )
+        if sources.embeddings is not None:
+            _add_embeddings(records, sources.embeddings, file.path, text)
+    return sorted(records, key=order_in_file)
 
 
-def _facts(tree: WorkspaceTree, item: Item, agent: Agent, mtime_ns: int, notes: list[str]) -> list[Record]:
-    records: list[Record] = []
+def _fact_records(source: ExportSource, file: WorkspaceFile, mtime_ns: int) -> list[MemoryRecord]:
+    records: list[MemoryRecord] = []
     try:
-        records += iter_fact_records(os.path.join(tree.root, item.path), agent=agent.id, mtime_ns=mtime_ns)
+        path = os.path.join(source.tree.root, file.path)
+        records += iter_fact_records(path, agent=source.agent.id, mtime_ns=mtime_ns)
     except UnreadableFacts as error:
-        notes.append(f"{item.path}: {error.what}")
-    return sorted(records, key=place_in_file)
+        source.notes.append(f"{file.path}: {error.what}")
+    return sorted(records, key=order_in_file)
 
 
-def _embed(records: Sequence[Record], vectors: Vectors, path: str, text: str) -> None:
-    upstream = [record for record in records if record["source"]["runtime"] == RUNTIME]
-    for record in upstream or records:  # one chunk need not be told twice
-        place: Any = record.get("raw_source_format")
-        if isinstance(place, dict) and "line_start" in place:
-            found = vectors.find(path, text, place["line_start"], place["line_end"])
-            if found:
-                _insert(record, "embeddings", found, before=("related_records", "raw_source_format"))
+def _add_embeddings(records: list[MemoryRecord], sources: EmbeddingSources, path: str, text: str) -> None:
+    """Add embeddings to upstream's records; to truekeep's only if there are no others."""
+    has_upstream = any(record["source"]["runtime"] == OPENCLAW_RUNTIME for record in records)
+    for number, record in enumerate(records):
+        place = record.get("raw_source_format")
+        is_skipped = has_upstream and record["source"]["runtime"] != OPENCLAW_RUNTIME
+        if is_skipped or not isinstance(place, dict) or "line_start" not in place:
+            continue
+        embeddings = sources.find(path, text, place["line_start"], place["line_end"])
+        if embeddings:
+            members = {**record, "embeddings": embeddings}
+            ordered = {name: members[name] for name in MEMORY_RECORD_ORDER if name in members}
+            records[number] = cast(MemoryRecord, ordered)
 
 
-def _insert(record: Record, key: str, value: object, *, before: tuple[str, ...]) -> None:
-    """Put a field where the format has it."""
-    after = {name: record.pop(name) for name in before if name in record}
-    record[key] = value
-    record.update(after)
-
-
-def _text(data: bytes) -> str | None:
+def _decode(data: bytes) -> str | None:
     try:
         return data.decode()
     except UnicodeDecodeError:
         return None
+
+
+# --- The agent and its runtime --------------------------------------------------------------------------------------
+
+
+def find_agent(workspace: Workspace, *, is_plain: bool = False) -> Agent:
+    """The agent by the workspace's .alf-agent-id, which is created if it is missing."""
+    path = workspace.path / AGENT_ID_FILE
+    try:
+        agent_id = parse_agent_id(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        agent_id = agent_id_for(os.path.realpath(workspace.path))
+        if workspace.is_canonical and not is_plain:
+            with suppress(OSError, ChangedSince):  # not needed: it is derived from the path
+                _write_agent_id(workspace.path, agent_id)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {path}: {error}", hint="write the agent's id into it, or delete it") from error
+    return Agent(agent_id, workspace.path.name, _runtime_version(workspace.path))
+
+
+def _write_agent_id(root: Path, agent: str) -> None:
+    folder = file_io.open_root(str(root))
+    try:
+        file_io.write_beside(folder, AGENT_ID_FILE, f"{agent}\n".encode())
+        file_io.put_new(folder, AGENT_ID_FILE)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _openclaw_state(root: Path) -> Path | None:
+    """OpenClaw's state folder, if it contains this workspace and so belongs to this agent."""
+    state = Path(os.environ.get("OPENCLAW_STATE_DIR") or Path.home() / ".openclaw").expanduser()
+    inside = os.path.realpath(root).startswith(os.path.realpath(state) + os.sep)
+    return state if inside else None
+
+
+def _runtime_version(root: Path) -> str:
+    state = _openclaw_state(root)
+    if state is None:
+        return ""
+    try:
+        with open(state / "openclaw.json", "rb") as file:
+            config = json.loads(file.read(4 << 20))
+        version = config["meta"]["lastTouchedVersion"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return version if isinstance(version, str) and len(version) < 64 else ""
+
+
+# --- Sources besides the files --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _record_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tuple[RecordSources, list[str]]]:
+    """Open the sources that the options ask for; the list gets notes on what could not be read."""
+    notes: list[str] = []
+    if options.plain:
+        yield RecordSources(options.scheme, plain=True), notes
+        return
+    state = _openclaw_state(workspace.path)
+    databases = find_databases(state) if state is not None else []
+    index_path = str(workspace.path / STATE / "index.sqlite")
+    embeddings = EmbeddingSources(index_path, databases) if options.embeddings else None
+    transcripts = workspace.sessions.transcripts() if options.transcripts else None
+    agent = find_agent(workspace).id
+    try:
+        yield (
+            RecordSources(
+                options.scheme,
+                credentials=tuple(_iter_credentials(state, agent)),
+                embeddings=embeddings,
+                find_last_check=partial(_find_last_check, workspace),
+                sessions=partial(session_records, transcripts, agent=agent, warn=notes.append)
+                if transcripts is not None
+                else None,
+            ),
+            notes,
+        )
+    finally:
+        if embeddings is not None:
+            notes += embeddings.problems
+            embeddings.close()
+        if transcripts is not None:
+            transcripts.close()
+
+
+def _iter_credentials(state: Path | None, agent: str) -> Iterator[Credential]:
+    """The credentials of the agent, without secrets."""
+    for path in sorted((state / "agents").glob("*/agent/auth-profiles.json")) if state is not None else ():
+        with suppress(OSError, UnicodeDecodeError):
+            at = format_timestamp(clamp_time(path.stat().st_mtime_ns))
+            yield from credentials_of(path.read_text(encoding="utf-8"), agent=agent, at=at)
+
+
+def _find_last_check(workspace: Workspace, path: str) -> LastCheck | None:
+    """The result of the last check of a card, if it is still valid."""
+    checked = workspace.verification.last_checked(path)
+    return last_check_of(checked) if checked is not None and checked.verdicts else None
+
+
+# --- Credentials in files -------------------------------------------------------------------------------------------
+
+
+def _without_credentials(
+    tree: WorkspaceTree, files: list[WorkspaceFile], earlier: Mapping[str, ListedFile]
+) -> list[WorkspaceFile]:
+    """Leave out files for credentials, and artifacts that contain one.
+
+    Memory is exported unchanged, so that it can be restored. Unchanged files of an earlier archive were scanned then.
+    """
+    exported = []
+    for file in files:
+        name = file.path.rpartition("/")[2].lower()
+        if name.endswith(_CREDENTIAL_SUFFIXES) or (name.startswith(".env") and not name.endswith(".md")):
+            tree.omitted.append(OmittedFile(file.path, "a file for credentials"))
+        elif file.tier == INCLUDED and not _is_unchanged(file, earlier.get(file.path)) and _contains_secret(tree, file):
+            tree.omitted.append(OmittedFile(file.path, "contains what looks like a credential"))
+        else:
+            exported.append(file)
+    tree.omitted.sort()
+    return exported
+
+
+def _is_unchanged(file: WorkspaceFile, listed: ListedFile | None) -> bool:
+    now = (file.entry, file.size, clamp_time(file.mtime_ns))
+    return listed is not None and (listed.entry, listed.size, listed.mtime_ns) == now
+
+
+def _contains_secret(tree: WorkspaceTree, file: WorkspaceFile) -> bool:
+    text = decode_text(tree.read(file))
+    return text is not None and bool(find_secrets(text))

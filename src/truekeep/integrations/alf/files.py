@@ -1,7 +1,7 @@
-"""The files of a workspace as an archive has them: what is memory, what is small enough to come along, what is named.
+"""The files of a workspace, in the format's three tiers: raw files, included artifacts, and referenced ones.
 
-No link is followed, no folder that is another repository or another program's is entered; what is left out is told with
-the reason. A file that changes while it is read is a Changed: half of one state and half of another is no state.
+No link is followed, and folders of other repositories or programs are skipped; everything left out is reported with the
+reason. A file that changes while it is read raises ChangedSince.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.integrations.alf.zip_container import is_usual, unsafe_name
+from truekeep.integrations.alf.zip_container import is_ordinary, unsafe_name
 
 RAW, INCLUDED, REFERENCED = "raw", "included", "referenced"
-THRESHOLD = 102_400  # bytes: a larger artifact is only named
-LONGEST_TEXT = 32 << 20  # bytes of a file that is read for its records
-PIECE = 1 << 18
-NOT_OURS = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
-_NEVER = frozenset({".git", ".truekeep"})  # in whatever case: some disks do not tell them apart
-ARCHIVES = (".alf", ".alf-delta", ".alf.age", ".alf-delta.age")
-CONTROL = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools; written again on import
-MOST_FOLDERS = 256  # held open at once: descriptors are few
-NO_TIME = -62_135_596_800 * 10**9  # the first moment of the year 1: nobody knows when the file was written
-_LATEST = 253_402_300_799 * 10**9  # the last second of the year 9999
+ARTIFACT_THRESHOLD = 102_400  # bytes; a larger artifact is only referenced
+MAX_TEXT_BYTES = 32 << 20  # a larger file gets no records
+PIECE_BYTES = 1 << 18
+FOREIGN_NAMES = frozenset({".git", ".truekeep", ".openclaw", "node_modules", ".venv", "__pycache__", ".DS_Store"})
+_PROTECTED_NAMES = frozenset({".git", ".truekeep"})  # in any letter case: some file systems ignore it
+ARCHIVE_SUFFIXES = (".alf", ".alf-delta", ".alf.age", ".alf-delta.age")
+CONTROL_FILES = frozenset({".alf-agent-id", ".alf-sync-log.md"})  # of the format's own tools
+MAX_OPEN_FOLDERS = 256
+UNKNOWN_TIME = -62_135_596_800 * 10**9  # the beginning of the year 1: the archive states no time for the file
+_LATEST_TIME = 253_402_300_799 * 10**9  # the last second of the year 9999
 UPSTREAM_ROOT = frozenset(
     f"{name}.md" for name in ("SOUL", "IDENTITY", "AGENTS", "USER", "TOOLS", "HEARTBEAT", "BOOTSTRAP", "MEMORY")
 )
 
 
-class Item(NamedTuple):
+class WorkspaceFile(NamedTuple):
     """A file of the workspace."""
 
     path: str
@@ -42,19 +42,19 @@ class Item(NamedTuple):
 
     @property
     def entry(self) -> str | None:
-        """Its name in the archive; None for what is only named there."""
-        return entry_for(self.path, self.tier)
+        """Its entry in the archive; None if it is only referenced."""
+        return entry_name(self.path, self.tier)
 
 
 class OmittedFile(NamedTuple):
-    """What is not in the archive, and why."""
+    """A file or folder that is left out of the archive."""
 
     path: str
     why: str
 
 
-def path_of(entry: str) -> str:
-    """The file in the workspace that an entry is; empty for entries of other kinds."""
+def workspace_path(entry: str) -> str:
+    """The workspace file of an archive entry; empty for other entries."""
     for prefix in ("raw/openclaw/", "artifacts/"):
         path = entry.removeprefix(prefix)
         if path != entry and path:
@@ -62,14 +62,14 @@ def path_of(entry: str) -> str:
     return ""
 
 
-def entry_for(path: str, tier: str) -> str | None:
+def entry_name(path: str, tier: str) -> str | None:
     if tier == RAW:
         return f"raw/openclaw/{path}"
     return f"artifacts/{path}" if tier == INCLUDED else None
 
 
 def tier_of(path: str, size: int, *, plain: bool = False) -> str | None:
-    """Where a file goes. `plain`: as the format's own adapter has it, which takes no artifacts; None then means no."""
+    """The tier of a file; None if it is left out. `plain`: as upstream's adapter, which takes no artifacts."""
     is_root = "/" not in path
     if path.startswith("memory/"):
         return RAW
@@ -77,37 +77,39 @@ def tier_of(path: str, size: int, *, plain: bool = False) -> str | None:
         return RAW if path in UPSTREAM_ROOT else None
     if (is_root and path.endswith(".md")) or path.startswith(("rules/", ".learnings/", "skills/")):
         return RAW
-    return INCLUDED if size <= THRESHOLD else REFERENCED
+    return INCLUDED if size <= ARTIFACT_THRESHOLD else REFERENCED
 
 
-def refusal(path: str) -> str:
-    """Why a file is neither taken from such a place nor put there; empty where it may be."""
+def refusal_reason(path: str) -> str:
+    """Why a file at this path is neither exported nor imported; empty if it may be."""
     if why := unsafe_name(path) or unsafe_name(f"raw/openclaw/{path}"):
         return f"the name {why}"
-    is_theirs = not NOT_OURS.isdisjoint(path.split("/")) or not _NEVER.isdisjoint(path.casefold().split("/"))
-    if is_theirs or path in CONTROL or path.endswith(file_io.TEMPORARY):
+    is_foreign = not FOREIGN_NAMES.isdisjoint(path.split("/")) or not _PROTECTED_NAMES.isdisjoint(
+        path.casefold().split("/")
+    )
+    if is_foreign or path in CONTROL_FILES or path.endswith(file_io.TEMPORARY):
         return "belongs to another program"
     return ""
 
 
-def sane_time(mtime_ns: int) -> int:
-    """A file's time, held to the years that the format can write."""
-    return mtime_ns if NO_TIME <= mtime_ns <= _LATEST else max(NO_TIME, min(mtime_ns, _LATEST))
+def clamp_time(mtime_ns: int) -> int:
+    """A file time, limited to the years 1 to 9999, which the format can express."""
+    return mtime_ns if UNKNOWN_TIME <= mtime_ns <= _LATEST_TIME else max(UNKNOWN_TIME, min(mtime_ns, _LATEST_TIME))
 
 
-def sane_mode(mode: int) -> int:
-    """A file's permissions as they travel: whoever owns it can read and write it, and nobody else can write it."""
+def portable_mode(mode: int) -> int:
+    """File permissions for an archive: the owner can read and write, nobody else can write."""
     return mode & 0o755 | 0o600
 
 
 class WorkspaceTree:
-    """A workspace's folder, held open for an export."""
+    """The folder of a workspace, open for an export."""
 
     def __init__(self, root: str, *, plain: bool = False) -> None:
         self.root = root
         self._plain = plain
         self._folders: dict[str, int] = {"": file_io.open_root(root)}
-        self._own = os.geteuid()  # whose files are read without asking, if their own bits say so
+        self._user = os.geteuid()
         self.omitted: list[OmittedFile] = []
 
     def close(self) -> None:
@@ -121,31 +123,31 @@ class WorkspaceTree:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def scan(self) -> list[Item]:
-        """Every file that belongs to the agent, by path."""
+    def scan(self) -> list[WorkspaceFile]:
+        """Every file that belongs to the agent, sorted by path."""
         self.omitted.clear()
-        found: list[Item] = []
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
+        found: list[WorkspaceFile] = []
+        folders = [""]
+        while folders:
+            folder = folders.pop()
             try:
                 descriptor = self._folder(folder)
             except FileNotFoundError:
-                continue  # gone by now
+                continue  # deleted meanwhile
             except (PermissionError, UnsafePath) as error:
-                what = error.what if isinstance(error, UnsafePath) else "it may not be read"
-                self.omitted.append(OmittedFile(folder, what))
+                why = error.what if isinstance(error, UnsafePath) else "permission denied"
+                self.omitted.append(OmittedFile(folder, why))
                 continue
             with os.scandir(descriptor) as entries:
                 for entry in entries:
                     path = f"{folder}/{entry.name}" if folder else entry.name
-                    self._take(entry, path, found, waiting)
+                    self._add(entry, path, found, folders)
         self.omitted.sort()
         return sorted(found)
 
-    def _take(self, entry: os.DirEntry[str], path: str, found: list[Item], waiting: list[str]) -> None:
+    def _add(self, entry: os.DirEntry[str], path: str, found: list[WorkspaceFile], folders: list[str]) -> None:
         name = entry.name
-        if name in NOT_OURS or path in CONTROL or name.endswith(file_io.TEMPORARY):
+        if name in FOREIGN_NAMES or path in CONTROL_FILES or name.endswith(file_io.TEMPORARY):
             return
         try:
             if not path.isascii():
@@ -155,74 +157,75 @@ class WorkspaceTree:
             self.omitted.append(OmittedFile(os.fsencode(path).decode("utf-8", "replace"), "its name is not UTF-8"))
             return
         except OSError:
-            return  # gone by now
-        is_plain = stat.S_ISREG(info.st_mode)
-        # The folders above were looked at before they were entered.
-        if not (is_usual(path) and name.casefold() not in _NEVER) and (why := refusal(path)):
+            return  # deleted meanwhile
+        is_regular = stat.S_ISREG(info.st_mode)
+        # The names of the folders above were checked before they were entered.
+        if not (is_ordinary(path) and name.casefold() not in _PROTECTED_NAMES) and (why := refusal_reason(path)):
             self.omitted.append(OmittedFile(path, why))
-        elif not is_plain and stat.S_ISDIR(info.st_mode):
-            is_memory = tier_of(f"{path}/", 0, plain=self._plain) == RAW  # also where it is kept in a repository
+        elif not is_regular and stat.S_ISDIR(info.st_mode):
+            is_memory = tier_of(f"{path}/", 0, plain=self._plain) == RAW  # which may be a repository itself
             if not is_memory and os.path.lexists(os.path.join(self.root, path, ".git")):
                 self.omitted.append(OmittedFile(path, "a repository of its own"))
             else:
-                waiting.append(path)
-        elif not is_plain and stat.S_ISLNK(info.st_mode):
+                folders.append(path)
+        elif not is_regular and stat.S_ISLNK(info.st_mode):
             self.omitted.append(OmittedFile(path, "a symbolic link"))
-        elif not is_plain:
-            self.omitted.append(OmittedFile(path, "no plain file"))
-        elif path.endswith(ARCHIVES):
-            self.omitted.append(OmittedFile(path, "an archive itself"))
-        elif not (info.st_uid == self._own and info.st_mode & stat.S_IRUSR) and not self._is_readable(path):
-            self.omitted.append(OmittedFile(path, "it may not be read"))
+        elif not is_regular:
+            self.omitted.append(OmittedFile(path, "not a regular file"))
+        elif path.endswith(ARCHIVE_SUFFIXES):
+            self.omitted.append(OmittedFile(path, "an archive"))
+        elif not (info.st_uid == self._user and info.st_mode & stat.S_IRUSR) and not self._is_readable(path):
+            self.omitted.append(OmittedFile(path, "permission denied"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):
-            found.append(Item(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
+            found.append(WorkspaceFile(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
 
     def _is_readable(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
         return os.access(name, os.R_OK, dir_fd=self._folder(folder), effective_ids=True)
 
-    def read(self, item: Item) -> bytes:
-        """All of a file, as it was when the tree was scanned."""
-        folder, _, name = item.path.rpartition("/")
+    def read(self, file: WorkspaceFile) -> bytes:
+        """The content of a file. Raises ChangedSince if it changed since the scan."""
+        folder, _, name = file.path.rpartition("/")
         try:
-            data, stamp = file_io.read_file(self._folder(folder), name, limit=1 << 40, shown=item.path)
+            data, stamp = file_io.read_file(self._folder(folder), name, limit=1 << 40, shown=file.path)
         except OSError as error:
-            raise ChangedSince(item.path) from error
-        if (stamp.size, stamp.mtime_ns) != (item.size, item.mtime_ns):
-            raise ChangedSince(item.path)
+            raise ChangedSince(file.path) from error
+        if (stamp.size, stamp.mtime_ns) != (file.size, file.mtime_ns):
+            raise ChangedSince(file.path)
         return data
 
-    def pieces(self, item: Item) -> Iterator[bytes]:
-        """A file's bytes, piece by piece."""
-        folder, _, name = item.path.rpartition("/")
+    def pieces(self, file: WorkspaceFile) -> Iterator[bytes]:
+        """The content of a file, piece by piece. Raises ChangedSince if it changed since the scan."""
+        folder, _, name = file.path.rpartition("/")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             descriptor = os.open(name, flags, dir_fd=self._folder(folder))
         except OSError as error:
-            raise ChangedSince(item.path) from error
+            raise ChangedSince(file.path) from error
         try:
-            left = item.size
-            while piece := os.read(descriptor, PIECE):
+            left = file.size
+            while piece := os.read(descriptor, PIECE_BYTES):
                 left -= len(piece)
                 yield piece
             info = os.fstat(descriptor)
-            if left or info.st_mtime_ns != item.mtime_ns or not stat.S_ISREG(info.st_mode):
-                raise ChangedSince(item.path)
+            if left or info.st_mtime_ns != file.mtime_ns or not stat.S_ISREG(info.st_mode):
+                raise ChangedSince(file.path)
         finally:
             os.close(descriptor)
 
     def _folder(self, path: str) -> int:
+        """The descriptor of a folder; opened when first used."""
         found = self._folders.get(path)
         if found is None:
-            if len(self._folders) > MOST_FOLDERS:
+            if len(self._folders) > MAX_OPEN_FOLDERS:
                 for other in [other for other in self._folders if other]:
                     os.close(self._folders.pop(other))
-            found = self._opened(path)
+            found = self._open_folder(path)
         return found
 
-    def _opened(self, path: str) -> int:
+    def _open_folder(self, path: str) -> int:
         found = self._folders.get(path)
         if found is None:
             above, _, name = path.rpartition("/")
-            found = self._folders[path] = file_io.open_folder(self._opened(above), name, shown=path)
+            found = self._folders[path] = file_io.open_folder(self._open_folder(above), name, shown=path)
         return found

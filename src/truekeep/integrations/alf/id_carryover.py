@@ -1,20 +1,23 @@
-"""Ids across edits: a record of today takes the id of the record that it was in an earlier archive.
+"""Keep record ids across edits: a record takes over the id of the record that it was in an earlier archive.
 
-Compared file by file: first what says the same, in order, then what stands under the same heading, then what has the
-same id by birth. Nobody else gets an id that was carried away. What has not changed keeps its times.
+Records are paired file by file: first those with the same text, in order, then those with the same heading, then those
+with the same id. No other record gets an id that was carried over. Records with unchanged text keep their times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, cast
 
-from truekeep.integrations.alf.record_ids import digest_of, reminted_id
-from truekeep.integrations.alf.records import RUNTIME, Record
+from truekeep.integrations.alf.documents import MemoryRecord, TemporalMetadata
+from truekeep.integrations.alf.record_ids import content_digest, reminted_id
+from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
+
+_CARRIED_TIMES = ("created_at", "observed_at", "updated_at")
 
 
 class EarlierRecord(NamedTuple):
-    """What is remembered of an earlier record."""
+    """The parts of a record in an earlier archive that pairing needs."""
 
     id: str
     digest: str
@@ -22,73 +25,64 @@ class EarlierRecord(NamedTuple):
     times: dict[str, Any]
 
 
-def scope_of(record: Record) -> str:
-    """Within what a record is looked for again: its file, else its namespace."""
-    source = record.get("source")
-    path = source.get("origin_file") if isinstance(source, dict) else None
+def scope_of(record: MemoryRecord) -> str:
+    """The group in which a record is paired: its file, else its namespace."""
+    path: object = record["source"].get("origin_file")
     return path if isinstance(path, str) and path else f"ns:{record.get('namespace', '')}"
 
 
-def is_carried(record: Record) -> bool:
-    """Records of truekeep's own have ids that stay anyway."""
-    source = record.get("source")
-    return isinstance(source, dict) and source.get("runtime") == RUNTIME
+def _needs_carrying(record: MemoryRecord) -> bool:
+    """True for records of upstream's exporter; the ids of truekeep's own do not depend on the text."""
+    return record["source"].get("runtime") == OPENCLAW_RUNTIME
 
 
-def known_of(record: Record) -> EarlierRecord:
-    times = record.get("temporal")
-    content = record.get("content")
-    return EarlierRecord(
-        str(record.get("id")),
-        digest_of(content) if isinstance(content, str) else "",
-        _heading(record),
-        {key: times[key] for key in ("created_at", "observed_at", "updated_at") if key in times}
-        if isinstance(times, dict)
-        else {},
-    )
+def _earlier_record(record: MemoryRecord) -> EarlierRecord:
+    times = {key: value for key, value in record["temporal"].items() if key in _CARRIED_TIMES}
+    return EarlierRecord(record["id"], content_digest(record["content"]), _heading(record), times)
 
 
-def _heading(record: Record) -> str | None:
-    place, content = record.get("raw_source_format"), record.get("content")
+def _heading(record: MemoryRecord) -> str | None:
+    place = record.get("raw_source_format")
     if not isinstance(place, dict) or "heading" not in place:
         return None
     if isinstance(place["heading"], str):
         return place["heading"]
-    first = content.partition("\n")[0] if isinstance(content, str) else ""
+    first = record["content"].partition("\n")[0]
     return first if first.startswith("#") else None
 
 
-def carry(fresh: list[Record], known: Iterable[EarlierRecord], *, agent: str, scope: str) -> None:
-    """Give the fresh records of one file the ids and times of those they were before. Changes them."""
-    old = list(known)
+def carry_ids(fresh: list[MemoryRecord], earlier: Iterable[EarlierRecord], *, agent: str, scope: str) -> None:
+    """Change the ids and times of one file's records to those of the earlier records that they were."""
+    old = list(earlier)
     if not old:
         return
-    new = fresh  # those that were none of the old ones
-    new, old = _pair(new, old, lambda record: digest_of(str(record["content"])), lambda item: item.digest, is_same=True)
+    new, old = _pair(
+        fresh, old, lambda record: content_digest(record["content"]), lambda item: item.digest, is_same=True
+    )
     new, old = _pair(new, old, _heading, lambda item: item.heading)
     new, old = _pair(new, old, lambda record: record["id"], lambda item: item.id)
     unpaired = set(map(id, new))
     taken = {record["id"] for record in fresh if id(record) not in unpaired}
-    taken |= {item.id for item in old}  # an id that is deleted now is nobody's
+    taken |= {item.id for item in old}  # the ids of deleted records are not used again
     for record in new:
         number = 0
         while record["id"] in taken:
-            record["id"] = reminted_id(agent, scope, str(record["content"]), number)
+            record["id"] = reminted_id(agent, scope, record["content"], number)
             number += 1
         taken.add(record["id"])
 
 
 def _pair(
-    new: Sequence[Record],
+    new: Sequence[MemoryRecord],
     old: list[EarlierRecord],
-    key: Callable[[Record], object],
+    key: Callable[[MemoryRecord], object],
     old_key: Callable[[EarlierRecord], object],
     *,
     is_same: bool = False,
-) -> tuple[list[Record], list[EarlierRecord]]:
-    """Let those that have the same key, in order, take over id and times. Gives what is left on both sides.
+) -> tuple[list[MemoryRecord], list[EarlierRecord]]:
+    """Pair records with equal keys, in order, and carry over id and times. Returns the unpaired of both sides.
 
-    `is_same`: what they say is the same, so that it was updated when it was.
+    `is_same`: the text is the same, so that updated_at is carried over as well.
     """
     waiting: dict[object, list[EarlierRecord]] = {}
     for item in reversed(old):
@@ -104,20 +98,14 @@ def _pair(
             continue
         paired.add(id(match))
         record["id"] = match.id
-        temporal = record["temporal"]
-        for name in ("created_at", "observed_at", *(("updated_at",) if is_same else ())):
-            if name in match.times:
-                temporal[name] = match.times[name]
+        times = {name: at for name, at in match.times.items() if is_same or name != "updated_at"}
+        record["temporal"] = cast(TemporalMetadata, {**record["temporal"], **times})
     return left, [item for item in old if id(item) not in paired]
 
 
-def by_scope(records: Iterable[Record]) -> dict[str, list[EarlierRecord]]:
-    """The earlier records, by the file they were in."""
+def earlier_by_scope(records: Iterable[MemoryRecord]) -> dict[str, list[EarlierRecord]]:
+    """The records of an earlier archive that pairing needs, grouped by file."""
     found: dict[str, list[EarlierRecord]] = {}
-    for record in _carried(records):
-        found.setdefault(scope_of(record), []).append(known_of(record))
+    for record in filter(_needs_carrying, records):
+        found.setdefault(scope_of(record), []).append(_earlier_record(record))
     return found
-
-
-def _carried(records: Iterable[Record]) -> Iterator[Record]:
-    return (record for record in records if is_carried(record))

@@ -1,22 +1,23 @@
-"""Who the agent is and whom it works for, from the files at the root of a workspace.
+"""The identity and principals documents, from the files at the root of a workspace.
 
-Pure: `read` gives a root file's text, or None where there is none. The names and the prose are upstream's, of the
-generation that the scheme stands for. What upstream leaves in the prose (sub-agents, preferences, work) is told in
-fields too, unless `plain`. Ids are derived from the agent in both schemes, so that the same files give the same bytes.
+Pure: `read` returns a root file's text, or None. Names and prose follow the generation of upstream's exporter that the
+scheme belongs to. Unless `plain`, fields are added for what upstream leaves in the prose: sub-agents, preferences and
+work. Ids are derived from the agent, so that the same files give the same bytes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from truekeep.integrations.alf.documents import Identity, JsonObject, PrincipalProfile, Principals, SubAgent
 from truekeep.integrations.alf.record_ids import WHITESPACE, identity_id, principal_id, profile_id
-from truekeep.integrations.alf.records import RUNTIME
+from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
 
 Read = Callable[[str], str | None]
 
-LONGEST_NAME = 80
+MAX_NAME_CHARACTERS = 80
 STATUSES = ("active", "inactive", "unavailable")
 
 _PROSE = {"soul": "SOUL.md", "operating_instructions": "AGENTS.md", "identity_profile": "IDENTITY.md"}
@@ -28,7 +29,7 @@ _NAME_END = re.compile(r":|[ \t][—–-][ \t]")
 
 
 class HeadingPart(NamedTuple):
-    """A heading, its level, and the lines up to the next heading. The first part has level 0."""
+    """A heading, its level, and the lines up to the next heading. Text before the first heading has level 0."""
 
     level: int
     title: str
@@ -36,19 +37,19 @@ class HeadingPart(NamedTuple):
 
 
 def agent_name(read: Read, folder_name: str, scheme: str) -> str:
-    """The name to show for the agent; the workspace's folder where no file says one."""
+    """The display name of the agent; the name of the folder if no file states one."""
     return _name_in_files(read, scheme) or (folder_name if folder_name.strip(WHITESPACE) else "unknown")
 
 
 def identity_of(
     read: Read, folder_name: str, *, agent: str, scheme: str, updated_at: str, plain: bool = False
-) -> dict[str, Any] | None:
-    """The identity document; None where neither SOUL.md, IDENTITY.md nor AGENTS.md says anything."""
+) -> Identity | None:
+    """The identity document; None if SOUL.md, IDENTITY.md and AGENTS.md are all empty or missing."""
     prose = {field: text for field, file in _PROSE.items() if (text := _text_of(read, file)) is not None}
     if not prose:
         return None
     name = agent_name(read, folder_name, scheme) if scheme == "content" else _name_in_files(read, scheme) or "Unknown"
-    structured: dict[str, Any] = {"names": {"primary": name}}
+    structured: JsonObject = {"names": {"primary": name}}
     if not plain and (sub_agents := find_sub_agents(prose.get("operating_instructions", ""))):
         structured["sub_agents"] = sub_agents
     return {
@@ -58,26 +59,24 @@ def identity_of(
         "updated_at": updated_at,
         "structured": structured,
         "prose": prose,
-        "source_format": RUNTIME,
+        "source_format": OPENCLAW_RUNTIME,
     }
 
 
-def principals_of(
-    read: Read, *, agent: str, scheme: str, updated_at: str, plain: bool = False
-) -> dict[str, Any] | None:
-    """The principals document, with the one human of USER.md; None where that says nothing."""
+def principals_of(read: Read, *, agent: str, scheme: str, updated_at: str, plain: bool = False) -> Principals | None:
+    """The principals document with the person of USER.md; None if that file is empty or missing."""
     text = _text_of(read, "USER.md")
     if text is None:
         return None
     name = (_named_in(text) if scheme == "content" else None) or _title_of(text) or "User"
-    structured: dict[str, Any] = {"name": name, "principal_type": "human"}
+    structured: JsonObject = {"name": name, "principal_type": "human"}
     zone = _zone_in_section(text)
     if zone is not None:
         structured["timezone"] = zone
     if not plain:
         structured |= _profile_of(text, structured)
     principal = principal_id(agent)
-    profile = {
+    profile: PrincipalProfile = {
         "id": profile_id(principal),
         "agent_id": agent,
         "principal_id": principal,
@@ -85,7 +84,7 @@ def principals_of(
         "updated_at": updated_at,
         "structured": structured,
         "prose": {"user_profile": text},
-        "source_format": RUNTIME,
+        "source_format": OPENCLAW_RUNTIME,
     }
     return {"principals": [{"id": principal, "principal_type": "human", "profile": profile}]}
 
@@ -114,7 +113,7 @@ def _title_of(text: str) -> str | None:
 
 
 def _named_in(text: str) -> str | None:
-    """What a line such as "- **Name:** Ada" says."""
+    """The name in a line such as "- **Name:** Ada"."""
     for line in _iter_stripped(text):
         bare = (line[2:] if line.startswith(("- ", "* ")) else line).strip(WHITESPACE)
         for mark in ("**name:**", "**name**:", "name:"):
@@ -137,13 +136,13 @@ def _zone_in_section(text: str) -> str | None:
     return None
 
 
-def find_sub_agents(text: str) -> list[dict[str, Any]]:
+def find_sub_agents(text: str) -> list[SubAgent]:
     """The sub-agents that AGENTS.md describes.
 
-    A heading such as "## SubAgent: Reviewer" is one. Under a bare "## Sub-agents", so is every item of the list that
-    could be a name, and every deeper heading with a line such as "Model: …".
+    A heading such as "## SubAgent: Reviewer" is one. Below a bare "## Sub-agents", every list item that could be a name
+    is one, and every deeper heading with a line such as "Model: …".
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, SubAgent] = {}
     list_level = 0
     for part in _iter_parts(text):
         if list_level and part.level > list_level:
@@ -160,30 +159,30 @@ def find_sub_agents(text: str) -> list[dict[str, Any]]:
             list_level = part.level
             for item in filter(None, map(_item, part.lines)):
                 end = _NAME_END.search(item)
-                told = [item[end.end() :].strip(WHITESPACE + "*")] if end else []
-                _add(found, item[: end.start()] if end else item, told)
+                description = [item[end.end() :].strip(WHITESPACE + "*")] if end else []
+                _add(found, item[: end.start()] if end else item, description)
         elif mark or (not plural and not name[0].islower()):
             _add(found, name, part.lines)
     return list(found.values())
 
 
-def _add(found: dict[str, dict[str, Any]], name: str, lines: list[str]) -> None:
-    name = _undressed(name)
-    if name and len(name) <= LONGEST_NAME and not name.endswith((".", "!")):
+def _add(found: dict[str, SubAgent], name: str, lines: list[str]) -> None:
+    name = _without_markup(name)
+    if name and len(name) <= MAX_NAME_CHARACTERS and not name.endswith((".", "!")):
         found.setdefault(name.casefold(), _sub_agent(name, lines))
 
 
-def _sub_agent(name: str, lines: list[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    told = "\n".join(_take(lines, _SUB_AGENT_FIELDS, fields))
+def _sub_agent(name: str, lines: list[str]) -> SubAgent:
+    fields: JsonObject = {}
+    prose = "\n".join(_take_fields(lines, _SUB_AGENT_FIELDS, fields))
     status = str(fields.get("status", "")).lower()
-    agent: dict[str, Any] = {
+    agent: SubAgent = {
         "agent_id": None,
         "name": name,
-        "capabilities": [{"name": capability} for capability in _listed(fields.get("capabilities", ""))],
+        "capabilities": [{"name": capability} for capability in _split_list(fields.get("capabilities", ""))],
         "status": status if status in STATUSES else "active",
     }
-    if description := fields.get("description") or told:
+    if description := fields.get("description") or prose:
         agent["description"] = description
     if "model" in fields:
         agent["model_hints"] = {"primary_model": fields["model"]}
@@ -192,25 +191,25 @@ def _sub_agent(name: str, lines: list[str]) -> dict[str, Any]:
     return agent
 
 
-def _profile_of(text: str, known: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a profile that USER.md has in sections or as "Key: value" lines."""
-    fields: dict[str, Any] = {}
-    preferences: dict[str, Any] = {}
-    work: dict[str, Any] = {}
+def _profile_of(text: str, known: JsonObject) -> JsonObject:
+    """The profile fields in USER.md, from sections and "Key: value" lines."""
+    fields: JsonObject = {}
+    preferences: JsonObject = {}
+    work: JsonObject = {}
     custom: dict[str, list[str]] = {"preferences": [], "work": []}
     for part in _iter_parts(text):
         title = part.title.casefold()
         if title in ("preferences", "communication preferences", "communication"):
-            custom["preferences"] += _take(part.lines, _PREFERENCES, preferences)
+            custom["preferences"] += _take_fields(part.lines, _PREFERENCES, preferences)
         elif title in ("work", "work context", "job"):
-            custom["work"] += _take(part.lines, _WORK, work)
+            custom["work"] += _take_fields(part.lines, _WORK, work)
         elif title in ("timezone", "time zone"):
-            zone = next(filter(None, map(_undressed, part.lines)), "")
-            fields |= {"timezone": zone} if 0 < len(zone) <= LONGEST_NAME else {}
+            zone = next(filter(None, map(_without_markup, part.lines)), "")
+            fields |= {"timezone": zone} if 0 < len(zone) <= MAX_NAME_CHARACTERS else {}
         else:
-            _take(part.lines, _FIELDS, fields)
+            _take_fields(part.lines, _FIELDS, fields)
     if isinstance(work.get("projects"), str):
-        work["projects"] = _listed(work["projects"])
+        work["projects"] = _split_list(work["projects"])
     profile = {
         "timezone": known.get("timezone") or fields.get("timezone"),
         "locale": fields.get("locale"),
@@ -244,8 +243,8 @@ _SUB_AGENT_FIELDS = {
 _SUB_AGENT_KEYS = {key for keys in _SUB_AGENT_FIELDS.values() for key in keys}
 
 
-def _take(lines: list[str], names: dict[str, tuple[str, ...]], fields: dict[str, Any]) -> list[str]:
-    """Put what lines say of the named fields into `fields`, the first word on each; the other lines come back."""
+def _take_fields(lines: list[str], names: dict[str, tuple[str, ...]], fields: JsonObject) -> list[str]:
+    """Add the values of the named fields to `fields`, the first of each; returns the other lines."""
     rest = []
     is_listing = False
     for line in filter(None, lines):
@@ -256,14 +255,14 @@ def _take(lines: list[str], names: dict[str, tuple[str, ...]], fields: dict[str,
             if value or is_listing:
                 fields[field] = value or []
         elif is_listing and not key and _item(line):
-            fields["projects"].append(_undressed(line))
+            fields["projects"].append(_without_markup(line))
         else:
             rest.append(_item(line) or line)
     return rest
 
 
 def _iter_parts(text: str) -> Iterator[HeadingPart]:
-    """The text by its headings of any level, those in code fences left alone; lines come without outer blanks."""
+    """Split the text at its headings of any level, except in code fences; lines are stripped."""
     part = HeadingPart(0, "", [])
     is_fenced = False
     for line in _iter_stripped(text):
@@ -274,28 +273,28 @@ def _iter_parts(text: str) -> Iterator[HeadingPart]:
             part.lines.append(line)
         else:
             yield part
-            part = HeadingPart(len(match[1]), _undressed(match[2]), [])
+            part = HeadingPart(len(match[1]), _without_markup(match[2]), [])
     yield part
 
 
 def _field(line: str) -> tuple[str, str] | None:
-    """The key, in small letters, and the value of a line such as "- **Response length:** short"."""
+    """The key in lower case and the value of a line such as "- **Response length:** short"."""
     key, colon, value = (_item(line) or line).partition(":")
-    key = _undressed(key).casefold().replace("_", " ").replace("-", " ")
+    key = _without_markup(key).casefold().replace("_", " ").replace("-", " ")
     value = value.strip(WHITESPACE).strip("*").strip(WHITESPACE)
-    if not colon or not key or len(key) > LONGEST_NAME or value.startswith("//"):
+    if not colon or not key or len(key) > MAX_NAME_CHARACTERS or value.startswith("//"):
         return None
-    return key, "" if value.startswith("_(") else value  # the form's own hint, left standing
+    return key, "" if value.startswith("_(") else value  # a hint of the template that was never filled in
 
 
 def _item(line: str) -> str:
-    """What an item of a list says; nothing for another line."""
+    """The text of a list item; empty for other lines."""
     return line[2:].strip(WHITESPACE) if line.startswith(("- ", "* ", "+ ")) else ""
 
 
-def _listed(value: str) -> list[str]:
-    return [word for word in map(_undressed, value.split(",")) if word]
+def _split_list(value: str) -> list[str]:
+    return [word for word in map(_without_markup, value.split(",")) if word]
 
 
-def _undressed(text: str) -> str:
+def _without_markup(text: str) -> str:
     return (_item(text) or text).strip(WHITESPACE + "*_`")

@@ -1,10 +1,9 @@
-"""Purge: an archive without some records and without what they said, anywhere in it.
+"""Purge records: rewrite an archive without some records and without their text anywhere in it.
 
-The lines that a record was made of go from its file, and what it said, as a whole and line by line, goes from every
-other file, document and record, however it is spelled there (`spelling`). A fact goes from its database; any other file
-that is no text and holds it is left out as a whole, and so is one of which nothing is left. What is too short to be
-told from other things is cut only where it came from. What stays is the record that something was purged: which ids,
-when, why, and none of what they said.
+The lines that a record was made of are removed from its file, and its text, as a whole and line by line, from every
+other file, document and record, in any spelling (purged_text.py). Facts are removed from their database. Other binary
+files that contain the text are dropped, and so are files that would be empty. Text that is too short to be unique is
+only removed where it came from. An audit record remains: which ids, when and why, without their text.
 """
 
 from __future__ import annotations
@@ -15,33 +14,62 @@ import re
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 from truekeep.core.errors import NotFound
+from truekeep.core.model import as_stamp
 from truekeep.core.sqlite import SIDECAR_SUFFIXES
-from truekeep.integrations.alf.delta import kept_of, layers_of
-from truekeep.integrations.alf.files import LONGEST_TEXT
+from truekeep.integrations.alf.apply_delta import foreign_entry_names, foreign_layers
+from truekeep.integrations.alf.archive_file import (
+    create_archive,
+    is_own_archive,
+    open_archive,
+    open_spool,
+    remember_own_archive,
+    require_same_encryption,
+    require_undamaged,
+)
+from truekeep.integrations.alf.documents import (
+    JsonObject,
+    MemoryRecord,
+    dump_document,
+    dump_line,
+    object_or_empty,
+)
+from truekeep.integrations.alf.export import ExportOptions, ExportReport
+from truekeep.integrations.alf.files import MAX_TEXT_BYTES
 from truekeep.integrations.alf.id_carryover import scope_of
-from truekeep.integrations.alf.own_records import RUNTIME as OURS
-from truekeep.integrations.alf.reader import Snapshot
+from truekeep.integrations.alf.purged_text import PurgedText
+from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.record_ids import WHITESPACE
-from truekeep.integrations.alf.records import Record, dump_record, find_marks, pretty
-from truekeep.integrations.alf.text_variants import Cuts
-from truekeep.integrations.alf.writer import DOCUMENTS, PURGES, Document, Edition, FileEntry, Other, Spool
+from truekeep.integrations.alf.records import TRUEKEEP_RUNTIME, find_marks
+from truekeep.integrations.alf.writer import (
+    DOCUMENTS,
+    PURGES,
+    ArchiveContents,
+    ArchiveSummary,
+    ForeignEntry,
+    ListedFile,
+    Progress,
+    RecordSpool,
+    write_archive,
+)
 from truekeep.integrations.alf.zip_container import BadArchive
 from truekeep.memory.facts_db import FACTS_DB_PATH, Fact, without_facts
 
 REASONS = ("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")
-_SQLITE = b"SQLite format 3\0"
-_MARKS = (
+_SQLITE_HEADER = b"SQLite format 3\0"
+_BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_RETURNS = re.compile(r"\r+(?=\n)")
-_EMPTY = f"{WHITESPACE}\ufeff"
-_STRUCTURE = frozenset(
+_CARRIAGE_RETURNS = re.compile(r"\r+(?=\n)")
+_BLANK_CHARACTERS = f"{WHITESPACE}\ufeff"
+_STRUCTURAL_MEMBERS = frozenset(
     (
         *("id", "agent_id", "principal_id", "supersedes", "memory_type", "status", "namespace", "runtime"),
         *("alf_version", "created_at", "updated_at", "observed_at", "valid_from", "valid_until", "last_accessed_at"),
@@ -49,139 +77,179 @@ _STRUCTURE = frozenset(
         *("index_file", "media_type", "extraction_method", "algorithm"),
     )
 )
-"""Members that the format cannot do without: what they hold is no memory."""
-_DIGESTS = frozenset(("hash", "checksum"))
-_MEMBER = re.compile(r"[a-z][a-z0-9_]*")  # a name of the format's own, or one like it
+"""Members that the format requires and that contain no memory: they are never changed."""
+_DIGEST_MEMBERS = frozenset(("hash", "checksum"))
+_MEMBER_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class PurgeReport(NamedTuple):
-    """What was purged."""
+    """The result of a purge."""
 
-    audit: Document
-    records: int  # that went
-    files: tuple[str, ...]  # that were edited
-    dropped: tuple[str, ...]  # that are not in the archive any more
-    changed: tuple[str, ...] = ()  # ids of the records that stay and of which something was cut
-    entries: tuple[str, ...] = ()  # documents and other tools' entries of which something was cut
-    notes: tuple[str, ...] = ()  # what went along that nobody asked for
+    audit: JsonObject
+    records: int  # removed
+    files: tuple[str, ...]  # edited
+    dropped: tuple[str, ...]  # files that are no longer in the archive
+    changed: tuple[str, ...] = ()  # ids of edited records
+    entries: tuple[str, ...] = ()  # edited documents and entries of other tools
+    notes: tuple[str, ...] = ()  # what else was removed
 
 
 class PurgedRecords(NamedTuple):
-    """What became of the records."""
+    """The records after a purge."""
 
-    ids: list[str]
-    changed: list[str]
-    partitions: list[str]  # that the ids were in
+    removed: list[str]
+    edited: list[str]
+    partitions: list[str]  # with removed records
 
 
-class Text(NamedTuple):
-    """What a file says, and how it is encoded."""
+class FileText(NamedTuple):
+    """The text of a file and its encoding."""
 
     text: str
     codec: str
 
 
 class PurgedFiles(NamedTuple):
-    """What becomes of the files."""
+    """The files after a purge."""
 
-    kept: dict[str, FileEntry]
+    kept: dict[str, ListedFile]
     edited: dict[str, EditedText]
     dropped: list[str]
-    facts: frozenset[Fact]  # that went from their database
+    facts: set[Fact]  # removed from their database
 
 
 class EditedText(NamedTuple):
-    """A text file of which something was cut."""
+    """A text file without the purged text."""
 
-    before: list[str]  # lines, without their ends
+    before: list[str]  # lines without their ends
     after: list[str]
-    numbers: list[int]  # which of the lines before those are that are left, from 1
+    numbers: list[int]  # of the remaining lines before the edit, from 1
     data: bytes
 
     @property
-    def gone(self) -> list[int]:
+    def removed(self) -> list[int]:
         return sorted(set(range(1, len(self.before) + 1)) - set(self.numbers))
 
 
-def purged(
-    snapshot: Snapshot, ids: Sequence[str], *, spool: Spool, reason: str, at: str
-) -> tuple[Edition, PurgeReport]:
-    """The archive without these records and what they say."""
-    if snapshot.is_delta:
-        raise BadArchive("this is a delta", hint="apply it first, purge the full archive, and delete the delta")
-    targets = _targets(snapshot, {_canonical(text) for text in ids})
-    places, cuts = _sought(snapshot, targets)
-    files = _files(snapshot, targets, places, cuts)
-    gone = _records(snapshot, {str(record["id"]) for record in targets}, cuts, files, spool)
-    audit: Document = {
+def purge_archive(
+    source: Path,
+    target: Path,
+    ids: Sequence[str],
+    reason: str,
+    options: ExportOptions,
+    progress: Progress = lambda *_: None,
+) -> tuple[ExportReport[ArchiveSummary], PurgeReport]:
+    """Write an archive without some records and without their text."""
+    require_same_encryption([source], options.recipients)
+    is_own = is_own_archive(source)
+    at = as_stamp(datetime.now(UTC))
+    with (
+        open_archive(source, identities=options.identities, large=True) as reader,
+        open_spool(target, options.recipients) as spool,
+        create_archive(target, recipients=options.recipients, replace=options.replace) as writer,
+    ):
+        require_undamaged(reader)
+        contents, report = purge_records(ArchiveReader(reader), ids, spool=spool, reason=reason, at=at)
+        summary = write_archive(writer, contents, progress)
+    if is_own:
+        remember_own_archive(target)
+    return ExportReport(target, target.stat().st_size, summary, (), ()), report
+
+
+def purge_records(
+    archive: ArchiveReader, ids: Sequence[str], *, spool: RecordSpool, reason: str, at: str
+) -> tuple[ArchiveContents, PurgeReport]:
+    """The contents of the archive without these records and their text."""
+    if archive.is_delta:
+        raise BadArchive("this is a delta", hint="apply it, purge the full archive, and delete the delta")
+    targets = _find_records(archive, {_canonical_id(text) for text in ids})
+    lines, purged = _purged_lines_and_text(archive, targets)
+    files = _purge_files(archive, targets, lines, purged)
+    records = _spool_remaining(archive, {record["id"] for record in targets}, purged, files, spool)
+    audit: JsonObject = {
         "purge_id": str(uuid.uuid4()),
-        "agent_id": snapshot.agent_id,
+        "agent_id": archive.agent_id,
         "scope": "record_purge",
-        "record_ids": sorted(map(_canonical, gone.ids)),
-        "partitions_affected": gone.partitions,
+        "record_ids": sorted(map(_canonical_id, records.removed)),
+        "partitions_affected": records.partitions,
         "reason": reason,
         "requested_at": at,
         "completed_at": at,
     }
-    layers = layers_of(snapshot, is_ours=snapshot.is_ours)
-    attachments = None if snapshot.is_ours else snapshot.file_of("attachments")
-    others = [
-        _index(snapshot, name, cuts, files) if name == attachments else _other(snapshot, name, cuts)
-        for name in kept_of(snapshot, layers)
-        if name != PURGES
-    ]
-    trail = snapshot.reader.read(PURGES) if PURGES in snapshot.reader.entries else b""
-    others.append(_held(PURGES, trail + dump_record(audit)))
-
-    def pieces(line: FileEntry) -> Iterable[bytes]:
-        if line.entry is None:
-            return ()
-        found = files.edited.get(line.path)
-        return (found.data,) if found is not None else snapshot.reader.pieces(line.entry)
-
-    head = {key: value for key, value in snapshot.manifest.items() if key not in ("layers", "checksum")}
-    documents = snapshot.documents()
-    left = {layer: cut_values(document, cuts) for layer, document in documents.items()}
-    edition = Edition(
-        {key: value if key == "agent" else cut_values(value, cuts, key) for key, value in head.items()},
-        left,
-        spool,
-        [files.kept[path] for path in sorted(files.kept)],
-        pieces,
-        {layer: cut_values(about, cuts) for layer, about in layers.items()},
-        others,
-        not snapshot.is_ours,
+    layers = foreign_layers(archive, is_by_truekeep=archive.is_by_truekeep)
+    attachments = None if archive.is_by_truekeep else archive.file_of("attachments")
+    foreign = [name for name in foreign_entry_names(archive, layers) if name != PURGES]
+    documents = archive.documents()
+    purged_documents = {layer: purge_value(document, purged) for layer, document in documents.items()}
+    contents = ArchiveContents(
+        head=_purge_head(archive, purged),
+        documents=purged_documents,
+        spool=spool,
+        files=[files.kept[path] for path in sorted(files.kept)],
+        pieces=lambda file: _pieces(archive, files, file),
+        layers={name: purge_value(layer, purged) for name, layer in layers.items()},
+        foreign_entries=[
+            *(
+                _purge_attachments(archive, name, purged, files)
+                if name == attachments
+                else _purge_foreign_entry(archive, name, purged)
+                for name in foreign
+            ),
+            _audit_trail(archive, audit),
+        ],
+        plain=not archive.is_by_truekeep,
     )
-    cut = [DOCUMENTS[layer] for layer in documents if left[layer] != documents[layer]]
-    cut += [
-        name
-        for name in kept_of(snapshot, layers)
-        if name not in (PURGES, attachments) and _is_cut(snapshot, name, cuts)
-    ]
-    told = PurgeReport(audit, len(gone.ids), tuple(sorted(files.edited)), tuple(sorted(files.dropped)))
-    return edition, told._replace(
-        changed=tuple(gone.changed), entries=tuple(cut), notes=tuple(_notes(targets, files, gone))
+    edited_entries = [DOCUMENTS[layer] for layer in documents if purged_documents[layer] != documents[layer]]
+    edited_entries += [name for name in foreign if name != attachments and _contains_purged(archive, name, purged)]
+    report = PurgeReport(
+        audit,
+        len(records.removed),
+        tuple(sorted(files.edited)),
+        tuple(sorted(files.dropped)),
+        tuple(records.edited),
+        tuple(edited_entries),
+        tuple(_iter_notes(targets, files, records)),
     )
+    return contents, report
 
 
-def _notes(targets: Sequence[Record], files: PurgedFiles, gone: PurgedRecords) -> Iterator[str]:
-    more = len(gone.ids) - len(targets)
+def _pieces(archive: ArchiveReader, files: PurgedFiles, file: ListedFile) -> Iterable[bytes]:
+    if file.entry is None:
+        return ()
+    edited = files.edited.get(file.path)
+    return (edited.data,) if edited is not None else archive.reader.pieces(file.entry)
+
+
+def _purge_head(archive: ArchiveReader, purged: PurgedText) -> JsonObject:
+    """The manifest without its layers and without the purged text."""
+    head = {key: value for key, value in archive.manifest.items() if key not in ("layers", "checksum")}
+    return {key: value if key == "agent" else purge_value(value, purged, key) for key, value in head.items()}
+
+
+def _audit_trail(archive: ArchiveReader, audit: JsonObject) -> ForeignEntry:
+    """The audit records of earlier purges, and the new one."""
+    earlier = archive.reader.read(PURGES) if PURGES in archive.reader.entries else b""
+    return _entry_from(PURGES, earlier + dump_line(audit))
+
+
+def _iter_notes(targets: Sequence[MemoryRecord], files: PurgedFiles, records: PurgedRecords) -> Iterator[str]:
+    more = len(records.removed) - len(targets)
     if more:
-        yield f"{more} more records went with what they were made of; the audit record has their ids"
+        yield f"{more} more records were removed with their source; the audit record lists their ids"
     if FACTS_DB_PATH in files.dropped:
-        yield f"{FACTS_DB_PATH} could not be written without it and is left out: its other facts went along"
+        yield f"{FACTS_DB_PATH} could not be rewritten and is left out, with its other facts"
 
 
-def _canonical(text: str) -> str:
+def _canonical_id(text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
         return text
 
 
-def _targets(snapshot: Snapshot, wanted: set[str]) -> list[Record]:
-    found = [record for record, _ in snapshot.records() if _canonical(str(record["id"])) in wanted]
-    missing = wanted - {_canonical(str(record["id"])) for record in found}
+def _find_records(archive: ArchiveReader, wanted: set[str]) -> list[MemoryRecord]:
+    found = [record for record, _ in archive.records() if _canonical_id(record["id"]) in wanted]
+    missing = wanted - {_canonical_id(record["id"]) for record in found}
     if missing:
         raise NotFound(
             f"the archive has no record {', '.join(sorted(missing)[:5])}",
@@ -193,24 +261,25 @@ def _targets(snapshot: Snapshot, wanted: set[str]) -> list[Record]:
 # --- Texts ----------------------------------------------------------------------------------------------------------
 
 
-def cut_lines(text: str, cuts: Cuts, gone: Iterable[int] = (), *, codec: str = "utf-8") -> EditedText:
-    """A text without these lines and without what is cut. Its line ends stay as they are."""
+def purge_text(text: str, purged: PurgedText, removed: Iterable[int] = (), *, codec: str = "utf-8") -> EditedText:
+    """The text without these lines and without the purged text. Other lines keep their line ends."""
     ends = text.split("\n")
     lines = [line.rstrip("\r") for line in ends]
     numbers = list(range(1, len(lines) + 1))
-    spare = [line[len(bare) :] for line, bare in zip(ends, lines, strict=True)]
-    spare[-1], lines[-1] = "", ends[-1]  # the last one has no end, so that what it ends in is its own
-    before, drop = lines, set(gone)
+    line_ends = [line[len(bare) :] for line, bare in zip(ends, lines, strict=True)]
+    line_ends[-1], lines[-1] = "", ends[-1]  # the last line has no line end
+    before, drop = lines, set(removed)
     kept = [at for at, number in enumerate(numbers) if number not in drop]
-    lines, numbers, spare = [lines[at] for at in kept], [numbers[at] for at in kept], [spare[at] for at in kept]
-    while spans := _merged(cuts.spans("\n".join(lines))):
-        lines, first, last = _without("\n".join(lines), spans)
-        numbers, spare = [numbers[at] for at in first], [spare[at] for at in last]
-    data = "\n".join(line + end for line, end in zip(lines, spare, strict=True)).encode(codec)
+    lines, numbers = [lines[at] for at in kept], [numbers[at] for at in kept]
+    line_ends = [line_ends[at] for at in kept]
+    while spans := _merge_spans(purged.spans("\n".join(lines))):
+        lines, first, last = _remove_spans("\n".join(lines), spans)
+        numbers, line_ends = [numbers[at] for at in first], [line_ends[at] for at in last]
+    data = "\n".join(line + end for line, end in zip(lines, line_ends, strict=True)).encode(codec)
     return EditedText(before, lines, numbers, data)
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -220,8 +289,8 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], list[int], list[int]]:
-    """The lines of a text without some spans, and for each the lines of the old text that it begins and ends in."""
+def _remove_spans(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], list[int], list[int]]:
+    """The lines of a text without some spans, and for each the old lines in which it begins and ends."""
     parts: list[str] = []
     first: list[int] = []
     last: list[int] = []
@@ -233,7 +302,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], li
                 first.append(number)
                 last.append(number)
             elif not parts[-1]:
-                first[-1] = number  # nothing is left of the line that was cut
+                first[-1] = number  # nothing is left of the line before
             parts[-1] += part
             last[-1] = number
         line += text.count("\n", at, end)
@@ -241,244 +310,272 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], li
     return parts, first, last
 
 
-def cut_values(value: Any, cuts: Cuts, name: str = "") -> Any:
-    """A JSON value with a text cut out of every string in it, but for what the format cannot do without."""
+def purge_value(value: Any, purged: PurgedText, name: str = "") -> Any:
+    """A JSON value without the purged text in its strings, except for structural members."""
     if isinstance(value, str):
-        return value if name in _STRUCTURE or not cuts.is_in(_lines_of(value)) else cut_lines(value, cuts).data.decode()
-    if name in _DIGESTS:
+        is_affected = name not in _STRUCTURAL_MEMBERS and purged.is_in(_with_line_feeds(value))
+        return purge_text(value, purged).data.decode() if is_affected else value
+    if name in _DIGEST_MEMBERS:
         return value
     if isinstance(value, dict):
         return {
-            key if _MEMBER.fullmatch(key) else cut_values(key, cuts): cut_values(item, cuts, key)
+            key if _MEMBER_NAME.fullmatch(key) else purge_value(key, purged): purge_value(item, purged, key)
             for key, item in value.items()
         }
-    return [cut_values(item, cuts, name) for item in value] if isinstance(value, list) else value
+    return [purge_value(item, purged, name) for item in value] if isinstance(value, list) else value
 
 
-def _lines_of(text: str) -> str:
-    return _RETURNS.sub("", text) if "\r" in text else text
+def _with_line_feeds(text: str) -> str:
+    return _CARRIAGE_RETURNS.sub("", text) if "\r" in text else text
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------
 
 
-def _sought(snapshot: Snapshot, targets: Sequence[Record]) -> tuple[dict[str, set[int]], Cuts]:
-    """The lines that the records were made of, by file, and what they say."""
-    texts = {str(record["content"]) for record in targets}
+def _purged_lines_and_text(
+    archive: ArchiveReader, targets: Sequence[MemoryRecord]
+) -> tuple[dict[str, set[int]], PurgedText]:
+    """The lines that the records were made of, by file, and the text to remove everywhere."""
+    texts = {record["content"] for record in targets}
     texts |= {fact.value for fact in map(_fact_of, targets) if fact is not None}
-    lines = snapshot.files()
-    places: dict[str, set[int]] = {}
-    for path in {scope_of(record) for record in targets} & lines.keys():
-        read = _text_of(snapshot, lines[path])
-        if read is None:
+    files = archive.files()
+    lines: dict[str, set[int]] = {}
+    for path in {scope_of(record) for record in targets} & files.keys():
+        file_text = _text_of(archive, files[path])
+        if file_text is None:
             continue
         for record in targets:
-            if scope_of(record) == path and (found := _place(record, read.text, is_trusted=snapshot.is_ours)):
-                places.setdefault(path, set()).update(found)
-                texts.add("\n".join(read.text.split("\n")[found.start - 1 : found.stop - 1]))
-    return places, Cuts(map(_lines_of, texts))
+            found = _lines_of(record, file_text.text, is_trusted=archive.is_by_truekeep)
+            if scope_of(record) == path and found is not None:
+                lines.setdefault(path, set()).update(found)
+                texts.add("\n".join(file_text.text.split("\n")[found.start - 1 : found.stop - 1]))
+    return lines, PurgedText(map(_with_line_feeds, texts))
 
 
-def _files(snapshot: Snapshot, targets: Sequence[Record], places: dict[str, set[int]], cuts: Cuts) -> PurgedFiles:
-    """The files without what is cut. One that is no text and holds it is dropped, and one of which nothing is left."""
-    found = PurgedFiles({}, {}, [], frozenset())
-    lines = snapshot.files()
-    asked = {scope_of(record) for record in targets if record.get("namespace") == "facts"}
-    for path, line in lines.items():
-        read = _text_of(snapshot, line)
-        new: EditedText | None = None
-        database = _database(snapshot, line, targets, cuts) if path == FACTS_DB_PATH or path in asked else None
+def _purge_files(
+    archive: ArchiveReader, targets: Sequence[MemoryRecord], lines: dict[str, set[int]], purged: PurgedText
+) -> PurgedFiles:
+    """Remove the purged text from all files; drop binary files that contain it, and files left empty."""
+    result = PurgedFiles({}, {}, [], set())
+    databases = {scope_of(record) for record in targets if record.get("namespace") == "facts"}
+    for path, file in archive.files().items():
+        is_database = path == FACTS_DB_PATH or path in databases
+        database = _purge_database(archive, file, targets, purged) if is_database else None
         if database is not None:
-            if database[1]:
-                found = found._replace(facts=found.facts | database[1])
-                new = EditedText([], [], [], database[0])
-        elif path in asked:
-            found.dropped.append(path)
-            continue
-        elif read is None:
-            if line.entry is not None and cuts.are_in(snapshot.reader.pieces(line.entry)):
-                found.dropped.append(path)
-                continue
+            edit = EditedText([], [], [], database[0]) if database[1] else None
+            result.facts.update(database[1])
+        elif path in databases:
+            edit = _DROPPED
         else:
-            new = cut_lines(read.text, cuts, places.get(path, ()), codec=read.codec)
-            if read.text.strip(_EMPTY) and not new.data.decode(read.codec).strip(_EMPTY):
-                found.dropped.append(path)
-                continue
-            new = new if new.data != read.text.encode(read.codec) else None
-        if new is not None:
-            found.edited[path] = new
-            line = line._replace(size=len(new.data), sha256="")
-        found.kept[path] = line
-    for path in [path for path in found.kept if _is_beside(path, {*found.dropped, *found.edited}, asked)]:
-        del found.kept[path]
-        found.edited.pop(path, None)
-        found.dropped.append(path)
-    return found
+            edit = _purge_file(archive, file, purged, lines.get(path, ()))
+        if edit is _DROPPED:
+            result.dropped.append(path)
+        elif edit is None:
+            result.kept[path] = file
+        else:
+            result.edited[path] = edit
+            result.kept[path] = file._replace(size=len(edit.data), sha256="")
+    changed = {*result.dropped, *result.edited}
+    for path in [path for path in result.kept if _is_database_journal(path, changed, databases)]:
+        del result.kept[path]
+        result.edited.pop(path, None)
+        result.dropped.append(path)
+    return result
 
 
-def _is_beside(path: str, touched: set[str], asked: set[str]) -> bool:
-    """Whether a file is the log or journal of a database of facts that is not any more what it was."""
-    return any(path == f"{known}{tail}" for known in touched & {FACTS_DB_PATH, *asked} for tail in SIDECAR_SUFFIXES)
+_DROPPED = EditedText([], [], [], b"")
+"""Stands for a file that is left out."""
 
 
-def _database(
-    snapshot: Snapshot, line: FileEntry, targets: Sequence[Record], cuts: Cuts
+def _purge_file(
+    archive: ArchiveReader, file: ListedFile, purged: PurgedText, removed_lines: Iterable[int]
+) -> EditedText | None:
+    """A file without the purged text; None if it does not change, _DROPPED if it is left out."""
+    file_text = _text_of(archive, file)
+    if file_text is None:
+        is_affected = file.entry is not None and purged.is_in_binary(archive.reader.pieces(file.entry))
+        return _DROPPED if is_affected else None
+    text, codec = file_text
+    edit = purge_text(text, purged, removed_lines, codec=codec)
+    if text.strip(_BLANK_CHARACTERS) and not edit.data.decode(codec).strip(_BLANK_CHARACTERS):
+        return _DROPPED
+    return edit if edit.data != text.encode(codec) else None
+
+
+def _is_database_journal(path: str, changed: set[str], databases: set[str]) -> bool:
+    """True for the journal of a facts database that was changed or dropped."""
+    return any(
+        path == f"{database}{tail}" for database in changed & {FACTS_DB_PATH, *databases} for tail in SIDECAR_SUFFIXES
+    )
+
+
+def _purge_database(
+    archive: ArchiveReader, file: ListedFile, targets: Sequence[MemoryRecord], purged: PurgedText
 ) -> tuple[bytes, frozenset[Fact]] | None:
-    """A database of facts without some of them; None where that cannot be done, or not so that nothing is left."""
-    here = [record for record in targets if scope_of(record) == line.path]
+    """A facts database without the purged facts, and those facts; None if they cannot be removed completely."""
+    here = [record for record in targets if scope_of(record) == file.path]
     wanted = {fact for fact in map(_fact_of, here) if fact is not None}
-    lines = snapshot.files()
-    beside = [lines[path] for tail in SIDECAR_SUFFIXES if (path := line.path + tail) in lines]
-    if line.entry is None or len(wanted) < len(here) or any(other.size for other in beside):
+    files = archive.files()
+    journals = [files[path] for tail in SIDECAR_SUFFIXES if (path := file.path + tail) in files]
+    if file.entry is None or len(wanted) < len(here) or any(journal.size for journal in journals):
         return None
-    if snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:
+    if archive.reader.entries[file.entry].file_size > MAX_TEXT_BYTES:
         return None
-    found = without_facts(b"".join(snapshot.reader.pieces(line.entry)), wanted, cuts.is_in)
-    return None if found is None or not wanted <= found[1] or cuts.are_in([found[0]]) else found
+    found = without_facts(b"".join(archive.reader.pieces(file.entry)), wanted, purged.is_in)
+    return None if found is None or not wanted <= found[1] or purged.is_in_binary([found[0]]) else found
 
 
-def _fact_of(record: Record) -> Fact | None:
-    """The row that a record is of."""
-    place = record.get("raw_source_format")
-    said = place.get(OURS) if isinstance(place, dict) and record.get("namespace") == "facts" else None
-    if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in Fact._fields):
+def _fact_of(record: MemoryRecord) -> Fact | None:
+    """The database row that a record was made of."""
+    if record.get("namespace") != "facts":
         return None
-    return Fact(*(said[name] for name in Fact._fields))
+    row = object_or_empty(object_or_empty(record.get("raw_source_format")).get(TRUEKEEP_RUNTIME))
+    if not all(isinstance(row.get(name), str) for name in Fact._fields):
+        return None
+    return Fact(*(row[name] for name in Fact._fields))
 
 
-def _text_of(snapshot: Snapshot, line: FileEntry) -> Text | None:
-    """The text of a file; None for one that is only named, is too large, or is no text."""
-    if line.entry is None or snapshot.reader.entries[line.entry].file_size > LONGEST_TEXT:
+def _text_of(archive: ArchiveReader, file: ListedFile) -> FileText | None:
+    """The text of a file; None if it is only referenced, too large, or binary."""
+    if file.entry is None or archive.reader.entries[file.entry].file_size > MAX_TEXT_BYTES:
         return None
-    data = b"".join(snapshot.reader.pieces(line.entry))
-    if data.startswith(_SQLITE):
+    data = b"".join(archive.reader.pieces(file.entry))
+    if data.startswith(_SQLITE_HEADER):
         return None
-    for codec in (*(codec for mark, codec in _MARKS if data.startswith(mark)), *_by_zeros(data), "utf-8"):
+    marked = [codec for mark, codec in _BYTE_ORDER_MARKS if data.startswith(mark)]
+    for codec in (*marked, *_guess_utf16(data), "utf-8"):
         try:
-            return Text(data.decode(codec), codec)
+            return FileText(data.decode(codec), codec)
         except UnicodeDecodeError:
             continue
     return None
 
 
-def _by_zeros(data: bytes) -> tuple[str, ...]:
-    """What a text without a mark is encoded in, by its zeros: those of UTF-16 are on one side of each pair."""
+def _guess_utf16(data: bytes) -> tuple[str, ...]:
+    """The byte order of UTF-16 without a mark, by its zero bytes: they are on one side of each pair."""
     even, odd = data[::2].count(0), data[1::2].count(0)
     if len(data) % 2 or 4 * max(even, odd) < len(data) or min(even, odd) > len(data) // 50:
         return ()
     return ("utf-16-le",) if odd > even else ("utf-16-be",)
 
 
-def _place(record: Record, text: str, *, is_trusted: bool) -> range | None:
-    """The lines that a record was made of; None where nobody can be sure."""
-    place = record.get("raw_source_format")
-    first, last = (place.get("line_start"), place.get("line_end")) if isinstance(place, dict) else (None, None)
+def _lines_of(record: MemoryRecord, text: str, *, is_trusted: bool) -> range | None:
+    """The lines of a file that a record was made of; None if that is not certain."""
+    place = object_or_empty(record.get("raw_source_format"))
+    first, last = place.get("line_start"), place.get("line_end")
     lines = text.split("\n")
     if not isinstance(first, int) or not isinstance(last, int) or not 1 <= first <= last <= len(lines):
         return None
-    is_same = _trimmed("\n".join(lines[first - 1 : last])) == _trimmed(str(record["content"]))
-    return range(first, last + 1) if is_same or (is_trusted and record["source"].get("runtime") == OURS) else None
+    is_same = _trimmed("\n".join(lines[first - 1 : last])) == _trimmed(record["content"])
+    is_certain = is_same or (is_trusted and record["source"].get("runtime") == TRUEKEEP_RUNTIME)
+    return range(first, last + 1) if is_certain else None
 
 
-def _held(name: str, data: bytes) -> Other:
-    return Other(name, len(data), lambda: (data,))
+# --- Entries of other tools -----------------------------------------------------------------------------------------
 
 
-def _other(snapshot: Snapshot, name: str, cuts: Cuts) -> Other:
-    """An entry of another tool, without the texts; empty where it holds one and is no text."""
-    size = snapshot.reader.entries[name].file_size
+def _entry_from(name: str, data: bytes) -> ForeignEntry:
+    return ForeignEntry(name, len(data), lambda: (data,))
+
+
+def _purge_foreign_entry(archive: ArchiveReader, name: str, purged: PurgedText) -> ForeignEntry:
+    """An entry of another tool without the purged text; empty if it is binary and contains it."""
+    size = archive.reader.entries[name].file_size
 
     def pieces() -> Iterable[bytes]:
-        read = _text_of(snapshot, FileEntry(name, name, size, 0, 0))
-        if read is None:
-            is_held = cuts.are_in(snapshot.reader.pieces(name))
-            return () if is_held else snapshot.reader.pieces(name)
-        return (cut_lines(read.text, cuts, codec=read.codec).data,)
+        file_text = _text_of(archive, ListedFile(name, name, size, 0, 0))
+        if file_text is None:
+            is_affected = purged.is_in_binary(archive.reader.pieces(name))
+            return () if is_affected else archive.reader.pieces(name)
+        return (purge_text(file_text.text, purged, codec=file_text.codec).data,)
 
-    return Other(name, size, pieces)
-
-
-def _is_cut(snapshot: Snapshot, name: str, cuts: Cuts) -> bool:
-    """Whether something is cut out of an entry of another tool."""
-    read = _text_of(snapshot, FileEntry(name, name, 0, 0, 0))
-    return cuts.are_in(snapshot.reader.pieces(name)) if read is None else cuts.is_in(_lines_of(read.text))
+    return ForeignEntry(name, size, pieces)
 
 
-def _index(snapshot: Snapshot, name: str, cuts: Cuts, files: PurgedFiles) -> Other:
-    """Another tool's index of attachments, with the digests of those that were edited."""
-    document = cut_values(snapshot.document(name), cuts)
-    known = {line.entry: line.path for line in snapshot.files().values()}
-    items = document.get("attachments")
-    for item in items if isinstance(items, list) else ():
-        path = known.get(item.get("archive_path")) if isinstance(item, dict) else None
+def _contains_purged(archive: ArchiveReader, name: str, purged: PurgedText) -> bool:
+    file_text = _text_of(archive, ListedFile(name, name, 0, 0, 0))
+    if file_text is None:
+        return purged.is_in_binary(archive.reader.pieces(name))
+    return purged.is_in(_with_line_feeds(file_text.text))
+
+
+def _purge_attachments(archive: ArchiveReader, name: str, purged: PurgedText, files: PurgedFiles) -> ForeignEntry:
+    """Another tool's index of attachments, with the new digests of edited files."""
+    document = purge_value(archive.document(name), purged)
+    paths = {file.entry: file.path for file in archive.files().values()}
+    attachments = document.get("attachments")
+    for attachment in attachments if isinstance(attachments, list) else ():
+        path = paths.get(attachment.get("archive_path")) if isinstance(attachment, dict) else None
         if path is None:
             continue
         if path not in files.kept:
-            item["archive_path"] = None
+            attachment["archive_path"] = None
         elif path in files.edited:
             data = files.edited[path].data
-            item |= {
-                "size_bytes": len(data),
-                "hash": {"algorithm": "sha256", "value": hashlib.sha256(data).hexdigest()},
-            }
-    return _held(name, pretty(document))
+            digest = {"algorithm": "sha256", "value": hashlib.sha256(data).hexdigest()}
+            attachment |= {"size_bytes": len(data), "hash": digest}
+    return _entry_from(name, dump_document(document))
 
 
 # --- Records --------------------------------------------------------------------------------------------------------
 
 
-def _records(snapshot: Snapshot, ids: set[str], cuts: Cuts, files: PurgedFiles, spool: Spool) -> PurgedRecords:
-    """The records that stay, into the spool."""
-    moved = {path: edit.gone for path, edit in files.edited.items()}
-    baseless = (record for record, _ in snapshot.records() if _is_baseless(record, cuts, moved, files))
-    gone = ids | {str(record["id"]) for record in baseless}
-    done = PurgedRecords([], [], [])
-    for name in snapshot.partitions():
-        before = len(done.ids)
-        for record, line in snapshot.records([name]):
-            path, key = scope_of(record), str(record["id"])
-            changed = None if key in gone else _changed(record, cuts, files.edited.get(path), gone)
-            if key in gone or (changed and not str(changed["content"]).strip(WHITESPACE)):
-                done.ids.append(key)
+def _spool_remaining(
+    archive: ArchiveReader, ids: set[str], purged: PurgedText, files: PurgedFiles, spool: RecordSpool
+) -> PurgedRecords:
+    """Write the remaining records to the spool."""
+    removed_lines = {path: edit.removed for path, edit in files.edited.items()}
+    orphans = (record for record, _ in archive.records() if _has_lost_source(record, purged, removed_lines, files))
+    removed = ids | {record["id"] for record in orphans}
+    result = PurgedRecords([], [], [])
+    for partition in archive.partitions():
+        before = len(result.removed)
+        for record, line in archive.records([partition]):
+            path, record_id = scope_of(record), record["id"]
+            edited = None if record_id in removed else _purge_record(record, purged, files.edited.get(path), removed)
+            if record_id in removed or (edited and not edited["content"].strip(WHITESPACE)):
+                result.removed.append(record_id)
                 continue
-            if changed and changed["content"] != record["content"]:
-                done.changed.append(key)
-            spool.add(
-                changed or record, path=path if path in files.kept else "", line=None if changed else line + b"\n"
-            )
-        if len(done.ids) > before:
-            done.partitions.append(name)
-    return done
+            if edited and edited["content"] != record["content"]:
+                result.edited.append(record_id)
+            spool.add(edited or record, path=path if path in files.kept else "", line=None if edited else line + b"\n")
+        if len(result.removed) > before:
+            result.partitions.append(partition)
+    return result
 
 
-def _is_baseless(record: Record, cuts: Cuts, moved: dict[str, list[int]], files: PurgedFiles) -> bool:
-    """Whether what a record was made of is gone: its file, all of its lines, or, for one of truekeep's own, some.
+def _has_lost_source(
+    record: MemoryRecord, purged: PurgedText, removed_lines: dict[str, list[int]], files: PurgedFiles
+) -> bool:
+    """True if a record's file or all of its lines were removed; for one of truekeep's own, any of its lines.
 
-    Truekeep makes its own again at the next export.
+    The next export makes truekeep's own records again.
     """
     path = scope_of(record)
     if path in files.dropped or _fact_of(record) in files.facts:
         return True
-    is_ours = record["source"].get("runtime") == OURS
-    if is_ours and cut_values(record["content"], cuts) != record["content"]:
+    is_own = record["source"].get("runtime") == TRUEKEEP_RUNTIME
+    if is_own and purge_value(record["content"], purged) != record["content"]:
         return True
-    place = record.get("raw_source_format")
-    first, last = (place.get("line_start"), place.get("line_end")) if isinstance(place, dict) else (None, None)
+    place = object_or_empty(record.get("raw_source_format"))
+    first, last = place.get("line_start"), place.get("line_end")
     if not isinstance(first, int):
         return False
     last = last if isinstance(last, int) else first
-    gone = moved.get(path, ())
-    count = bisect_left(gone, last + 1) - bisect_left(gone, first)
-    return count > 0 and (is_ours or count == last + 1 - first)
+    removed = removed_lines.get(path, ())
+    count = bisect_left(removed, last + 1) - bisect_left(removed, first)
+    return count > 0 and (is_own or count == last + 1 - first)
 
 
-def _changed(record: Record, cuts: Cuts, edit: EditedText | None, gone: set[str]) -> Record | None:
-    """A record as it is after the purge; None when nothing of it changed."""
-    new = {key: cut_values(value, cuts, key) for key, value in record.items() if key != "embeddings"}
+def _purge_record(
+    record: MemoryRecord, purged: PurgedText, edit: EditedText | None, removed: set[str]
+) -> MemoryRecord | None:
+    """A record after the purge; None if it does not change."""
+    new: JsonObject = {key: purge_value(value, purged, key) for key, value in record.items() if key != "embeddings"}
     place = new.get("raw_source_format")
     if edit is not None and isinstance(place, dict):
-        new["content"] = _content(record, edit, new["content"])
-        new["raw_source_format"] = {**place, **_shifted(place, edit.gone)}
+        new["content"] = _remaining_content(record, edit, new["content"])
+        new["raw_source_format"] = {**place, **_shifted_lines(place, edit.removed)}
     if new["content"] != record["content"] and isinstance(record.get("tags"), list):
         marks = find_marks(str(new["content"]), str(record.get("namespace", "")))
         new["tags"] = marks.tags
@@ -487,36 +584,36 @@ def _changed(record: Record, cuts: Cuts, edit: EditedText | None, gone: set[str]
                 del new[key]
     related = new.get("related_records")
     if isinstance(related, list):
-        left = [item for item in related if not isinstance(item, dict) or str(item.get("id")) not in gone]
+        left = [item for item in related if not isinstance(item, dict) or str(item.get("id")) not in removed]
         new["related_records"] = left
         if related and not left:
             del new["related_records"]
     if "embeddings" in record and edit is None and new["content"] == record["content"]:
-        new = {key: new.get(key, record[key]) for key in record if key in new or key == "embeddings"}
-    return None if new == record else new
+        new = {key: new.get(key, value) for key, value in record.items() if key in new or key == "embeddings"}
+    return None if new == record else cast(MemoryRecord, new)
 
 
-def _content(record: Record, edit: EditedText, cut: str) -> str:
-    """What a record says after its file was edited: the lines that are left of it, if it was these lines."""
+def _remaining_content(record: MemoryRecord, edit: EditedText, purged_content: str) -> str:
+    """The remaining lines of a record, if its content was exactly these lines of its file."""
     place = record["raw_source_format"]
     first, last = place.get("line_start"), place.get("line_end")
     if not isinstance(first, int) or not isinstance(last, int):
-        return cut
+        return purged_content
     if "\n".join(edit.before[first - 1 : last]) != record["content"]:
-        return cut
+        return purged_content
     start, end = bisect_left(edit.numbers, first), bisect_left(edit.numbers, last + 1)
     return "\n".join(edit.after[start:end])
 
 
 def _trimmed(text: str) -> str:
-    return _RETURNS.sub("", f"{text}\n").strip(WHITESPACE)
+    return _CARRIAGE_RETURNS.sub("", f"{text}\n").strip(WHITESPACE)
 
 
-def _shifted(place: Document, gone: Sequence[int]) -> Document:
-    """Line numbers after some lines went."""
-    found: Document = {}
+def _shifted_lines(place: JsonObject, removed: Sequence[int]) -> JsonObject:
+    """The line numbers of a record after some lines were removed."""
+    shifted: JsonObject = {}
     for key in ("line_start", "line_end"):
         number = place.get(key)
         if isinstance(number, int):
-            found[key] = max(1, number - bisect_left(gone, number + (key == "line_end")))
-    return found
+            shifted[key] = max(1, number - bisect_left(removed, number + (key == "line_end")))
+    return shifted

@@ -1,76 +1,73 @@
-"""Records of the Agent Life Format: made from a file as upstream's own exporter makes them, and read and written.
+"""Memory records: those that upstream's exporter makes of a file, and what all of truekeep's own have in common.
 
-Pure: text in, values out. A record is a plain dict, so that what a later version adds survives being read and written.
+Pure: text in, values out.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, cast
 
+from truekeep.integrations.alf.documents import (
+    EntityReference,
+    MemoryRecord,
+    RelatedRecord,
+    SourceProvenance,
+    TemporalMetadata,
+)
 from truekeep.integrations.alf.record_ids import WHITESPACE, content_id, positional_id
-from truekeep.integrations.alf.record_times import shown_day, shown_moment
-from truekeep.integrations.alf.sections import classify, day_of, split
+from truekeep.integrations.alf.sections import RecordSection, classify, daily_log_date, split_sections
+from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 
-Record = dict[str, Any]
-
-RUNTIME = "openclaw"
-MAX_DEPTH = 127  # upstream's reader refuses what is deeper
+OPENCLAW_RUNTIME = "openclaw"
+TRUEKEEP_RUNTIME = "truekeep"
 
 _IMPORTANCE = re.compile(r"\[([^\[\]|\n]++)\|i=([\d.]++)\]")
+_IMPORTANCE_MARK = "|i="
 _HASHTAG = re.compile(f"#(?<![^{WHITESPACE}]#)#*([^{WHITESPACE}#][^{WHITESPACE}]*)")
-_SCORE = "|i="
 _JOINERS = "\u200c\u200d"
 
 
-class SectionMarks(NamedTuple):
-    """What a section says about itself."""
+def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme: str) -> list[MemoryRecord]:
+    """The records that upstream's exporter writes for a file, with the same order of members.
 
-    tags: list[str]
-    category: str | None
-    confidence: float | None
-
-
-def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme: str) -> list[Record]:
-    """What upstream's exporter writes for this file, in its order of keys.
-
-    Except that a confidence is at most 1: upstream copies any number, and then its own validator refuses the archive.
+    One difference: a confidence is at most 1. Upstream copies any number, and then its own validator rejects the
+    archive.
     """
     kind = classify(path, scheme)
     if kind is None:
         return []
-    day = day_of(path)
-    updated_at = shown_moment(mtime_ns)
-    temporal = {"created_at": shown_day(day) if day else updated_at, "updated_at": updated_at}
+    day = daily_log_date(path)
+    updated_at = format_timestamp(mtime_ns)
+    temporal: TemporalMetadata = {"created_at": format_midnight(day) if day else updated_at, "updated_at": updated_at}
     if day:
-        temporal["observed_at"] = shown_day(day)
-    source = {
-        "runtime": RUNTIME,
+        temporal["observed_at"] = format_midnight(day)
+    source: SourceProvenance = {
+        "runtime": OPENCLAW_RUNTIME,
         "origin": "workspace",
         "origin_file": path,
         "extraction_method": _extraction_method(path.lower()),
     }
     records = []
-    said: Counter[str] = Counter()
-    for number, section in enumerate(split(text, is_split=kind.is_split, scheme=scheme)):
+    occurrences: Counter[str] = Counter()
+    for number, section in enumerate(split_sections(text, is_split=kind.is_split, scheme=scheme)):
         if scheme == "content":
             trimmed = section.content.rstrip(WHITESPACE)
-            record_id = content_id(agent, path, trimmed, said[trimmed])
-            said[trimmed] += 1
+            record_id = content_id(agent, path, trimmed, occurrences[trimmed])
+            occurrences[trimmed] += 1
         else:
             record_id = positional_id(path, number)
         marks = find_marks(section.content, kind.namespace)
-        record: Record = {
+        record: MemoryRecord = {
             "id": record_id,
             "agent_id": agent,
             "content": section.content,
             "memory_type": kind.memory_type,
-            "source": dict(source),
-            "temporal": dict(temporal),
+            "source": source.copy(),
+            "temporal": temporal.copy(),
             "status": "active",
             "namespace": kind.namespace,
         }
@@ -79,25 +76,124 @@ def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme:
         if marks.confidence is not None:
             record["confidence"] = marks.confidence
         record["tags"] = marks.tags
-        record["raw_source_format"] = {
-            "heading": section.heading,
-            "line_end": section.line_end,
-            "line_start": section.line_start,
-        }
+        record["raw_source_format"] = lines_of_section(section)
         records.append(record)
     return records
+
+
+def truekeep_record(
+    *,
+    id: str,  # noqa: A002 - the name of the member
+    agent: str,
+    content: str,
+    memory_type: str,
+    namespace: str,
+    origin: str,
+    temporal: TemporalMetadata,
+    origin_file: str | None = None,
+    extraction_method: str | None = None,
+    session_id: str | None = None,
+    status: str = "active",
+    category: str | None = None,
+    supersedes: str | None = None,
+    confidence: float | None = None,
+    entities: list[EntityReference] | None = None,
+    tags: list[str] | None = None,
+    related_records: list[RelatedRecord] | None = None,
+    raw_source_format: Any = None,
+) -> MemoryRecord:
+    """A record that upstream's exporter does not make. Its runtime is truekeep, and empty members are left out."""
+    source = {
+        "runtime": TRUEKEEP_RUNTIME,
+        "origin": origin,
+        "origin_file": origin_file,
+        "extraction_method": extraction_method,
+        "session_id": session_id,
+    }
+    record = {
+        "id": id,
+        "agent_id": agent,
+        "content": content,
+        "memory_type": memory_type,
+        "source": _without_empty(source),
+        "temporal": temporal,
+        "status": status,
+        "namespace": namespace,
+    }
+    optional = {
+        "category": category,
+        "supersedes": supersedes,
+        "confidence": confidence,
+        "entities": entities,
+        "tags": tags,
+        "related_records": related_records,
+        "raw_source_format": raw_source_format,
+    }
+    return cast(MemoryRecord, record | _without_empty(optional))
+
+
+def temporal_metadata(
+    *,
+    created_at: str,
+    updated_at: str,
+    observed_at: str | None = None,
+    valid_from: str | None = None,
+    valid_until: str | None = None,
+    last_accessed_at: str | None = None,
+    access_count: int | None = None,
+) -> TemporalMetadata:
+    """The times of a record, without those that are not known."""
+    times = {
+        "created_at": created_at,
+        "updated_at": updated_at,
+        "observed_at": observed_at,
+        "valid_from": valid_from,
+        "valid_until": valid_until,
+        "last_accessed_at": last_accessed_at,
+        "access_count": access_count,
+    }
+    return cast(TemporalMetadata, _without_empty(times))
+
+
+def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value or value == 0}
+
+
+def unique_tags(namespace: str, *tags: str) -> list[str]:
+    """The namespace first, then the tags, each once."""
+    return [tag for tag in dict.fromkeys((namespace, *tags)) if tag]
+
+
+def lines_of_section(section: RecordSection) -> dict[str, Any]:
+    return place_in_file(section.heading, section.line_start, section.line_end)
+
+
+def place_in_file(heading: str | None, line_start: int, line_end: int) -> dict[str, Any]:
+    """The raw_source_format of a record: the lines of its file that it was made of."""
+    return {"heading": heading, "line_end": line_end, "line_start": line_start}
 
 
 def _extraction_method(path: str) -> str:
     return "user_authored" if path == "memory.md" or "gating-policies" in path else "agent_written"
 
 
+# --- Importance tags and hashtags -----------------------------------------------------------------------------------
+
+
+class SectionMarks(NamedTuple):
+    """The tags, category and confidence that a section's text contains."""
+
+    tags: list[str]
+    category: str | None
+    confidence: float | None
+
+
 def find_marks(content: str, namespace: str) -> SectionMarks:
-    """The namespace, then line by line the name of an importance tag and the hashtags; each once."""
+    """Find importance tags such as [deploy|i=0.8], and hashtags. The namespace is always the first tag."""
     tags = {namespace: None}
     scored = []
-    for part, is_scored in _iter_parts(content) if _SCORE in content else ((content, False),):
-        if is_scored and (found := importance(part)) is not None:
+    for part, may_have_importance in _iter_parts(content) if _IMPORTANCE_MARK in content else ((content, False),):
+        if may_have_importance and (found := parse_importance(part)) is not None:
             scored.append(found)
             tags[found[0]] = None
         if "#" in part:
@@ -108,9 +204,9 @@ def find_marks(content: str, namespace: str) -> SectionMarks:
 
 
 def _iter_parts(content: str) -> Iterator[tuple[str, bool]]:
-    """The lines that may have an importance tag, and whatever lines there are between them."""
+    """The lines that may contain an importance tag, and the text between them."""
     start = 0
-    while (at := content.find(_SCORE, start)) >= 0:
+    while (at := content.find(_IMPORTANCE_MARK, start)) >= 0:
         line = content.rfind("\n", start, at) + 1 or start
         end = content.find("\n", at)
         end = end if end >= 0 else len(content)
@@ -120,11 +216,11 @@ def _iter_parts(content: str) -> Iterator[tuple[str, bool]]:
     yield content[start:], False
 
 
-def importance(line: str) -> tuple[str, float] | None:
-    """The name and score of the first [name|i=0.9] in a line; None where that is not a number."""
+def parse_importance(line: str) -> tuple[str, float] | None:
+    """The name and score of the first [name|i=0.9] in a line; None if the score is not a number."""
     for match in _IMPORTANCE.finditer(line):
         name, number = match.groups()
-        if (name.isascii() and name.isalnum()) or all(map(_is_of_word, name)):
+        if (name.isascii() and name.isalnum()) or all(map(_is_word_character, name)):
             try:
                 return (name, float(number)) if number.isascii() else None
             except ValueError:
@@ -133,7 +229,7 @@ def importance(line: str) -> tuple[str, float] | None:
 
 
 def iter_hashtags(text: str) -> Iterator[str]:
-    """Words that begin with #, without it and without what is no letter or number at their end."""
+    """Words that begin with #, without the # and without punctuation at the end."""
     for word in _HASHTAG.findall(text):
         end = len(word)
         while end and not _is_alphanumeric(word[end - 1]):
@@ -142,100 +238,18 @@ def iter_hashtags(text: str) -> Iterator[str]:
             yield word[:end]
 
 
-def _is_of_word(char: str) -> bool:
-    """Unicode's idea of a word, which is upstream's; Python's has no combining marks."""
+def _is_word_character(char: str) -> bool:
+    r"""True for \w of Unicode's regular expressions, as upstream uses it; Python's \w excludes combining marks."""
     category = unicodedata.category(char)
     return category[0] in "LM" or category in ("Nd", "Nl", "Pc") or char in _JOINERS
 
 
 def _is_alphanumeric(char: str) -> bool:
-    """As upstream has it, or nearly: Unicode counts most vowel signs as letters, and Python none."""
+    """Approximates upstream's Unicode rule, which counts most vowel signs as letters; Python counts none."""
     if char.isalnum():
         return True
     if unicodedata.category(char) not in ("Mc", "Mn"):
         return False
     is_selector = "\ufe00" <= char <= "\ufe0f" or char >= "\U000e0100" or char == "\u034f"
-    position = unicodedata.combining(char)  # 10 to 36: the points of Hebrew and Arabic
-    return (position == 0 and not is_selector) or 10 <= position <= 36
-
-
-def dump_record(record: Record) -> bytes:
-    """One line of a partition."""
-    return f"{_encode(record)}\n".encode()
-
-
-def pretty(document: Any) -> bytes:
-    """A document of its own, such as the manifest."""
-    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False).encode()
-
-
-def parse_line(raw: bytes) -> Record:
-    """The record in one line. Raises ValueError for whatever upstream's reader would not take as JSON."""
-    try:
-        record = _DECODER.decode(raw.decode())
-    except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8 at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON: {error.msg} at character {error.pos + 1}") from error
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
-    if not isinstance(record, dict):
-        raise ValueError("is not a JSON object")
-    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
-        _refuse_depth(record)
-    if b"\\ud" in raw or b"\\uD" in raw:
-        _refuse_surrogates(record)
-    return record
-
-
-def _refuse_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise ValueError("is nested too deeply")
-
-
-def _refuse_surrogates(record: Record) -> None:
-    try:
-        dump_record(record)
-    except UnicodeEncodeError as error:
-        raise ValueError("has half of a surrogate pair") from error
-
-
-def _unique_members(pairs: list[tuple[str, Any]]) -> Record:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"has two members named {name!r}")
-    return members
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if number in (float("inf"), float("-inf")):
-        raise ValueError("has a number that is too large")
-    return number
-
-
-def _exact(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise ValueError("has a number with too many digits") from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"has {name}, which is not JSON")
-
-
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique_members, parse_float=_finite, parse_int=_exact, parse_constant=_refuse_constant
-)
+    combining_class = unicodedata.combining(char)  # 10 to 36: the points of Hebrew and Arabic
+    return (combining_class == 0 and not is_selector) or 10 <= combining_class <= 36

@@ -1,8 +1,7 @@
 """Which files of an OpenClaw workspace become records, and where each record begins and ends.
 
-Text in, values out, exactly as upstream's two generations do it: "positional" is the first, "content" the later one,
-which leaves headings inside code fences alone and keeps no heading without a body. A line ends at a line feed and
-nowhere else.
+Pure. Follows upstream's two generations exactly: "positional" is the first; "content" is the later one, which ignores
+headings inside code fences and headings without a body. Only a line feed ends a line.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ _HEADINGS = re.compile(f"(?:{HEADING})+")
 
 
 class SectionKind(NamedTuple):
-    """What the records of a file are."""
+    """The type and namespace of a file's records."""
 
     memory_type: str
     namespace: str
-    is_split: bool  # at every ## heading; else the file is one record
+    is_split: bool  # into a record for each ## heading; otherwise the whole file is one record
 
 
 class RecordSection(NamedTuple):
-    """The part of a file that one record holds. Lines count from 1, both ends included."""
+    """The part of a file that becomes one record. Lines count from 1, both ends included."""
 
     heading: str | None
     content: str
@@ -57,7 +56,7 @@ _CONTENT_KINDS = tuple(
 
 
 def classify(path: str, scheme: str) -> SectionKind | None:
-    """The kind of a file by its path in the workspace; None where upstream makes no record of it."""
+    """The kind of a file by its path; None if upstream makes no records of it."""
     if path != "MEMORY.md" and not (path.startswith("memory/") and path.endswith(".md") and not path.endswith("/.md")):
         return None
     if scheme == "content":
@@ -67,7 +66,7 @@ def classify(path: str, scheme: str) -> SectionKind | None:
 
 def _positional_kind(path: str) -> SectionKind:
     is_policy = "gating-policies" in path or "gating_policies" in path
-    if day_of(path) is not None:
+    if daily_log_date(path) is not None:
         return SectionKind("episodic", "daily", True)
     if path == "memory.md":
         return SectionKind("semantic", "curated", True)
@@ -80,8 +79,8 @@ def _positional_kind(path: str) -> SectionKind:
     return SectionKind("semantic", "workspace", True)
 
 
-def day_of(path: str) -> date | None:
-    """The day that a daily log is named for, if there is such a day."""
+def daily_log_date(path: str) -> date | None:
+    """The date in the name of a daily log; None for other files and impossible dates."""
     match = _DAY.fullmatch(path.lower())
     if match is None:
         return None
@@ -91,15 +90,15 @@ def day_of(path: str) -> date | None:
         return None
 
 
-def split(text: str, *, is_split: bool, scheme: str) -> list[RecordSection]:
-    """The sections of a file, in order. A whole file keeps its bytes; a section of it has plain line feeds."""
+def split_sections(text: str, *, is_split: bool, scheme: str) -> list[RecordSection]:
+    """The sections of a file, in order. Sections get plain line feeds; an unsplit file keeps its line ends."""
     if not is_split:
         return [RecordSection(None, text, 1, _count_lines(text))] if text.strip(WHITESPACE) else []
     sections = []
     line = 1
     for chunk, has_heading in _iter_chunks(text, scheme):
         following = line + _count_lines(chunk)
-        if _is_kept(chunk, has_heading, scheme):
+        if _becomes_record(chunk, has_heading, scheme):
             content = chunk.replace("\r\n", "\n").removesuffix("\n")
             heading = _heading_of(content, scheme) if has_heading else None
             sections.append(RecordSection(heading, content, line, following - 1))
@@ -108,7 +107,7 @@ def split(text: str, *, is_split: bool, scheme: str) -> list[RecordSection]:
 
 
 def _iter_chunks(text: str, scheme: str) -> Iterator[tuple[str, bool]]:
-    """The text cut before every heading, and whether a piece begins with one."""
+    """Cut the text before every heading; yields each piece and whether it begins with a heading."""
     cuts = list(_iter_lines_with(text, HEADING))
     if scheme == "content":
         fences = list(_iter_lines_with(text, FENCE))
@@ -120,7 +119,7 @@ def _iter_chunks(text: str, scheme: str) -> Iterator[tuple[str, bool]]:
 
 
 def _iter_lines_with(text: str, mark: str) -> Iterator[int]:
-    """Where the lines begin that begin with the mark."""
+    """The positions of lines that begin with the mark."""
     if text.startswith(mark):
         yield 0
     at = text.find(f"\n{mark}")
@@ -133,7 +132,7 @@ def _count_lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
 
 
-def _is_kept(chunk: str, has_heading: bool, scheme: str) -> bool:
+def _becomes_record(chunk: str, has_heading: bool, scheme: str) -> bool:
     if scheme == "content":
         if has_heading:
             end = chunk.find("\n")

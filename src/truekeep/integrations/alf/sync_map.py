@@ -1,23 +1,23 @@
-"""The map for the format's own tool: with it, stock `alf` can sync a workspace of truekeep's by its generic runtime."""
+"""The map file with which upstream's `alf` can sync a workspace through its generic runtime."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from truekeep import __version__
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput
-from truekeep.integrations.alf.records import pretty
+from truekeep.integrations.alf.documents import JsonObject, dump_document
 
 if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
 MAP_FILE = ".alf-map.json"
 _SOURCES = (
-    # id, glob, memory type, namespace, chunking, where its time is said, tags
+    # id, glob, memory_type, namespace, chunking, timestamp, tags
     ("memory-md", "MEMORY.md", "semantic", "curated", "by_heading", "file_mtime", "hashtags"),
     ("cards", "memory/cards/*.md", "semantic", "cards", "per_file", "frontmatter:updated", "frontmatter:tags"),
     ("daily-logs", "memory/20*.md", "episodic", "daily", "by_heading", "filename_date", "hashtags"),
@@ -40,8 +40,8 @@ _SOURCES = (
 )
 
 
-def generic_map() -> dict[str, Any]:
-    """What lies where in a workspace, in the map's own words."""
+def generic_map() -> JsonObject:
+    """The memory sources of a workspace, as upstream's generic runtime expects them."""
     names = ("id", "glob", "memory_type", "namespace", "chunking", "timestamp", "tags")
     return {
         "version": 1,
@@ -52,14 +52,14 @@ def generic_map() -> dict[str, Any]:
     }
 
 
-def write_map(workspace: Workspace, document: dict[str, Any], *, replace: bool = False) -> Path:
-    """Put the map into a workspace, whole; another one that is there only if that is asked for."""
+def write_map(workspace: Workspace, document: JsonObject, *, replace: bool = False) -> Path:
+    """Write the map to a workspace. A different existing map is only overwritten with `replace`."""
     with workspace.writing("write its map"):
-        if not replace and not _is_like(workspace.path / MAP_FILE, document):
-            raise BadInput(f"{MAP_FILE} is there already and says something else", hint="--replace overwrites it")
+        if not replace and not _is_absent_or_same(workspace.path / MAP_FILE, document):
+            raise BadInput(f"a different {MAP_FILE} already exists", hint="add --replace to overwrite it")
         folder = file_io.open_root(str(workspace.path))
         try:
-            file_io.write_beside(folder, MAP_FILE, pretty(document) + b"\n")
+            file_io.write_beside(folder, MAP_FILE, dump_document(document) + b"\n")
             os.replace(file_io.temporary_name(MAP_FILE), MAP_FILE, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
         finally:
@@ -68,8 +68,8 @@ def write_map(workspace: Workspace, document: dict[str, Any], *, replace: bool =
     return workspace.path / MAP_FILE
 
 
-def _is_like(path: Path, document: dict[str, Any]) -> bool:
-    """Whether there is no other map: none at all, or this one, of whichever version of truekeep."""
+def _is_absent_or_same(path: Path, document: JsonObject) -> bool:
+    """True if there is no map, or one that differs only in the version of truekeep."""
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""Everything that is wrong with an archive, at once: each thing with its entry, its line and how bad it is.
+"""Validate an archive: every problem at once, each with its level, entry and line.
 
-Reads all of the archive once, line by line and piece by piece, and changes nothing. What a single document may hold is
-in rules.py; here is what takes more than one: counts, ids, who names which entry, and whether the bytes are those
-that truekeep wrote down.
+Reads the whole archive once, line by line and piece by piece. schema_validation.py checks single documents; this module
+checks what involves several: counts, ids, entries that the manifest names, and the digests that truekeep recorded.
 """
 
 from __future__ import annotations
@@ -10,249 +9,251 @@ from __future__ import annotations
 import codecs
 import hashlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from pathlib import Path
 
-from truekeep.integrations.alf import validation_rules
-from truekeep.integrations.alf.files import CONTROL, path_of, refusal
-from truekeep.integrations.alf.records import Record, parse_line
-from truekeep.integrations.alf.value_kinds import (
+from truekeep.integrations.alf import schema_validation
+from truekeep.integrations.alf.archive_file import open_archive
+from truekeep.integrations.alf.documents import JsonObject, object_or_empty, parse_object, strings_in
+from truekeep.integrations.alf.files import CONTROL_FILES, refusal_reason, workspace_path
+from truekeep.integrations.alf.record_ids import parse_uuid
+from truekeep.integrations.alf.schema_validation import (
     ERROR,
     LEVELS,
     UNREADABLE,
     WARNING,
-    ValueKind,
+    check_document,
     is_whole,
-    look,
-    parse_uuid,
-    shown,
+    quote,
 )
-from truekeep.integrations.alf.zip_container import ArchiveProblem, BadArchive, Reader, unsafe_name
+from truekeep.integrations.alf.zip_container import ArchiveProblem, BadArchive, ZipReader, unsafe_name
 
 MANIFEST, DELTA_MANIFEST, FILES = "manifest.json", "delta-manifest.json", "truekeep/files.jsonl"
-_CHANGES = "memory/delta.jsonl"  # where every writer puts them
-_LAYERS = {
-    "identity": validation_rules.IDENTITY,
-    "principals": validation_rules.PRINCIPALS,
-    "credentials": validation_rules.CREDENTIALS,
-    "attachments": validation_rules.ATTACHMENTS,
-}
+_DELTA_RECORDS = "memory/delta.jsonl"
+_LAYERS = ("identity", "principals", "credentials", "attachments")  # with one document each, and its schema
 _VERDICTS = {UNREADABLE: "unreadable", ERROR: "invalid", WARNING: "warning"}
 
 Problems = Generator[ArchiveProblem, None, None]
 
 
-def check_archive(reader: Reader, *, most: int = 1000) -> Iterator[ArchiveProblem]:
-    """What is wrong with a snapshot or a delta; of each level, `most` at most, and then how many there are besides."""
-    told: Counter[str] = Counter()
-    for problem in _Inspection(reader).problems():
-        told[problem.level] += 1
-        if told[problem.level] <= most:
+def validate_archive(path: Path, *, identities: Sequence[str] = (), large: bool = False) -> list[ArchiveProblem]:
+    """The problems of an archive file, also if it cannot be opened at all."""
+    try:
+        with open_archive(path, identities=identities, large=large) as reader:
+            return list(check_archive(reader))
+    except BadArchive as error:
+        return [error.problem]
+
+
+def check_archive(reader: ZipReader, *, most: int = 1000) -> Iterator[ArchiveProblem]:
+    """The problems of a full archive or a delta: of each level `most` at most, then the number of the others."""
+    counts: Counter[str] = Counter()
+    for problem in _ArchiveCheck(reader).problems():
+        counts[problem.level] += 1
+        if counts[problem.level] <= most:
             yield problem
-    for level, number in told.items():
+    for level, number in counts.items():
         if number > most:
             yield ArchiveProblem(level, "", 0, f"and {number - most:,} more of this level")
 
 
-def check_record(record: object) -> list[tuple[str, str]]:
-    """What is wrong with a memory record: level and message."""
-    return look(validation_rules.RECORD, record)
-
-
-def sound_record(raw: bytes) -> Record:
-    """The record in a line. Raises ValueError with the first reason for which it cannot be used."""
-    record = _parsed(raw)
-    for level, message in check_record(record):
-        if level == UNREADABLE:
-            raise ValueError(message)
+def parse_valid_record(raw: bytes) -> JsonObject:
+    """Parse a line of a partition. Raises ValueError if upstream's reader would reject it."""
+    record = _parse(raw)
+    for problem in check_document(schema_validation.RECORD, record):
+        if problem.level == UNREADABLE:
+            raise ValueError(problem.message)
     return record
 
 
 def verdict(problems: Iterable[ArchiveProblem]) -> str:
-    """What the worst of them makes of the archive: unreadable, invalid, warning or ok."""
+    """The verdict on an archive by its worst problem: unreadable, invalid, warning or ok."""
     levels = {problem.level for problem in problems}
     return next((_VERDICTS[level] for level in LEVELS if level in levels), "ok")
 
 
-class _Inspection:
-    """One archive, and what has been seen of it so far."""
+class _ArchiveCheck:
+    """The check of one archive."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: ZipReader) -> None:
         self._reader = reader
         self._entries = reader.entries
-        self._noted = {problem.entry for problem in reader.problems}
-        self._named: set[str] = set()  # entries that the manifest or an index of the archive names
+        self._reported = {problem.entry for problem in reader.problems}
+        self._named: set[str] = set()  # entries that the manifest or an index names
         self._ids: set[bytes] = set()
-        self._counts: dict[str, int] = {}  # lines of the entries that hold records
-        self._seen: set[str] = set()  # entries whose bytes were read, and told if they are damaged
-        self._digests: dict[str, bytes | None] = {}  # None: damaged
+        self._line_counts: dict[str, int] = {}  # of entries with records
+        self._read: set[str] = set()  # entries that were read; damage to them is reported
+        self._digests: dict[str, bytes | None] = {}  # None for damaged entries
 
     def problems(self) -> Problems:
         yield from self._reader.problems
         if DELTA_MANIFEST in self._entries:
-            self._named.add(MANIFEST)  # a copy, for readers that look for it there
-            manifest = yield from self._document(DELTA_MANIFEST, validation_rules.DELTA_MANIFEST)
+            self._named.add(MANIFEST)  # some writers add a copy under this name
+            manifest = yield from self._document(DELTA_MANIFEST, schema_validation.DELTA_MANIFEST)
             yield from self._delta(manifest or {})
         else:
-            manifest = yield from self._document(MANIFEST, validation_rules.MANIFEST)
+            manifest = yield from self._document(MANIFEST, schema_validation.MANIFEST)
             yield from self._snapshot(manifest or {})
         if FILES in self._entries:
-            yield from self._own_files()
-        yield from self._rest()
-        yield from self._unwelcome()
+            yield from self._listed_files()
+        yield from self._other_entries()
+        yield from self._refused_files()
 
-    # --- what the manifest names
+    # --- Entries that the manifest names
 
-    def _snapshot(self, manifest: Record) -> Problems:
+    def _snapshot(self, manifest: JsonObject) -> Problems:
         layers = manifest.get("layers")
-        is_told = isinstance(layers, dict)
-        layers = layers if isinstance(layers, dict) else self._usual_layers()
-        for layer, kind in _LAYERS.items():
-            told = _dict(layers.get(layer))
-            if isinstance(file := told.get("file"), str):
-                document = yield from self._document(file, kind)
-                yield from self._compare(layer, file, document or {}, manifest, told)
-        memory = _dict(layers.get("memory"))
+        has_layers = isinstance(layers, dict)
+        layers = layers if isinstance(layers, dict) else self._guess_layers()
+        for name in _LAYERS:
+            layer = object_or_empty(layers.get(name))
+            if isinstance(file := layer.get("file"), str):
+                document = yield from self._document(file, name)
+                yield from self._compare(name, file, document or {}, manifest, layer)
+        memory = object_or_empty(layers.get("memory"))
         if isinstance(index := memory.get("index_file"), str):
             self._named.add(index)
-        yield from self._partitions(memory, is_told=is_told)
+        yield from self._partitions(memory, has_layers=has_layers)
 
-    def _usual_layers(self) -> Record:
-        """For an archive whose manifest does not say: what can be told by its name is looked at all the same."""
+    def _guess_layers(self) -> JsonObject:
+        """The layers by the usual names of their entries, for a manifest that lists none."""
         names = sorted(name for name in self._entries if name.startswith("memory/") and name.endswith(".jsonl"))
-        layers: Record = {layer: {"file": f"{layer}.json"} for layer in _LAYERS if f"{layer}.json" in self._entries}
+        layers: JsonObject = {layer: {"file": f"{layer}.json"} for layer in _LAYERS if f"{layer}.json" in self._entries}
         layers["memory"] = {"index_file": "memory/index.json", "partitions": [{"file": name} for name in names]}
         return layers
 
-    def _partitions(self, memory: Record, *, is_told: bool) -> Problems:
+    def _partitions(self, memory: JsonObject, *, has_layers: bool) -> Problems:
         partitions = memory.get("partitions")
         files: Counter[str] = Counter()
-        for partition in map(_dict, partitions if isinstance(partitions, list) else ()):
-            file, told = partition.get("file"), partition.get("record_count")
+        for partition in map(object_or_empty, partitions if isinstance(partitions, list) else ()):
+            file, stated = partition.get("file"), partition.get("record_count")
             if not isinstance(file, str):
                 continue
             if file in files:
-                yield ArchiveProblem(WARNING, MANIFEST, 0, f"names {shown(file)} for two partitions")
+                yield ArchiveProblem(WARNING, MANIFEST, 0, f"names {quote(file)} for two partitions")
             elif (yield from self._has(file)):
-                yield from self._lines(file, validation_rules.RECORD)
+                yield from self._lines(file, schema_validation.RECORD)
             files[file] += 1
-            found = self._counts.get(file)
-            if is_whole(told) and found is not None and told != found:
-                yield ArchiveProblem(WARNING, file, 0, f"has {_records(found)}; the manifest says {shown(told)}")
-        told = memory.get("record_count")
-        if not is_told or not is_whole(told) or files.keys() - self._counts.keys():
+            found = self._line_counts.get(file)
+            if is_whole(stated) and found is not None and stated != found:
+                yield ArchiveProblem(WARNING, file, 0, f"has {_records(found)}; the manifest says {quote(stated)}")
+        stated = memory.get("record_count")
+        if not has_layers or not is_whole(stated) or files.keys() - self._line_counts.keys():
             return
-        found = sum(self._counts[file] * times for file, times in files.items())
-        if told != found:
-            what = f"layers.memory.record_count is {shown(told)}, but the archive has {_records(found)}"
+        found = sum(self._line_counts[file] * times for file, times in files.items())
+        if stated != found:
+            what = f"layers.memory.record_count is {quote(stated)}, but the archive has {_records(found)}"
             yield ArchiveProblem(ERROR, MANIFEST, 0, what)
 
-    def _delta(self, manifest: Record) -> Problems:
+    def _delta(self, manifest: JsonObject) -> Problems:
         changes = manifest.get("changes")
         if not isinstance(changes, dict):
-            changes = {"memory": {"file": _CHANGES}} if _CHANGES in self._entries else {}
-        for layer, kind in _LAYERS.items():
-            if isinstance(file := _dict(changes.get(layer)).get("file"), str):
-                document = yield from self._document(file, kind)
-                yield from self._compare(layer, file, document or {}, manifest, {})
-        memory = _dict(changes.get("memory"))
+            changes = {"memory": {"file": _DELTA_RECORDS}} if _DELTA_RECORDS in self._entries else {}
+        for name in _LAYERS:
+            if isinstance(file := object_or_empty(changes.get(name)).get("file"), str):
+                document = yield from self._document(file, name)
+                yield from self._compare(name, file, document or {}, manifest, {})
+        memory = object_or_empty(changes.get("memory"))
         if isinstance(file := memory.get("file"), str) and (yield from self._has(file)):
-            yield from self._lines(file, validation_rules.CHANGE)
-            told, found = memory.get("record_count"), self._counts[file]
-            if is_whole(told) and told != found:
-                yield ArchiveProblem(WARNING, file, 0, f"has {_records(found)}; the manifest says {shown(told)}")
-        raw = _dict(changes.get("raw"))
-        for name in _texts(raw.get("changed")):
+            yield from self._lines(file, schema_validation.DELTA_RECORD)
+            stated, found = memory.get("record_count"), self._line_counts[file]
+            if is_whole(stated) and stated != found:
+                yield ArchiveProblem(WARNING, file, 0, f"has {_records(found)}; the manifest says {quote(stated)}")
+        raw = object_or_empty(changes.get("raw"))
+        for name in strings_in(raw.get("changed")):
             if (yield from self._has(name)) and not name.startswith("raw/"):
-                yield ArchiveProblem(ERROR, DELTA_MANIFEST, 0, f"changes.raw.changed has {shown(name)}, not in raw/")
-        for name in _texts(raw.get("deleted")):
+                yield ArchiveProblem(
+                    ERROR, DELTA_MANIFEST, 0, f"changes.raw.changed has {quote(name)}, which is not in raw/"
+                )
+        for name in strings_in(raw.get("deleted")):
             if (why := unsafe_name(name)) or not name.startswith("raw/"):
-                what = f"changes.raw.deleted has {shown(name)}: it {why or 'is not in raw/'}"
+                what = f"changes.raw.deleted has {quote(name)}: it {why or 'is not in raw/'}"
                 yield ArchiveProblem(UNREADABLE if why else ERROR, DELTA_MANIFEST, 0, what)
         for name in self._entries if "raw" in changes else ():
             if name.startswith("raw/") and name not in self._named:
-                yield ArchiveProblem(WARNING, name, 0, "is not among the changed files that the manifest lists")
+                yield ArchiveProblem(WARNING, name, 0, "is not in the manifest's list of changed files")
 
-    def _compare(self, layer: str, file: str, document: Record, manifest: Record, told: Record) -> Problems:
-        """What a layer's document and the manifest must agree on."""
-        if layer == "identity":
-            own, agent = parse_uuid(document.get("agent_id")), parse_uuid(_dict(manifest.get("agent")).get("id"))
-            if own and agent and own != agent:
+    def _compare(self, name: str, file: str, document: JsonObject, manifest: JsonObject, layer: JsonObject) -> Problems:
+        """Compare a layer's document with the manifest."""
+        if name == "identity":
+            own, agent = parse_uuid(document.get("agent_id")), object_or_empty(manifest.get("agent"))
+            expected = parse_uuid(agent.get("id"))
+            if own and expected and own != expected:
                 yield ArchiveProblem(ERROR, file, 0, "agent_id is not the id of the manifest's agent")
             return
-        items, count = document.get(layer), told.get("count")
+        items, count = document.get(name), layer.get("count")
         if isinstance(items, list) and is_whole(count) and count != len(items):
-            yield ArchiveProblem(WARNING, file, 0, f"has {len(items)} {layer}; the manifest says {shown(count)}")
-        if layer == "attachments" and isinstance(items, list):
+            yield ArchiveProblem(WARNING, file, 0, f"has {len(items)} {name}; the manifest says {quote(count)}")
+        if name == "attachments" and isinstance(items, list):
             for number, item in enumerate(items):
-                yield from self._artifact(_dict(item), file, f"attachments[{number}]")
+                yield from self._artifact(object_or_empty(item), file, f"attachments[{number}]")
 
-    def _artifact(self, item: Record, file: str, place: str) -> Problems:
+    def _artifact(self, item: JsonObject, file: str, place: str) -> Problems:
         name = item.get("archive_path")
         if not isinstance(name, str):
             return
         self._named.add(name)
         if name not in self._entries:
-            if name not in self._noted:
-                yield ArchiveProblem(WARNING, file, 0, f"{place} is said to be at {shown(name)}, which is not there")
+            if name not in self._reported:
+                yield ArchiveProblem(WARNING, file, 0, f"{place} is at {quote(name)}, which is not in the archive")
             return
         if is_whole(size := item.get("size_bytes")) and size != self._entries[name].file_size:
-            yield ArchiveProblem(WARNING, file, 0, f"{place}.size_bytes is not the size of {shown(name)}")
-        told = _dict(item.get("hash"))
-        if str(told.get("algorithm")).lower().replace("-", "") == "sha256":
+            yield ArchiveProblem(WARNING, file, 0, f"{place}.size_bytes is not the size of {quote(name)}")
+        stated = object_or_empty(item.get("hash"))
+        if str(stated.get("algorithm")).lower().replace("-", "") == "sha256":
             digest = yield from self._digest(name)
-            if digest is not None and str(told.get("value")).lower() != digest.hex():
-                yield ArchiveProblem(WARNING, file, 0, f"{place}.hash is not that of {shown(name)}")
+            if digest is not None and str(stated.get("value")).lower() != digest.hex():
+                yield ArchiveProblem(WARNING, file, 0, f"{place}.hash is not that of {quote(name)}")
 
-    # --- entries
+    # --- Reading entries
 
     def _has(self, name: str) -> Generator[ArchiveProblem, None, bool]:
         self._named.add(name)
         if name in self._entries:
             return True
-        if name not in self._noted:
-            yield ArchiveProblem(UNREADABLE, name, 0, "is not in the archive, which needs it")
+        if name not in self._reported:
+            yield ArchiveProblem(UNREADABLE, name, 0, "is missing from the archive")
         return False
 
-    def _document(self, name: str, kind: ValueKind) -> Generator[ArchiveProblem, None, Record | None]:
+    def _document(self, name: str, kind: str) -> Generator[ArchiveProblem, None, JsonObject | None]:
         if not (yield from self._has(name)):
             return None
-        self._seen.add(name)
+        self._read.add(name)
         try:
-            document = _parsed(self._reader.read(name))
+            document = _parse(self._reader.read(name))
         except BadArchive as error:
-            yield _told(error)
+            yield _without_entry(error)
             return None
         except ValueError as error:
-            yield ArchiveProblem(UNREADABLE, name, 0, _why(error))
+            yield ArchiveProblem(UNREADABLE, name, 0, _message(error))
             return None
-        for level, message in look(kind, document):
-            yield ArchiveProblem(level, name, 0, message)
+        for problem in check_document(kind, document):
+            yield ArchiveProblem(problem.level, name, 0, problem.message)
         return document
 
-    def _lines(self, name: str, kind: ValueKind) -> Problems:
-        """The records of an entry."""
-        self._counts[name] = 0
-        self._seen.add(name)
+    def _lines(self, name: str, kind: str) -> Problems:
+        """Check the records of an entry."""
+        self._line_counts[name] = 0
+        self._read.add(name)
         try:
             for number, raw in self._reader.lines(name):
-                self._counts[name] += 1
+                self._line_counts[name] += 1
                 try:
-                    record = _parsed(raw)
+                    record = _parse(raw)
                 except ValueError as error:
-                    yield ArchiveProblem(UNREADABLE, name, number, _why(error))
+                    yield ArchiveProblem(UNREADABLE, name, number, _message(error))
                     continue
-                for level, message in look(kind, record):
-                    yield ArchiveProblem(level, name, number, message)
+                for problem in check_document(kind, record):
+                    yield ArchiveProblem(problem.level, name, number, problem.message)
                 if record_id := parse_uuid(record.get("id")):
                     if record_id in self._ids:
-                        yield ArchiveProblem(WARNING, name, number, "id is that of an earlier record")
+                        yield ArchiveProblem(WARNING, name, number, "id is the same as that of an earlier record")
                     self._ids.add(record_id)
         except BadArchive as error:
-            yield _told(error)
+            yield _without_entry(error)
 
     def _digest(self, name: str) -> Generator[ArchiveProblem, None, bytes | None]:
-        """The SHA-256 of an entry; None for a damaged one, which is told once."""
+        """The SHA-256 of an entry; None for a damaged one, which is reported once."""
         if name not in self._digests:
             digest = hashlib.sha256()
             try:
@@ -261,52 +262,52 @@ class _Inspection:
                 self._digests[name] = digest.digest()
             except BadArchive as error:
                 self._digests[name] = None
-                if name not in self._seen:
-                    yield _told(error)
-            self._seen.add(name)
+                if name not in self._read:
+                    yield _without_entry(error)
+            self._read.add(name)
         return self._digests[name]
 
-    # --- what truekeep wrote down, and what nobody did
+    # --- The file list of truekeep, and everything else
 
-    def _own_files(self) -> Problems:
-        """Files and their digests, as they were at the export."""
+    def _listed_files(self) -> Problems:
+        """Compare the files with the sizes and digests that truekeep recorded."""
         self._named.add(FILES)
-        self._seen.add(FILES)
+        self._read.add(FILES)
         paths: set[str] = set()
         listed: set[str] = set()
         try:
             for number, raw in self._reader.lines(FILES):
                 try:
-                    row = _parsed(raw)
+                    row = _parse(raw)
                 except ValueError as error:
-                    yield ArchiveProblem(ERROR, FILES, number, _why(error))
+                    yield ArchiveProblem(ERROR, FILES, number, _message(error))
                     continue
-                wrong = look(validation_rules.OWN_FILE, row)
-                for _, message in wrong:
-                    yield ArchiveProblem(ERROR, FILES, number, message)
+                problems = check_document(schema_validation.LISTED_FILE, row)
+                for problem in problems:
+                    yield ArchiveProblem(ERROR, FILES, number, problem.message)
                 path, entry = row.get("path"), row.get("entry")
                 if isinstance(entry, str):
                     listed.add(entry)
-                if wrong:
+                if problems:
                     continue
                 if why := unsafe_name(f"raw/{path}"):
                     yield ArchiveProblem(ERROR, FILES, number, f"path {why}")
                 if path in paths:
-                    yield ArchiveProblem(ERROR, FILES, number, f"{shown(path)} is listed twice")
+                    yield ArchiveProblem(ERROR, FILES, number, f"{quote(path)} is listed twice")
                 paths.add(str(path))
                 if isinstance(entry, str):
-                    yield from self._own_file(row, entry, number)
+                    yield from self._listed_file(row, entry, number)
         except BadArchive as error:
-            yield _told(error)
+            yield _without_entry(error)
         for name in self._entries:
             if name.startswith("raw/") and name not in listed:
                 yield ArchiveProblem(WARNING, name, 0, f"{FILES} does not list it")
 
-    def _own_file(self, row: Record, entry: str, number: int) -> Problems:
+    def _listed_file(self, row: JsonObject, entry: str, number: int) -> Problems:
         self._named.add(entry)
         if entry not in self._entries:
-            if entry not in self._noted:
-                yield ArchiveProblem(ERROR, FILES, number, f"{shown(entry)} is not in the archive")
+            if entry not in self._reported:
+                yield ArchiveProblem(ERROR, FILES, number, f"{quote(entry)} is not in the archive")
             return
         digest = yield from self._digest(entry)
         if digest is None:
@@ -315,51 +316,43 @@ class _Inspection:
         if size != row["size"]:
             yield ArchiveProblem(ERROR, entry, 0, f"has {size} bytes; {FILES} says {row['size']}")
         elif digest.hex() != row["sha256"]:
-            yield ArchiveProblem(ERROR, entry, 0, f"has other bytes than {FILES} says")
+            yield ArchiveProblem(ERROR, entry, 0, f"does not have the digest that {FILES} says")
 
-    def _rest(self) -> Problems:
-        """Every entry that was not read yet is, for damage; one that nothing names is told."""
+    def _other_entries(self) -> Problems:
+        """Read the remaining entries to find damage, and report those that nothing names."""
         for name in self._entries:
-            if name not in self._seen:
+            if name not in self._read:
                 yield from self._digest(name)
             if name not in self._named and not name.startswith(("raw/", "truekeep/")):
-                yield ArchiveProblem(WARNING, name, 0, "is named nowhere in the archive")
+                yield ArchiveProblem(WARNING, name, 0, "is not named anywhere in the archive")
 
-    def _unwelcome(self) -> Problems:
-        """Files that an import would not put anywhere."""
-        paths = {path: name for name in self._entries if (path := path_of(name)) and path not in CONTROL}
+    def _refused_files(self) -> Problems:
+        """Report files that an import would refuse."""
+        paths = {path: name for name in self._entries if (path := workspace_path(name)) and path not in CONTROL_FILES}
         folders = {path[:at] for path in paths for at, char in enumerate(path) if char == "/"}
         for path, name in paths.items():
-            why = refusal(path) or ("it is a file and a folder at once" if path in folders else "")
+            why = refusal_reason(path) or ("it is both a file and a folder" if path in folders else "")
             if why:
                 yield ArchiveProblem(WARNING, name, 0, f"would not be imported: {why}")
 
 
-def _parsed(raw: bytes) -> Record:
+def _parse(raw: bytes) -> JsonObject:
     if raw.startswith(codecs.BOM_UTF8):
         raise ValueError("begins with a byte order mark")
-    return parse_line(raw)
+    return parse_object(raw)
 
 
-def _told(error: BadArchive) -> ArchiveProblem:
-    """Its problem; the entry stands beside the message, not in it."""
+def _without_entry(error: BadArchive) -> ArchiveProblem:
+    """The problem of an error; its message does not repeat the entry."""
     problem = error.problem
     return problem._replace(message=problem.message.removeprefix(f"{problem.entry} "))
 
 
-def _why(error: ValueError) -> str:
-    """Its message, which may quote a name of any length."""
+def _message(error: ValueError) -> str:
+    """The message of an error, clipped: it may quote a name of any length."""
     text = str(error)
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _records(number: int) -> str:
     return "1 record" if number == 1 else f"{number:,} records"
-
-
-def _dict(value: object) -> Record:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

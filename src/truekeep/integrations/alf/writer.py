@@ -1,7 +1,7 @@
-"""An edition: one state of an agent, ready to be written as an archive. Where it comes from does not matter here.
+"""Write an archive: records, files and documents as ZIP entries, the manifest last.
 
-The same edition always gives the same bytes: no clock is read, and records stand by the time of their file, its path
-and their place in it. Records and files pass through one by one; only their names, digests and counts are kept.
+The same contents always give the same bytes: no clock is read, and records are sorted by the time of their file, its
+path and their place in it. Records and files are written one by one; memory only has their names, digests and counts.
 """
 
 from __future__ import annotations
@@ -12,29 +12,36 @@ import mimetypes
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
-from truekeep.integrations.alf.files import INCLUDED, RAW, REFERENCED, THRESHOLD
-from truekeep.integrations.alf.record_ids import own_id
-from truekeep.integrations.alf.record_times import Quarter, quarter_of, shown_day, shown_moment
-from truekeep.integrations.alf.records import RUNTIME, Record, dump_record, pretty
-from truekeep.integrations.alf.sections import day_of
-from truekeep.integrations.alf.zip_container import PIECE, Writer
+from truekeep.integrations.alf.documents import (
+    Document,
+    JsonObject,
+    MemoryRecord,
+    Partition,
+    dump_document,
+    dump_line,
+)
+from truekeep.integrations.alf.files import ARTIFACT_THRESHOLD, INCLUDED, RAW, REFERENCED
+from truekeep.integrations.alf.record_ids import truekeep_id
+from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
+from truekeep.integrations.alf.sections import daily_log_date
+from truekeep.integrations.alf.timestamps import Quarter, format_midnight, format_timestamp, quarter_of
+from truekeep.integrations.alf.zip_container import PIECE_BYTES, ZipWriter
 
-VERSION = "1.0.0"
+ALF_VERSION = "1.0.0"
 MANIFEST, INDEX, ATTACHMENTS = "manifest.json", "memory/index.json", "attachments.json"
 FILES, PURGES = "truekeep/files.jsonl", "truekeep/purges.jsonl"
-_RECORDS = 4  # how hard records are packed: the files say the same, and half of the time is worth two percent
+_RECORD_COMPRESSION_LEVEL = 4  # takes half the time of the default, and the archive is 2 % larger
 DOCUMENTS = {"identity": "identity.json", "principals": "principals.json", "credentials": "credentials.json"}
-"""The layers that are one document each, in the order in which they are written."""
+"""The layers that are single documents, in the order in which they are written."""
 
-Document = dict[str, Any]
-Tell = Callable[[str, int, int], None]
-"""What is being done, how far it is, and how far there is to go."""
+Progress = Callable[[str, int, int], None]
+"""Called with the current step, how many items are done, and how many there are."""
 
 
-class FileEntry(NamedTuple):
-    """One file of the agent, as truekeep/files.jsonl has it."""
+class ListedFile(NamedTuple):
+    """One file of the agent: a line of truekeep/files.jsonl."""
 
     path: str
     entry: str | None
@@ -49,31 +56,31 @@ class FileEntry(NamedTuple):
         return REFERENCED if self.entry is None else RAW if self.entry.startswith("raw/") else INCLUDED
 
     @property
-    def moment(self) -> str:
-        """By what its records are ordered: the day in its name, else when it was written."""
-        day = day_of(self.path)
-        return shown_day(day) if day is not None else shown_moment(self.mtime_ns)
+    def timestamp(self) -> str:
+        """The time by which its records are sorted: the date in its name, else its mtime."""
+        day = daily_log_date(self.path)
+        return format_midnight(day) if day is not None else format_timestamp(self.mtime_ns)
 
-    def as_record(self) -> Record:
+    def as_line(self) -> JsonObject:
         return {**self._asdict(), "partitions": list(self.partitions)}
 
 
-class Spool:
-    """Records on their way into partitions: they come file by file, and go out quarter by quarter.
+class RecordSpool:
+    """Temporary storage for records: they are added file by file and read quarter by quarter.
 
-    In a file without a name; in memory where nothing may reach a disk unencrypted. What comes `late` stands after the
-    rest, in the order of its keys.
+    It uses a temporary file, or memory if nothing may be written to a disk unencrypted. Records that belong to no file
+    come after the others, sorted by time and id.
     """
 
     def __init__(self, *, folder: str | None) -> None:
         self._file: IO[bytes] = (
-            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=PIECE)  # noqa: SIM115
+            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=PIECE_BYTES)  # noqa: SIM115
         )
         self._end = 0
-        self._places: dict[Quarter, list[tuple[int, int]]] = {}
-        self._late: dict[Quarter, list[tuple[tuple[str, str], int, int]]] = {}
+        self._ranges: dict[Quarter, list[tuple[int, int]]] = {}
+        self._fileless: dict[Quarter, list[tuple[tuple[str, str], int, int]]] = {}
         self.counts: Counter[Quarter] = Counter()
-        self.homes: dict[str, set[str]] = {}  # the partitions that a file's records are in
+        self.partitions_by_path: dict[str, set[str]] = {}  # the partitions with records of a file
         self.has_embeddings = False
 
     def close(self) -> None:
@@ -83,126 +90,149 @@ class Spool:
     def is_large(self) -> bool:
         return self._end > 1 << 30
 
-    def add(self, record: Record, *, path: str = "", line: bytes | None = None) -> None:
-        """Put a record behind those of its quarter. One without a time that can be read is filed under 1970."""
+    def add(self, record: MemoryRecord, *, path: str = "", line: bytes | None = None) -> None:
+        """Add a record to its quarter; one without a valid time goes to 1970. `line`: the record, if it is encoded."""
         quarter = quarter_of(record) or Quarter(1970, 1)
-        line = line if line is not None else dump_record(record)
+        line = line if line is not None else dump_line(record)
         self._file.write(line)
         start, self._end = self._end, self._end + len(line)
         self.counts[quarter] += 1
         self.has_embeddings = self.has_embeddings or "embeddings" in record
         if not path:
-            key = (
-                str(record["temporal"].get("observed_at") or record["temporal"].get("created_at")),
-                str(record["id"]),
-            )
-            self._late.setdefault(quarter, []).append((key, start, self._end))
+            temporal = record["temporal"]
+            key = (str(temporal.get("observed_at") or temporal.get("created_at")), str(record["id"]))
+            self._fileless.setdefault(quarter, []).append((key, start, self._end))
             return
-        places = self._places.setdefault(quarter, [])
-        if places and places[-1][1] == start:
-            places[-1] = (places[-1][0], self._end)
+        ranges = self._ranges.setdefault(quarter, [])
+        if ranges and ranges[-1][1] == start:
+            ranges[-1] = (ranges[-1][0], self._end)
         else:
-            places.append((start, self._end))
-        self.homes.setdefault(path, set()).add(quarter.file)
+            ranges.append((start, self._end))
+        self.partitions_by_path.setdefault(path, set()).add(quarter.file)
 
     def pieces(self, quarter: Quarter) -> Iterator[bytes]:
-        late = [(start, end) for _, start, end in sorted(self._late.get(quarter, ()))]
-        for start, end in (*self._places.get(quarter, ()), *late):
+        fileless = [(start, end) for _, start, end in sorted(self._fileless.get(quarter, ()))]
+        for start, end in (*self._ranges.get(quarter, ()), *fileless):
             self._file.seek(start)
             while start < end:
-                piece = self._file.read(min(PIECE, end - start))
+                piece = self._file.read(min(PIECE_BYTES, end - start))
                 start += len(piece)
                 yield piece
 
 
-class Other(NamedTuple):
-    """An entry of another tool, which is kept as it is."""
+class ForeignEntry(NamedTuple):
+    """An entry of another tool, which is copied."""
 
     name: str
     size: int
     pieces: Callable[[], Iterable[bytes]]
 
 
-class Edition(NamedTuple):
-    """A state of an agent."""
+class ArchiveContents(NamedTuple):
+    """Everything that goes into an archive."""
 
-    head: Document  # the manifest, but for its layers
+    head: Document  # the manifest without its layers
     documents: Mapping[str, Document]  # by layer
-    spool: Spool  # the records, as lines
-    files: Sequence[FileEntry]  # by path
-    pieces: Callable[[FileEntry], Iterable[bytes]]
-    layers: Document  # of other kinds, kept as they are; another tool's index of attachments is one of them
-    others: Sequence[Other] = ()
-    plain: bool = False  # only what the format's own tool would write
+    spool: RecordSpool
+    files: Sequence[ListedFile]  # sorted by path
+    pieces: Callable[[ListedFile], Iterable[bytes]]
+    layers: Document  # of other tools, copied; may include another tool's index of attachments
+    foreign_entries: Sequence[ForeignEntry] = ()
+    plain: bool = False  # write only what upstream's tool would write
 
 
-class WrittenArchive(NamedTuple):
-    """What an archive holds."""
+class ArchiveSummary(NamedTuple):
+    """The counts of a new archive."""
 
     manifest: Document
     records: int
     files: int
-    size: int  # bytes of them
+    size: int  # bytes of the files
     referenced: int
 
 
-def place_in_file(record: Record) -> tuple[int, str, str]:
-    """The order of the records of one file: by line, the format's own before ours."""
+class DeltaSummary(NamedTuple):
+    """The counts of a new delta."""
+
+    created: int
+    updated: int
+    deleted: int
+    files: int
+    removed: int
+    documents: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self)
+
+
+def order_in_file(record: Document) -> tuple[int, str, str]:
+    """Sort key for the records of one file: by line, upstream's before truekeep's."""
     source, place = record.get("source"), record.get("raw_source_format")
     runtime = source.get("runtime") if isinstance(source, dict) else ""
     line = place.get("line_start") if isinstance(place, dict) else 0
-    return line if isinstance(line, int) else 0, "" if runtime == RUNTIME else str(runtime), str(record.get("id"))
+    return (
+        line if isinstance(line, int) else 0,
+        "" if runtime == OPENCLAW_RUNTIME else str(runtime),
+        str(record.get("id")),
+    )
 
 
-def write_edition(writer: Writer, edition: Edition, tell: Tell = lambda *_: None) -> WrittenArchive:
+def write_archive(writer: ZipWriter, contents: ArchiveContents, progress: Progress = lambda *_: None) -> ArchiveSummary:
     """Write an archive; the manifest comes last."""
-    layers: Document = {}
+    layers = _write_documents(writer, contents.documents)
+    partitions = _write_records(writer, contents.spool, progress)
+    record_count = sum(partition["record_count"] for partition in partitions)
+    files, size = _write_files(writer, contents, progress)
+    if partitions:
+        layers["memory"] = {
+            "record_count": record_count,
+            "index_file": INDEX,
+            "partitions": partitions,
+            "has_embeddings": contents.spool.has_embeddings,
+            "has_raw_source": any(file.tier == RAW for file in files),
+        }
+        if not contents.plain:
+            writer.add(INDEX, dump_document({"partitions": partitions}))
+    attached = [file for file in files if file.tier != RAW]
+    if attached and "attachments" not in contents.layers:
+        layers["attachments"] = _write_attachments(writer, attached, str(contents.head["agent"]["id"]))
+    for other in contents.foreign_entries:
+        writer.add_pieces(other.name, other.pieces(), size=other.size)
+    if not contents.plain:
+        writer.add_pieces(FILES, (dump_line(file.as_line()) for file in files))
+    manifest = _manifest(contents.head, {**layers, **contents.layers})
+    writer.add(MANIFEST, dump_document(manifest))
+    return ArchiveSummary(manifest, record_count, len(files), size, sum(file.tier == REFERENCED for file in files))
+
+
+def _write_documents(writer: ZipWriter, documents: Mapping[str, Document]) -> JsonObject:
+    """Write identity, principals and credentials; returns their layers of the manifest."""
+    layers: JsonObject = {}
     for layer, name in DOCUMENTS.items():
-        document = edition.documents.get(layer)
+        document = documents.get(layer)
         if document is None:
             continue
-        writer.add(name, pretty(document))
+        writer.add(name, dump_document(document))
         if layer == "identity":
             layers[layer] = {"version": document.get("version", 1), "file": name}
         else:
             layers[layer] = {"count": len(document.get(layer, ())), "file": name}
-    partitions = _write_records(writer, edition.spool, tell)
-    lines, size = _write_files(writer, edition, tell)
-    if partitions:
-        layers["memory"] = {
-            "record_count": sum(part["record_count"] for part in partitions),
-            "index_file": INDEX,
-            "partitions": partitions,
-            "has_embeddings": edition.spool.has_embeddings,
-            "has_raw_source": any(line.tier == RAW for line in lines),
-        }
-        if not edition.plain:
-            writer.add(INDEX, pretty({"partitions": partitions}))
-    attached = [line for line in lines if line.tier != RAW]
-    if attached and "attachments" not in edition.layers:
-        layers["attachments"] = _write_attachments(writer, attached, str(edition.head["agent"]["id"]))
-    for other in edition.others:
-        writer.add_pieces(other.name, other.pieces(), size=other.size)
-    if not edition.plain:
-        writer.add_pieces(FILES, (dump_record(line.as_record()) for line in lines))
-    manifest = _assembled(edition.head, {**layers, **edition.layers})
-    writer.add(MANIFEST, pretty(manifest))
-    count = sum(part["record_count"] for part in partitions)
-    return WrittenArchive(manifest, count, len(lines), size, sum(line.tier == REFERENCED for line in lines))
+    return layers
 
 
-def _assembled(head: Document, layers: Document) -> Document:
-    """The manifest, its layers where the format has them: after the agent."""
-    first: Document = {key: head[key] for key in ("alf_version", "created_at", "agent") if key in head}
+def _manifest(head: Document, layers: JsonObject) -> JsonObject:
+    """The manifest, with its layers after the agent, as upstream writes it."""
+    first: JsonObject = {key: head[key] for key in ("alf_version", "created_at", "agent") if key in head}
     return {**first, "layers": layers, **{key: value for key, value in head.items() if key not in first}}
 
 
-def _write_records(writer: Writer, spool: Spool, tell: Tell) -> list[Document]:
-    partitions: list[Document] = []
+def _write_records(writer: ZipWriter, spool: RecordSpool, progress: Progress) -> list[Partition]:
+    partitions: list[Partition] = []
     for number, quarter in enumerate(sorted(spool.counts)):
-        tell("records", number, len(spool.counts))
+        progress("records", number, len(spool.counts))
         size = 1 << 31 if spool.is_large else 0
-        writer.add_pieces(quarter.file, spool.pieces(quarter), size=size, level=_RECORDS)
+        writer.add_pieces(quarter.file, spool.pieces(quarter), size=size, level=_RECORD_COMPRESSION_LEVEL)
         partitions.append(
             {
                 "file": quarter.file,
@@ -215,25 +245,32 @@ def _write_records(writer: Writer, spool: Spool, tell: Tell) -> list[Document]:
     return partitions
 
 
-def _write_files(writer: Writer, edition: Edition, tell: Tell) -> tuple[list[FileEntry], int]:
-    lines: list[FileEntry] = []
+def _write_files(writer: ZipWriter, contents: ArchiveContents, progress: Progress) -> tuple[list[ListedFile], int]:
+    """Write the files; returns them with their digests and partitions, and their size in bytes."""
+    written: list[ListedFile] = []
     size = 0
-    for number, line in enumerate(edition.files):
+    for number, file in enumerate(contents.files):
         if number % 100 == 0:
-            tell("files", number, len(edition.files))
-        digest = hashlib.sha256()
-        pieces = _digested(edition.pieces(line), digest.update)
-        if line.entry is not None:
-            size += line.size
-            writer.add_pieces(line.entry, pieces, size=line.size)
-        elif not line.sha256:
-            for _ in pieces:
-                pass
-        known = line.sha256 if line.entry is None and line.sha256 else digest.hexdigest()
-        homes = tuple(sorted(edition.spool.homes.get(line.path, ())))
-        lines.append(line._replace(sha256=known, partitions=homes))
-    tell("files", len(edition.files), len(edition.files))
-    return lines, size
+            progress("files", number, len(contents.files))
+        is_known = file.entry is None and file.sha256
+        sha256 = file.sha256 if is_known else write_file(writer, file, contents.pieces(file))
+        size += file.size if file.entry is not None else 0
+        partitions = tuple(sorted(contents.spool.partitions_by_path.get(file.path, ())))
+        written.append(file._replace(sha256=sha256, partitions=partitions))
+    progress("files", len(contents.files), len(contents.files))
+    return written, size
+
+
+def write_file(writer: ZipWriter, file: ListedFile, pieces: Iterable[bytes]) -> str:
+    """Write a file to its entry, if it has one; returns its SHA-256."""
+    digest = hashlib.sha256()
+    digested = _digested(pieces, digest.update)
+    if file.entry is not None:
+        writer.add_pieces(file.entry, digested, size=file.size)
+    else:
+        for _ in digested:
+            pass
+    return digest.hexdigest()
 
 
 def _digested(pieces: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
@@ -242,26 +279,26 @@ def _digested(pieces: Iterable[bytes], update: Callable[[bytes], None]) -> Itera
         yield piece
 
 
-def _write_attachments(writer: Writer, lines: Sequence[FileEntry], agent: str) -> Document:
-    attachments: list[Document] = [
+def _write_attachments(writer: ZipWriter, files: Sequence[ListedFile], agent: str) -> JsonObject:
+    attachments: list[JsonObject] = [
         {
-            "id": own_id(agent, "artifact", line.path),
-            "filename": line.path.rpartition("/")[2],
-            "media_type": mimetypes.guess_type(line.path, strict=False)[0] or "application/octet-stream",
-            "size_bytes": line.size,
-            "hash": {"algorithm": "sha256", "value": line.sha256},
-            "source_path": line.path,
-            "archive_path": line.entry,
+            "id": truekeep_id(agent, "artifact", file.path),
+            "filename": file.path.rpartition("/")[2],
+            "media_type": mimetypes.guess_type(file.path, strict=False)[0] or "application/octet-stream",
+            "size_bytes": file.size,
+            "hash": {"algorithm": "sha256", "value": file.sha256},
+            "source_path": file.path,
+            "archive_path": file.entry,
             "remote_ref": None,
             "referenced_by": [],
         }
-        for line in lines
+        for file in files
     ]
-    writer.add(ATTACHMENTS, pretty({"artifact_size_threshold": THRESHOLD, "attachments": attachments}))
-    inside = [line.size for line in lines if line.entry is not None]
-    outside = [line.size for line in lines if line.entry is None]
+    writer.add(ATTACHMENTS, dump_document({"artifact_size_threshold": ARTIFACT_THRESHOLD, "attachments": attachments}))
+    inside = [file.size for file in files if file.entry is not None]
+    outside = [file.size for file in files if file.entry is None]
     return {
-        "count": len(lines),
+        "count": len(files),
         "file": ATTACHMENTS,
         "included_count": len(inside),
         "included_size_bytes": sum(inside),

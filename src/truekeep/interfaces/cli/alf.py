@@ -1,65 +1,67 @@
-"""truekeep alf: the whole memory as one archive, and back."""
+"""truekeep alf: export the memory to an archive, and import it again."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from truekeep.core.errors import BadInput
-from truekeep.integrations.alf.archive_file import ExportOptions
-from truekeep.integrations.alf.delta import DeltaContents
-from truekeep.integrations.alf.diff import first_words
-from truekeep.integrations.alf.export_options import delta_archive, export_archive
-from truekeep.integrations.alf.id_carryover import scope_of
-from truekeep.integrations.alf.import_files import count_states, services_of
-from truekeep.integrations.alf.import_flags import FlaggedArchive
-from truekeep.integrations.alf.import_plan import import_archive
-from truekeep.integrations.alf.reader import Snapshot
-from truekeep.integrations.alf.records import pretty
-from truekeep.integrations.alf.rewrite import apply_archive, purge_archive
+from truekeep.integrations.alf.apply_delta import apply_deltas
+from truekeep.integrations.alf.delta import export_delta
+from truekeep.integrations.alf.describe import describe_archive
+from truekeep.integrations.alf.diff import diff_archives
+from truekeep.integrations.alf.documents import JsonObject, dump_document
+from truekeep.integrations.alf.export import ExportOptions, ExportReport, export_archive
+from truekeep.integrations.alf.import_ import SKIP, STOP, TRUST, ImportOptions, ImportReport, import_archive
+from truekeep.integrations.alf.import_flags import Flag, FlaggedArchive
+from truekeep.integrations.alf.import_plan import PlannedFile, count_states
+from truekeep.integrations.alf.purge import REASONS, PurgeReport, purge_archive
+from truekeep.integrations.alf.record_ids import SCHEMES
 from truekeep.integrations.alf.sync_map import MAP_FILE, generic_map, write_map
-from truekeep.integrations.alf.validate import check_archive, verdict
-from truekeep.integrations.alf.writer import WrittenArchive
-from truekeep.integrations.alf.zip_container import BadArchive
-from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
+from truekeep.integrations.alf.validate import validate_archive, verdict
+from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary, Progress
+from truekeep.integrations.alf.zip_container import ArchiveProblem
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
-from truekeep.text.unicode import clip, printable
+from truekeep.interfaces.cli.interruptible import InterruptibleGroup
+from truekeep.interfaces.cli.output import (
+    echo,
+    echo_text,
+    emit,
+    json_option,
+    open_workspace,
+    print_json,
+    print_table,
+    style,
+    workspace_option,
+)
 from truekeep.workspace.workspace import default_path
 
-if TYPE_CHECKING:
-    from truekeep.integrations.alf.archive_file import ExportReport
-    from truekeep.integrations.alf.import_files import ImportedFile
-    from truekeep.integrations.alf.import_flags import Flag
-    from truekeep.integrations.alf.import_plan import ImportReport
-    from truekeep.integrations.alf.writer import Tell
-    from truekeep.integrations.alf.zip_container import ArchiveProblem
-
 EXIT_PROBLEMS = 1
-_MOST_SHOWN = 20
-_LEVELS = {"unreadable": "red", "error": "red", "warning": "yellow"}
-_STATES = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red", "held": "red"}
-_SHOWN = {"size": "file_bytes"}  # the size of what is in it; that of the archive is another
-_CHANGES = {"added": "green", "removed": "red", "changed": "yellow"}
+_MAX_LISTED = 20
+_MAX_LISTED_IN_DRY_RUN = 200
+_VERDICT_COLOURS = {"ok": "green", "warning": "yellow", "invalid": "red", "unreadable": "red"}
+_LEVEL_COLOURS = {"unreadable": "red", "error": "red", "warning": "yellow"}
+_STATE_COLOURS = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red", "held": "red"}
+_CHANGE_COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
+_STOPPED = {
+    "import": "stopped; every file is complete, and running it again imports the missing ones",
+    **dict.fromkeys(("export", "delta", "apply", "purge"), "stopped; no incomplete archive is left"),
+}
 
-_out = click.option("-o", "--output", metavar="FILE", shell_complete=complete_files, help="Archive to write.")
-_replace = click.option("--replace", is_flag=True, help="Overwrite an existing file.")
-_encrypt = click.option(
+_output_option = click.option("-o", "--output", metavar="FILE", shell_complete=complete_files, help="Archive to write.")
+_replace_option = click.option("--replace", is_flag=True, help="Overwrite an existing file.")
+_encrypt_option = click.option(
     "--encrypt", "recipients", multiple=True, metavar="KEY",
     help="Encrypt with age to this public key (age1…, ssh-…, or a file of them); may be repeated.",
 )  # fmt: skip
-_identity = click.option(
+_identity_option = click.option(
     "--identity",
     "identities",
     multiple=True,
@@ -67,54 +69,20 @@ _identity = click.option(
     shell_complete=complete_files,
     help="age private key, for encrypted archives.",
 )
-_large = click.option("--large", is_flag=True, help="Accept any size; only for archives you made yourself.")
-_ids = click.option(
-    "--ids", "scheme", type=click.Choice(("content", "positional")), default="content", show_default=True,
+_large_option = click.option("--large", is_flag=True, help="Accept any size; only for archives you made yourself.")
+_ids_option = click.option(
+    "--ids", "scheme", type=click.Choice(SCHEMES), default="content", show_default=True,
     help="Derive ids from the content of a record, or from its position in the file, as the first adapters did.",
 )  # fmt: skip
-_plain = click.option(
+_plain_option = click.option(
     "--plain", is_flag=True, help="Write only what the format's own tool would write, without truekeep's records."
 )
-_transcripts = click.option("--transcripts", is_flag=True, help="Include the archived sessions.")
-_embeddings = click.option("--embeddings/--no-embeddings", default=True, help="Include vectors.  [default: yes]")
+_transcripts_option = click.option("--transcripts", is_flag=True, help="Include the archived sessions.")
+_embeddings_option = click.option("--embeddings/--no-embeddings", default=True, help="Include vectors.  [default: yes]")
+_archive_argument = click.argument("archive", shell_complete=complete_files)
 
 
-_STOPPED = {
-    "import": "stopped; every file is whole, and running it again brings what is missing",
-    **dict.fromkeys(("export", "delta", "apply", "purge"), "stopped; no half archive is left"),
-}
-
-
-class _Stoppable(click.Group):
-    """Commands that may take long: a request to end clears up as Ctrl-C does, and what is then true is said."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _ended_like_ctrl_c():
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt:
-                click.echo(_STOPPED.get(ctx.invoked_subcommand or "", "stopped"), err=True)
-                raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
-
-
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: clearing up is not to be cut short
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@click.group(cls=_Stoppable)
+@click.group(cls=InterruptibleGroup, stopped_messages=_STOPPED)
 def alf() -> None:
     """Export, import and compare archives in the Agent Life Format.
 
@@ -125,97 +93,29 @@ def alf() -> None:
     """
 
 
-def _tell(as_json: bool) -> Tell:
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def tell(what: str, at: int, total: int) -> None:
-        click.echo(f"\r\x1b[K{what} {at}/{total}" if at < total else "\r\x1b[K", nl=False, err=True)
-
-    return tell
-
-
-def _asked(given: dict[str, Any]) -> ExportOptions:
-    base = given.get("base")
-    return ExportOptions(
-        scheme=given.get("scheme", "content"),
-        plain=given.get("plain", False),
-        transcripts=given.get("transcripts", False),
-        embeddings=given.get("embeddings", True),
-        base=Path(base) if base else None,
-        recipients=given.get("recipients", ()),
-        replace=given.get("replace", False),
-        identities=given.get("identities", ()),
-    )
-
-
-def _target(output: str | None, stem: str, ending: str, given: dict[str, Any]) -> Path:
-    """Where an archive goes: as asked, else here, named after the workspace and the day."""
-    if output:
-        return Path(output)
-    sealed = ".age" if given.get("recipients") else ""
-    return Path(f"{stem}-{datetime.now().astimezone():%Y-%m-%d}{ending}{sealed}")
-
-
-def _size(size: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1_000:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size = size / 1_000  # type: ignore[assignment]
-    return f"{size:.1f} GB"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _held(done: WrittenArchive) -> str:
-    named = f", {done.referenced:,} of them only named" if done.referenced else ""
-    return f"{_many(done.records, 'record')}, {_many(done.files, 'file')} of {_size(done.size)}{named}"
-
-
-def _show_made(made: ExportReport, kind: str, said: str, as_json: bool, **more: Any) -> None:
-    if as_json:
-        print_json(
-            kind,
-            {
-                "path": str(made.path),
-                "size": made.size,
-                **{_SHOWN.get(key, key): value for key, value in made.written._asdict().items() if key != "manifest"},
-                "notes": list(made.notes),
-                "omitted": [item._asdict() for item in made.omitted],
-                **more,
-            },
-        )
-        return
-    click.echo(f"{click.style('wrote', fg='green')} {made.path} ({_size(made.size)}): {said}")
-    for note in made.notes:
-        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
-    for item in made.omitted[:_MOST_SHOWN]:
-        click.echo(click.style("left out: ", fg="yellow") + printable(f"{item.path}, {item.why}"), err=True)
-    if len(made.omitted) > _MOST_SHOWN:
-        click.echo(f"  and {len(made.omitted) - _MOST_SHOWN} more; --json lists them", err=True)
+# --- export, delta, apply -------------------------------------------------------------------------------------------
 
 
 @alf.command()
-@_out
-@_ids
-@_plain
-@_transcripts
-@_embeddings
+@_output_option
+@_ids_option
+@_plain_option
+@_transcripts_option
+@_embeddings_option
 @click.option(
     "--base",
+    type=click.Path(path_type=Path),
     metavar="ARCHIVE",
     shell_complete=complete_files,
     help="Earlier archive whose record ids are kept across edits.",
 )
-@_encrypt
-@_identity
-@_replace
+@_encrypt_option
+@_identity_option
+@_replace_option
 @json_option
 @workspace_option
 @click.pass_context
-def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: str | None, **given: Any) -> None:
+def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: str | None, **options: Any) -> None:
     """Write the workspace to an archive.
 
     Contains memory, identity and principals as records, all memory files unchanged, small artifacts, and the names of
@@ -224,29 +124,29 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
 
     Example: truekeep alf export -o agent.alf
     """
+    chosen = ExportOptions(**options)
     with open_workspace(ctx, workspace) as opened:
-        made = export_archive(opened, _target(output, opened.path.name, ".alf", given), _asked(given), _tell(as_json))
-    done = made.written
-    assert isinstance(done, WrittenArchive)
-    _show_made(made, "alf-export", _held(done), as_json, agent=done.manifest["agent"])
+        target = _target(output, opened.path.name, ".alf", chosen)
+        report = export_archive(opened, target, chosen, _progress(as_json))
+    _emit_report("alf-export", report, _describe_archive(report.written), agent=report.written.manifest["agent"])
 
 
 @alf.command()
 @click.option(
     "--since", metavar="ARCHIVE", shell_complete=complete_files, required=True, help="Archive to compare with."
 )
-@_out
-@_ids
-@_transcripts
-@_embeddings
-@_encrypt
-@_identity
-@_replace
+@_output_option
+@_ids_option
+@_transcripts_option
+@_embeddings_option
+@_encrypt_option
+@_identity_option
+@_replace_option
 @json_option
 @workspace_option
 @click.pass_context
 def delta(
-    ctx: click.Context, /, since: str, output: str | None, as_json: bool, workspace: str | None, **given: Any
+    ctx: click.Context, /, since: str, output: str | None, as_json: bool, workspace: str | None, **options: Any
 ) -> None:
     """Write the changes since an archive.
 
@@ -254,38 +154,84 @@ def delta(
 
     Example: truekeep alf delta --since agent.alf -o agent.alf-delta
     """
+    chosen = ExportOptions(**options)
     with open_workspace(ctx, workspace) as opened:
-        target = _target(output, opened.path.name, ".alf-delta", given)
-        made = delta_archive(opened, target, Path(since), _asked(given), _tell(as_json))
-    done = made.written
-    assert isinstance(done, DeltaContents)
-    told = f"{_many(done.created, 'record')} created, {done.updated} updated, {done.deleted} deleted; "
-    told += f"{_many(done.files, 'file')} changed, {done.removed} removed"
-    _show_made(made, "alf-delta", told if not done.is_nothing else "nothing changed", as_json)
+        target = _target(output, opened.path.name, ".alf-delta", chosen)
+        report = export_delta(opened, target, Path(since), chosen, _progress(as_json))
+    _emit_report("alf-delta", report, _describe_delta(report.written))
 
 
 @alf.command()
-@click.argument("archive", shell_complete=complete_files)
+@_archive_argument
 @click.argument("deltas", nargs=-1, required=True, metavar="DELTA...", shell_complete=complete_files)
-@_out
-@_encrypt
-@_identity
-@_replace
+@_output_option
+@_encrypt_option
+@_identity_option
+@_replace_option
 @json_option
-def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bool, **given: Any) -> None:
+def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> None:
     """Combine an archive and its deltas, in order, into one archive.
 
     Example: truekeep alf apply agent.alf agent.alf-delta -o agent-new.alf
     """
-    target = _target(output, f"{Path(archive).stem}-applied", ".alf", given)
-    made = apply_archive(Path(archive), [Path(path) for path in deltas], target, _asked(given), _tell(as_json))
-    done = made.written
-    assert isinstance(done, WrittenArchive)
-    _show_made(made, "alf-apply", _held(done), as_json)
+    chosen = ExportOptions(**options)
+    target = _target(output, f"{Path(archive).stem}-applied", ".alf", chosen)
+    report = apply_deltas(Path(archive), [Path(path) for path in deltas], target, chosen, _progress(as_json))
+    _emit_report("alf-apply", report, _describe_archive(report.written))
+
+
+def _target(output: str | None, stem: str, suffix: str, options: ExportOptions) -> Path:
+    """The archive to write: as given, else in the current folder, named after the workspace and the day."""
+    if output:
+        return Path(output)
+    encrypted = ".age" if options.recipients else ""
+    return Path(f"{stem}-{datetime.now().astimezone():%Y-%m-%d}{suffix}{encrypted}")
+
+
+def _describe_archive(summary: ArchiveSummary) -> str:
+    referenced = f", {summary.referenced:,} of them only referenced" if summary.referenced else ""
+    return f"{_count(summary.records, 'record')}, {_count(summary.files, 'file')} of {_size(summary.size)}{referenced}"
+
+
+def _describe_delta(summary: DeltaSummary) -> str:
+    if summary.is_empty:
+        return "nothing changed"
+    records = f"{_count(summary.created, 'record')} created, {summary.updated} updated, {summary.deleted} deleted"
+    return f"{records}; {_count(summary.files, 'file')} changed, {summary.removed} removed"
+
+
+def _emit_report(
+    kind: str, report: ExportReport[ArchiveSummary] | ExportReport[DeltaSummary], contents: str, **more: Any
+) -> None:
+    counts = {key: value for key, value in report.written._asdict().items() if key != "manifest"}
+    if "size" in counts:  # of the files; "size" is that of the archive
+        counts = {"file_bytes" if key == "size" else key: value for key, value in counts.items()}
+    data = {
+        "path": str(report.path),
+        "size": report.size,
+        **counts,
+        "notes": list(report.notes),
+        "omitted": [file._asdict() for file in report.omitted],
+        **more,
+    }
+    emit(kind, data, _report_lines(report, contents))
+
+
+def _report_lines(report: ExportReport[Any], contents: str) -> Iterator[str]:
+    yield f"{style('wrote', fg='green')} {report.path} ({_size(report.size)}): {contents}"
+    for note in report.notes:
+        echo(style("note: ", fg="yellow") + note, err=True)
+    for file in report.omitted[:_MAX_LISTED]:
+        echo(style("left out: ", fg="yellow") + f"{file.path}, {file.why}", err=True)
+    if len(report.omitted) > _MAX_LISTED:
+        echo(f"  and {len(report.omitted) - _MAX_LISTED} more; --json lists them", err=True)
+
+
+# --- import ---------------------------------------------------------------------------------------------------------
 
 
 @alf.command("import")
-@click.argument("archive", shell_complete=complete_files)
+@_archive_argument
 @click.argument("folder", required=False, metavar="[WORKSPACE]", shell_complete=complete_folders)
 @click.option("--dry-run", is_flag=True, help="Show what would change without changing anything.")
 @click.option("--replace", is_flag=True, help="Overwrite existing files that differ.")
@@ -293,13 +239,13 @@ def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bo
 @click.option("--salvage", is_flag=True, help="Import the intact parts of a damaged archive, and report the rest.")
 @click.option("--trust", is_flag=True, help="Import flagged files and executable bits too; only for your own archives.")
 @click.option("--skip-flagged", is_flag=True, help="Skip flagged files; they stay in the archive.")
-@_large
-@_identity
+@_large_option
+@_identity_option
 @json_option
 @workspace_option
 @click.pass_context
 def import_(
-    ctx: click.Context, /, archive: str, folder: str | None, as_json: bool, workspace: str | None, **given: Any
+    ctx: click.Context, /, archive: str, folder: str | None, as_json: bool, workspace: str | None, **options: Any
 ) -> None:
     """Import an archive into a workspace; the default one if none is given.
 
@@ -315,252 +261,243 @@ def import_(
 
     Example: truekeep alf import agent.alf ~/.openclaw/workspace --dry-run
     """
-    if given["trust"] and given["skip_flagged"]:
-        raise BadInput("--trust and --skip-flagged are opposites", hint="say one of them")
-    if given["replace"] and given["keep"]:
-        raise BadInput("--replace and --keep are opposites", hint="say one of them")
-    other = workspace or (ctx.obj or {}).get("workspace")
-    if folder and other and os.path.abspath(Path(folder).expanduser()) != os.path.abspath(Path(other).expanduser()):
-        raise click.UsageError(f"Two workspaces are named: {folder} and {other}.", ctx=ctx)
-    named = folder or other
-    root = Path(os.path.abspath(Path(named).expanduser() if named else default_path()))
+    chosen = ImportOptions(**options)
+    if chosen.trust and chosen.skip_flagged:
+        raise BadInput("--trust and --skip-flagged are opposites", hint="give one of them")
+    if chosen.replace and chosen.keep:
+        raise BadInput("--replace and --keep are opposites", hint="give one of them")
+    root = _import_root(ctx, folder, workspace)
     ask = _ask if not as_json and sys.stdin.isatty() and sys.stderr.isatty() else None
     in_use = find_in_use()
     try:
-        done = import_archive(Path(archive), root, tell=_tell(as_json), ask=ask, **given)
+        report = import_archive(Path(archive), root, chosen, ask=ask, progress=_progress(as_json))
     except FlaggedArchive as error:
         if not as_json and ask is None:
-            _show_flags(error.flags)
+            _print_flags(error.flags)
         raise
-    if done.is_host and not given["dry_run"]:
-        told = choose_workspace(root, in_use)  # as `truekeep init` does
-        done = done._replace(plan=done.plan._replace(notes=(*done.plan.notes, *told)))
-    if as_json:
-        print_json("alf-import", _import_json(done, given["dry_run"]))
-    else:
-        _show_import(done, given["dry_run"], kept=given["keep"])
+    if report.is_host and not chosen.dry_run:
+        notes = (*report.plan.notes, *choose_workspace(root, in_use))  # as `truekeep init` does
+        report = report._replace(plan=report.plan._replace(notes=notes))
+    emit("alf-import", _import_json(report, chosen), _import_lines(report, chosen))
 
 
-def _show_flags(flags: Sequence[Flag], *, most: int = 200, err: bool = True) -> None:
-    """What a person should know of the files that are to come."""
-    for flag in flags[:most]:
-        tint = "red" if flag.holds_back else "yellow"
-        click.echo(f"{click.style(f'{flag.code:<12}', fg=tint)} {flag.place}  {flag.what}", err=err)
-    if len(flags) > most:
-        click.echo(f"  and {len(flags) - most} more; `--dry-run --json` lists them", err=err)
+def _import_root(ctx: click.Context, folder: str | None, workspace: str | None) -> Path:
+    """The workspace to import into: the argument or the option, which must not contradict each other."""
+    option = workspace or (ctx.obj or {}).get("workspace")
+    if folder and option and os.path.abspath(Path(folder).expanduser()) != os.path.abspath(Path(option).expanduser()):
+        raise click.UsageError(f"Two workspaces are named: {folder} and {option}.", ctx=ctx)
+    named = folder or option
+    return Path(os.path.abspath(Path(named).expanduser() if named else default_path()))
+
+
+def _print_flags(flags: Sequence[Flag], *, err: bool = True) -> None:
+    for line in _flag_lines(flags):
+        echo(line, err=err)
+
+
+def _flag_lines(flags: Sequence[Flag]) -> Iterator[str]:
+    for flag in flags[:_MAX_LISTED_IN_DRY_RUN]:
+        colour = "red" if flag.holds_back else "yellow"
+        yield f"{style(f'{flag.code:<12}', fg=colour)} {flag.place}  {flag.what}"
+    if len(flags) > _MAX_LISTED_IN_DRY_RUN:
+        yield f"  and {len(flags) - _MAX_LISTED_IN_DRY_RUN} more; `--dry-run --json` lists them"
 
 
 def _ask(flags: tuple[Flag, ...]) -> str:
-    """Let a person decide on flagged files."""
-    _show_flags(flags)
+    """Let a person decide about flagged files."""
+    _print_flags(flags)
     files = len({flag.path for flag in flags if flag.holds_back})
-    click.echo(f"{_many(files, 'file')} of the archive {'needs' if files == 1 else 'need'} your word.", err=True)
-    words = {"a": "trust", "s": "skip", "n": "stop"}
+    echo(f"{_count(files, 'file')} of the archive {'needs' if files == 1 else 'need'} your approval.", err=True)
+    answers = {"a": TRUST, "s": SKIP, "n": STOP}
     key: str = click.prompt(
         "import [a]ll of it, because the archive is your own, [s]kip these files, or [n]othing",
-        type=click.Choice(tuple(words)), default="n", show_choices=False, err=True,
-    )  # fmt: skip
-    return words[key]
+        type=click.Choice(tuple(answers)),
+        default="n",
+        show_choices=False,
+        err=True,
+    )
+    return answers[key]
 
 
-def _import_json(done: ImportReport, dry_run: bool) -> dict[str, Any]:
+def _import_json(report: ImportReport, options: ImportOptions) -> JsonObject:
+    plan = report.plan
     return {
-        "workspace": str(done.root),
-        "agent": done.agent,
-        "dry_run": dry_run,
-        "rebuilt": done.plan.is_rebuilt,
-        "counts": count_states(done.plan.files),
+        "workspace": str(report.root),
+        "agent": report.agent,
+        "dry_run": options.dry_run,
+        "rebuilt": plan.is_rebuilt,
+        "counts": count_states(plan.files),
         "files": [
-            {"path": file.line.path, "state": file.state, "why": file.why}
-            for file in done.plan.files
+            {"path": file.listed.path, "state": file.state, "why": file.why}
+            for file in plan.files
             if file.state != "same"
         ],
-        "written": done.written,
-        "replaced": done.replaced,
-        "canonical": done.is_host,
-        "not_in_archive": [line.path for line in done.plan.elsewhere],
-        "credentials": list(done.plan.credentials),
-        "notes": list(done.plan.notes),
-        "problems": [problem._asdict() for problem in done.problems],
-        "own_archive": done.is_own,
-        "flags": [flag._asdict() for flag in done.flags],
+        "written": report.written,
+        "replaced": report.replaced,
+        "canonical": report.is_host,
+        "not_in_archive": [file.path for file in plan.referenced],
+        "credentials": list(plan.credentials),
+        "notes": list(plan.notes),
+        "problems": [problem._asdict() for problem in report.problems],
+        "own_archive": report.is_own,
+        "flags": [flag._asdict() for flag in report.flags],
     }
 
 
-def _show_import(done: ImportReport, dry_run: bool, *, kept: bool) -> None:
-    plan = done.plan
-    if dry_run:
-        for file in [file for file in plan.files if file.state != "same"][:200]:
+def _import_lines(report: ImportReport, options: ImportOptions) -> Iterator[str]:
+    plan = report.plan
+    if options.dry_run:
+        for file in [file for file in plan.files if file.state != "same"][:_MAX_LISTED_IN_DRY_RUN]:
             why = f", {file.why}" if file.why else ""
-            click.echo(f"{click.style(f'{file.state:<9}', fg=_STATES[file.state])} {printable(file.line.path)}{why}")
-        _show_flags(done.flags, err=False)
-    counts = count_states(plan.files)
-    if done.replaced:
-        del counts["different"]
-        counts["replaced"] = done.replaced
-    if kept:
-        counts = {"kept" if state == "different" else state: count for state, count in counts.items()}
-    shown = {"held": "held back"}
-    told = ", ".join(f"{count:,} {shown.get(state, state)}" for state, count in counts.items() if count) or "no files"
-    verb = "would import" if dry_run else "imported"
-    click.echo(f"{click.style(verb, fg='green')} into {done.root}: {told}")
+            yield f"{style(f'{file.state:<9}', fg=_STATE_COLOURS[file.state])} {file.listed.path}{why}"
+        yield from _flag_lines(report.flags)
+    verb = "would import" if options.dry_run else "imported"
+    yield f"{style(verb, fg='green')} into {report.root}: {_state_counts(report, options)}"
     if plan.is_rebuilt:
-        click.echo("  rebuilt from records: the archive has no files of OpenClaw's")
+        yield "  rebuilt from records: the archive has no files of OpenClaw's"
     for note in plan.notes:
-        click.echo(f"  {printable(note)}")
-    _show_held(plan.of("held"))
-    if done.is_host:
-        click.echo("  this machine is its canonical host now; if another one still is: truekeep host release, there")
-    _show_problems(done.problems)
-    for line in plan.elsewhere[:_MOST_SHOWN]:
-        click.echo(click.style("not in the archive: ", fg="yellow") + printable(line.path), err=True)
+        yield f"  {note}"
+    _print_held_files(plan.of("held"))
+    if report.is_host:
+        yield "  this machine is its canonical host now; if another one still is: truekeep host release, there"
+    yield from _problem_lines(report.problems)
+    for listed in plan.referenced[:_MAX_LISTED]:
+        echo(style("not in the archive: ", fg="yellow") + listed.path, err=True)
     for service in plan.credentials:
-        click.echo(click.style("log in again: ", fg="yellow") + printable(service), err=True)
+        echo(style("log in again: ", fg="yellow") + service, err=True)
 
 
-def _show_held(held: Sequence[ImportedFile]) -> None:
-    if held:
-        click.echo(click.style("held back, and still in the archive:", fg="yellow"), err=True)
-    for file in held[:_MOST_SHOWN]:
-        click.echo(f"  {printable(file.line.path)}: {printable(file.why)}", err=True)
-    if len(held) > _MOST_SHOWN:
-        click.echo(f"  and {len(held) - _MOST_SHOWN} more; --json lists them", err=True)
+def _state_counts(report: ImportReport, options: ImportOptions) -> str:
+    counts = count_states(report.plan.files)
+    if report.replaced:
+        del counts["different"]
+        counts["replaced"] = report.replaced
+    names = {"held": "held back", "different": "kept" if options.keep else "different"}
+    return ", ".join(f"{count:,} {names.get(state, state)}" for state, count in counts.items() if count) or "no files"
 
 
-def _show_problems(problems: Sequence[ArchiveProblem]) -> None:
-    for problem in problems:
-        place = f"{printable(problem.place)}: " if problem.entry else ""
-        click.echo(f"{place}{click.style(problem.level, fg=_LEVELS[problem.level])}: {printable(problem.message)}")
+def _print_held_files(files: Sequence[PlannedFile]) -> None:
+    if files:
+        echo(style("held back, and still in the archive:", fg="yellow"), err=True)
+    for file in files[:_MAX_LISTED]:
+        echo(f"  {file.listed.path}: {file.why}", err=True)
+    if len(files) > _MAX_LISTED:
+        echo(f"  and {len(files) - _MAX_LISTED} more; --json lists them", err=True)
+
+
+# --- validate, show, diff -------------------------------------------------------------------------------------------
 
 
 @alf.command()
-@click.argument("archive", shell_complete=complete_files)
-@_identity
-@_large
+@_archive_argument
+@_identity_option
+@_large_option
 @json_option
-def validate(archive: str, identities: tuple[str, ...], large: bool, as_json: bool) -> int:
+def validate(archive: str, identities: tuple[str, ...], large: bool, **_: Any) -> int:
     """Check an archive or a delta, and list every error with entry and line.
 
     Checks the rules of the format and of its own tool. Exit 1 if the tool could not read it, or would call it invalid.
 
     Example: truekeep alf validate agent.alf
     """
-    from truekeep.integrations.alf.archive_file import opened
-
-    try:
-        with opened(Path(archive), identities=identities, large=large) as reader:
-            problems = list(check_archive(reader))
-    except BadArchive as error:
-        problems = [error.problem]
+    problems = validate_archive(Path(archive), identities=identities, large=large)
     found = verdict(problems)
-    if as_json:
-        print_json("alf-validate", {"verdict": found, "problems": [item._asdict() for item in problems]})
-    else:
-        _show_problems(problems)
-        colour = {"ok": "green", "warning": "yellow"}.get(found, "red")
-        click.echo(f"{printable(archive)}: {click.style(found, fg=colour)}")
+    lines = [*_problem_lines(problems), f"{archive}: {style(found, fg=_VERDICT_COLOURS[found])}"]
+    emit("alf-validate", {"verdict": found, "problems": [problem._asdict() for problem in problems]}, lines)
     return 0 if found in ("ok", "warning") else EXIT_PROBLEMS
 
 
+def _problem_lines(problems: Sequence[ArchiveProblem]) -> Iterator[str]:
+    for problem in problems:
+        place = f"{problem.place}: " if problem.entry else ""
+        yield f"{place}{style(problem.level, fg=_LEVEL_COLOURS[problem.level])}: {problem.message}"
+
+
 @alf.command()
-@click.argument("archive", shell_complete=complete_files)
+@_archive_argument
 @click.option("--records", is_flag=True, help="List the records: id, namespace, file, first words.")
-@_identity
-@_large
+@_identity_option
+@_large_option
 @json_option
 def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, as_json: bool) -> None:
     """Show what is in an archive, without unpacking it.
 
     Example: truekeep alf show agent.alf --records
     """
-    from truekeep.integrations.alf.archive_file import opened
-
-    with opened(Path(archive), identities=identities, large=large) as reader:
-        told = _told(Snapshot(reader), with_records=records)
+    description = describe_archive(Path(archive), with_records=records, identities=identities, large=large)
     if as_json:
-        print_json("alf-show", told)
+        print_json("alf-show", description)
         return
-    _show_told(told)
-
-
-def _told(snapshot: Snapshot, *, with_records: bool) -> dict[str, Any]:
-    counts: Counter[tuple[str, str]] = Counter()
-    listed = []
-    for record, _ in snapshot.records():
-        counts[str(record.get("namespace")), str(record.get("memory_type"))] += 1
-        if with_records:
-            row = {"id": record["id"], "namespace": record.get("namespace"), "file": scope_of(record)}
-            listed.append({**row, "operation": record.get("operation"), "text": clip(first_words(record), 80)})
-    files = snapshot.files().values()
-    size = sum(line.size for line in files if line.entry is not None)  # as export counts
-    tiers = Counter(line.tier for line in files)
-    told: dict[str, Any] = {
-        "kind": "delta" if snapshot.is_delta else "archive",
-        "agent": snapshot.agent,
-        "created_at": snapshot.manifest.get("created_at"),
-        "size": snapshot.reader.size,
-        "layers": sorted(snapshot.changes if snapshot.is_delta else snapshot.layers),
-        "partitions": snapshot.partitions(),
-        "records": [
-            {"namespace": namespace, "memory_type": kind, "count": count}
-            for (namespace, kind), count in sorted(counts.items())
-        ],
-        "files": {"count": len(files), "bytes": size, "tiers": dict(sorted(tiers.items()))},
-        "credentials": list(services_of(snapshot)),
-        "problems": [problem._asdict() for problem in snapshot.reader.problems],
-    }
-    return {**told, "listed": listed} if with_records else told
-
-
-def _show_told(told: dict[str, Any]) -> None:
-    agent = told["agent"]
-    about = ", ".join(str(agent[key]) for key in ("source_runtime", "id") if agent.get(key))
-    name = f"{agent['name']} ({about})" if agent.get("name") else f"agent {agent.get('id') or '?'}"
-    name = printable(name)
-    click.echo(f"{click.style(told['kind'], bold=True)} of {name}, state of {printable(str(told['created_at']))}")
-    click.echo(f"  {_size(told['size'])}; layers: {printable(', '.join(told['layers']) or 'none')}")
-    files = told["files"]
-    tiers = ", ".join(f"{count:,} {tier}" for tier, count in files["tiers"].items())
-    click.echo(f"  {_many(files['count'], 'file')} of {_size(files['bytes'])}" + (f" ({tiers})" if tiers else ""))
-    for service in told["credentials"]:
-        click.echo(f"  needs a login: {printable(service)}")
-    for problem in told["problems"]:
-        click.echo(click.style(f"  {printable(problem['entry'])}: {problem['message']}", fg="red"))
-    if told["records"]:
-        click.echo()
-        rows = [
-            [printable(row["namespace"]), printable(row["memory_type"]), f"{row['count']:,}"] for row in told["records"]
-        ]
+    for line in _description_lines(description):
+        echo(line)
+    if description["records"]:
+        echo()
+        rows = [[row["namespace"], row["memory_type"], f"{row['count']:,}"] for row in description["records"]]
         print_table(["namespace", "type", "records"], rows)
-    if told.get("listed"):
-        click.echo()
-        rows = [
-            [
-                printable(str(row["id"])),
-                printable(str(row["namespace"])),
-                printable(row["file"]),
-                printable(row["text"]),
-            ]
-            for row in told["listed"]
-        ]
+    if description.get("listed"):
+        echo()
+        rows = [[str(row[key]) for key in ("id", "namespace", "file", "text")] for row in description["listed"]]
         print_table(["id", "namespace", "file", "first words"], rows)
 
 
+def _description_lines(description: JsonObject) -> Iterator[str]:
+    agent, files = description["agent"], description["files"]
+    about = ", ".join(str(agent[key]) for key in ("source_runtime", "id") if agent.get(key))
+    name = f"{agent['name']} ({about})" if agent.get("name") else f"agent {agent.get('id') or '?'}"
+    yield f"{style(description['kind'], bold=True)} of {name}, state of {description['created_at']}"
+    yield f"  {_size(description['size'])}; layers: {', '.join(description['layers']) or 'none'}"
+    tiers = ", ".join(f"{count:,} {tier}" for tier, count in files["tiers"].items())
+    yield f"  {_count(files['count'], 'file')} of {_size(files['bytes'])}" + (f" ({tiers})" if tiers else "")
+    for service in description["credentials"]:
+        yield f"  needs a login: {service}"
+    for problem in description["problems"]:
+        yield style(f"  {problem['entry']}: {problem['message']}", fg="red")
+
+
 @alf.command()
-@click.argument("archive", shell_complete=complete_files)
+@click.argument("one", shell_complete=complete_files)
+@click.argument("other", shell_complete=complete_files)
+@_identity_option
+@_large_option
+@click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")
+@json_option
+def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_code: bool, **_: Any) -> int:
+    """Show what differs between two archives: records, files, documents.
+
+    Example: truekeep alf diff old.alf new.alf
+    """
+    differences = diff_archives(Path(one), Path(other), identities=identities, large=large)
+    lines = []
+    for item in differences:
+        about = " ".join(part for part in (item.where, ", ".join(item.fields), item.text) if part)
+        change = style(f"{item.change:<8}", fg=_CHANGE_COLOURS[item.change])
+        lines.append(f"{change} {item.kind:<8} {f'{item.name}  {about}'.rstrip()}")
+    lines.append(_count(len(differences), "difference") if differences else "the archives have the same contents")
+    data = {"same": not differences, "differences": [item._asdict() for item in differences]}
+    emit("alf-diff", data, lines)
+    return EXIT_PROBLEMS if differences and exit_code else 0
+
+
+# --- purge, map -----------------------------------------------------------------------------------------------------
+
+
+@alf.command()
+@_archive_argument
 @click.option(
     "--record", "records", multiple=True, required=True, metavar="ID", help="Record to remove; may be repeated."
 )
 @click.option(
-    "--reason", type=click.Choice(("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")),
-    default="user_request", show_default=True, help="Reason, for the audit record.",
+    "--reason", type=click.Choice(REASONS), default="user_request", show_default=True,
+    help="Reason, for the audit record.",
 )  # fmt: skip
-@_out
-@_replace
-@_encrypt
-@_identity
+@_output_option
+@_replace_option
+@_encrypt_option
+@_identity_option
 @json_option
-def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, as_json: bool, **given: Any) -> None:
+def purge(
+    archive: str, records: tuple[str, ...], reason: str, output: str | None, as_json: bool, **options: Any
+) -> None:
     """Rewrite an archive without some records and their text.
 
     Each line of 16 characters or more of these records is removed everywhere in the archive, from files and other
@@ -570,65 +507,37 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
     """
-    if not output and not given["replace"]:
-        raise BadInput("where the new archive goes is not said", hint="-o FILE, or --replace for in place")
+    chosen = ExportOptions(**options)
+    if not output and not chosen.replace:
+        raise BadInput("no target for the new archive", hint="give -o FILE, or --replace to rewrite it in place")
     target = Path(output or archive)
-    made, purged = purge_archive(Path(archive), target, records, reason, _asked(given), _tell(as_json))
-    if as_json:
-        told = {
-            "files_edited": list(purged.files),
-            "files_dropped": list(purged.dropped),
-            "records_edited": list(purged.changed),
-            "entries_edited": list(purged.entries),
-            "notes": list(purged.notes),
-            "audit": purged.audit,
-        }
-        print_json("alf-purge", {"path": str(target), "size": made.size, "records_gone": purged.records, **told})
-        return
-    click.echo(
-        f"{click.style('wrote', fg='green')} {target} ({_size(made.size)}) without {_many(purged.records, 'record')}"
-    )
+    report, purged = purge_archive(Path(archive), target, records, reason, chosen, _progress(as_json))
+    data = {
+        "path": str(target),
+        "size": report.size,
+        "records_gone": purged.records,
+        "files_edited": list(purged.files),
+        "files_dropped": list(purged.dropped),
+        "records_edited": list(purged.changed),
+        "entries_edited": list(purged.entries),
+        "notes": list(purged.notes),
+        "audit": purged.audit,
+    }
+    emit("alf-purge", data, _purge_lines(report, purged))
+
+
+def _purge_lines(report: ExportReport[ArchiveSummary], purged: PurgeReport) -> Iterator[str]:
+    without = f"without {_count(purged.records, 'record')}"
+    yield f"{style('wrote', fg='green')} {report.path} ({_size(report.size)}) {without}"
     for path in (*purged.files, *purged.entries):
-        click.echo(f"  cut out of {printable(path)}")
+        yield f"  removed from {path}"
     for record in purged.changed:
-        click.echo(f"  cut out of record {printable(record)}")
+        yield f"  removed from record {record}"
     for path in purged.dropped:
-        click.echo(click.style("  left out: ", fg="yellow") + printable(path))
+        yield style("  left out: ", fg="yellow") + path
     for note in purged.notes:
-        click.echo(click.style(f"  {printable(note)}", fg="yellow"))
-    click.echo(f"  audit record {purged.audit['purge_id']}; it still stands in the workspace and in older archives")
-
-
-@alf.command()
-@click.argument("one", shell_complete=complete_files)
-@click.argument("other", shell_complete=complete_files)
-@_identity
-@_large
-@click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")
-@json_option
-def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_code: bool, as_json: bool) -> int:
-    """Show what differs between two archives: records, files, documents.
-
-    Example: truekeep alf diff old.alf new.alf
-    """
-    from truekeep.integrations.alf.archive_file import opened
-    from truekeep.integrations.alf.diff import compare
-
-    asked: dict[str, Any] = {"identities": identities, "large": large}
-    with opened(Path(one), **asked) as left, opened(Path(other), **asked) as right:
-        pair = Snapshot(left), Snapshot(right)
-        for snapshot in () if all(snapshot.is_delta for snapshot in pair) else pair:
-            snapshot.require_full()
-        found = list(compare(*pair))
-    if as_json:
-        print_json("alf-diff", {"same": not found, "differences": [item._asdict() for item in found]})
-    else:
-        for item in found:
-            about = " ".join(part for part in (item.where, ", ".join(item.fields), item.text) if part)
-            change = click.style(f"{item.change:<8}", fg=_CHANGES[item.change])
-            click.echo(f"{change} {item.kind:<8} {printable(f'{item.name}  {about}'.rstrip())}")
-        click.echo(f"{_many(len(found), 'difference')}" if found else "they hold the same")
-    return EXIT_PROBLEMS if found and exit_code else 0
+        yield style(f"  {note}", fg="yellow")
+    yield f"  audit record {purged.audit['purge_id']}; the workspace and older archives still contain the text"
 
 
 @alf.command("map")
@@ -650,7 +559,32 @@ def map_(ctx: click.Context, write: bool, replace: bool, as_json: bool, workspac
     if as_json:
         print_json("alf-map", {"path": str(path) if path else None, "map": document})
     elif path is not None:
-        click.echo(f"{click.style('wrote', fg='green')} {path}; now `alf sync -r generic -w {opened.path}`")
+        echo(f"{style('wrote', fg='green')} {path}; now run `alf sync -r generic -w {opened.path}`")
     else:
-        click.echo(pretty(document).decode())
-        click.echo(f"--write puts it into {opened.path / MAP_FILE}", err=True)
+        echo_text(dump_document(document).decode())
+        echo(f"--write puts it into {opened.path / MAP_FILE}", err=True)
+
+
+# --- Helpers --------------------------------------------------------------------------------------------------------
+
+
+def _progress(as_json: bool) -> Progress:
+    if as_json or not sys.stderr.isatty():
+        return lambda *_: None
+
+    def show_progress(step: str, done: int, total: int) -> None:
+        click.echo(f"\r\x1b[K{step} {done}/{total}" if done < total else "\r\x1b[K", nl=False, err=True)
+
+    return show_progress
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1_000
+    return f"{size:.1f} GB"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -14,11 +14,13 @@ import pytest
 from tests.support.alf_places import entries_of, export, import_, look, make_delta, manifest_of, records_in, verdict_of
 from tests.support.helpers import NOW
 from tests.unit.integrations.alf.test_golden import SHARED, WORKSPACES, flat, in_order, masked
-from truekeep.integrations.alf.archive_file import ExportOptions, opened
-from truekeep.integrations.alf.delta import DeltaContents
-from truekeep.integrations.alf.diff import compare
-from truekeep.integrations.alf.reader import Snapshot
-from truekeep.integrations.alf.rewrite import apply_archive, purge_archive
+from truekeep.integrations.alf.apply_delta import apply_deltas
+from truekeep.integrations.alf.archive_file import open_archive
+from truekeep.integrations.alf.diff import iter_differences
+from truekeep.integrations.alf.export import ExportOptions
+from truekeep.integrations.alf.purge import purge_archive
+from truekeep.integrations.alf.reader import ArchiveReader
+from truekeep.integrations.alf.writer import DeltaSummary
 from truekeep.interfaces.cli.app import run
 from truekeep.workspace.workspace import Workspace
 
@@ -112,7 +114,7 @@ def test_the_same_changes(tmp_path: Path) -> None:
     made = make_delta(edited, tmp_path / "d.alf-delta", tmp_path / "edge.alf", **FIRST)
     golden = ARCHIVES / "edge-to-edited.v0.1.alf-delta"
     assert changes_of(tmp_path / "d.alf-delta") == changes_of(golden)
-    assert isinstance(made.written, DeltaContents)
+    assert isinstance(made.written, DeltaSummary)
     assert (made.written.created, made.written.updated, made.written.deleted) == (0, 3, 3)
     mine, theirs = (json.loads(entries_of(path)["delta-manifest.json"]) for path in (tmp_path / "d.alf-delta", golden))
     for key in ("alf_version", "agent"):
@@ -134,21 +136,21 @@ def rebuilt_like_theirs(path: Path) -> dict[str, Any]:
 
 def test_the_same_archive_after_their_delta(tmp_path: Path) -> None:
     """Upstream's own delta, applied by us to upstream's own archive, gives upstream's own rebuilt archive."""
-    made = apply_archive(
+    made = apply_deltas(
         ARCHIVES / "edge.v0.1.alf", [ARCHIVES / "edge-to-edited.v0.1.alf-delta"], tmp_path / "a.alf", ExportOptions()
     )
     assert contents(tmp_path / "a.alf") == rebuilt_like_theirs(ARCHIVES / "edge-rebuilt.v0.1.alf")
     assert records_in(tmp_path / "a.alf") == records_in(ARCHIVES / "edge-rebuilt.v0.1.alf")
     assert made.notes == (  # where theirs is silent: such an archive brings back the old files
-        "MEMORY.md is the old one: the delta has its records, and not the file",
-        "memory/2026-01-08.md is the old one: the delta has its records, and not the file",
+        "MEMORY.md is outdated: the delta contains its records but not the file",
+        "memory/2026-01-08.md is outdated: the delta contains its records but not the file",
     )
 
 
 def test_our_delta_on_their_archive_brings_the_files_along(tmp_path: Path) -> None:
     edited = workspace_of("edge-edited", tmp_path)
     make_delta(edited, tmp_path / "d", ARCHIVES / "edge.v0.1.alf", **FIRST)
-    apply_archive(ARCHIVES / "edge.v0.1.alf", [tmp_path / "d"], tmp_path / "a.alf", ExportOptions())
+    apply_deltas(ARCHIVES / "edge.v0.1.alf", [tmp_path / "d"], tmp_path / "a.alf", ExportOptions())
     mine, theirs = contents(tmp_path / "a.alf"), rebuilt_like_theirs(ARCHIVES / "edge-rebuilt.v0.1.alf")
     assert mine["memory/2026-Q1.jsonl"] == theirs["memory/2026-Q1.jsonl"]
     wanted = contents(ARCHIVES / "edge-edited.v0.1.alf")
@@ -160,8 +162,8 @@ def test_our_delta_on_their_archive_brings_the_files_along(tmp_path: Path) -> No
 
 
 def test_what_differs_between_their_archives() -> None:
-    with opened(ARCHIVES / "edge.v0.1.alf") as one, opened(ARCHIVES / "edge-edited.v0.1.alf") as other:
-        found = list(compare(Snapshot(one), Snapshot(other)))
+    with open_archive(ARCHIVES / "edge.v0.1.alf") as one, open_archive(ARCHIVES / "edge-edited.v0.1.alf") as other:
+        found = list(iter_differences(ArchiveReader(one), ArchiveReader(other)))
     records = [(item.change, item.where) for item in found if item.kind == "record"]
     assert records.count(("changed", "MEMORY.md")) == 3
     assert records.count(("removed", "MEMORY.md")) == 2
@@ -183,8 +185,8 @@ def test_their_synthetic_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     found = look(tmp_path / "back")
     assert found
     assert ".keep" not in found
-    with opened(SYNTHETIC) as one, opened(SYNTHETIC) as other:
-        assert list(compare(Snapshot(one), Snapshot(other))) == []
+    with open_archive(SYNTHETIC) as one, open_archive(SYNTHETIC) as other:
+        assert list(iter_differences(ArchiveReader(one), ArchiveReader(other))) == []
     record = records_in(SYNTHETIC)[0]
     purge_archive(SYNTHETIC, tmp_path / "p.alf", [record["id"]], "user_request", ExportOptions())
     assert record["id"] not in {row["id"] for row in records_in(tmp_path / "p.alf")}

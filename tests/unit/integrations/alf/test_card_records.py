@@ -22,18 +22,19 @@ from tests.support.sessions import LONG, ONE, TWO, archive_file, dialogue, grow,
 from tests.unit.search.test_embedders import OPENAI, Claw
 from truekeep.core.model import HANDOFF_TYPES
 from truekeep.integrations.alf.card_records import (
-    MAX_ROWS,
+    MAX_RULES_PER_FILE,
     ClaimResult,
     LastCheck,
+    additional_records,
     card_id,
-    finer_records,
     last_check_of,
 )
-from truekeep.integrations.alf.embeddings import Vectors
+from truekeep.integrations.alf.documents import dump_line, parse_object
+from truekeep.integrations.alf.embeddings import EmbeddingSources
 from truekeep.integrations.alf.fact_records import iter_fact_records
-from truekeep.integrations.alf.record_times import parse_moment, quarter_of
-from truekeep.integrations.alf.records import Record, dump_record, parse_line, upstream_records
+from truekeep.integrations.alf.records import upstream_records
 from truekeep.integrations.alf.session_records import session_records
+from truekeep.integrations.alf.timestamps import parse_timestamp, quarter_of
 from truekeep.memory.facts_db import UnreadableFacts
 from truekeep.text.tables import iter_rows, split_cells
 from truekeep.transcripts.service import Archive
@@ -61,10 +62,10 @@ def finer(
     scheme: str = "content",
     seen: Callable[[str], LastCheck | None] = unseen,
     agent: str = AGENT,
-) -> list[Record]:
+) -> list[Any]:
     """The finer records of a file, checked, beside upstream's own."""
     upstream = upstream_records(path, text, mtime_ns=NOON_NS, agent=agent, scheme=scheme)
-    records = finer_records(path, text, mtime_ns=NOON_NS, agent=agent, upstream=upstream, seen=seen)
+    records = additional_records(path, text, mtime_ns=NOON_NS, agent=agent, upstream=upstream, find_last_check=seen)
     check(records, text)
     ids = [record["id"] for record in (*upstream, *records)]
     assert len(ids) == len(set(ids))
@@ -75,7 +76,7 @@ def finer(
     return records
 
 
-def check(records: Sequence[Record], text: str | None = None) -> None:
+def check(records: Sequence[Any], text: str | None = None) -> None:
     """Every record has what the format demands, in the format's ranges, and survives being written and read."""
     for record in records:
         assert str(uuid.UUID(record["id"])) == record["id"]
@@ -90,7 +91,7 @@ def check(records: Sequence[Record], text: str | None = None) -> None:
         assert record["source"]["runtime"] == "truekeep"
         assert record["source"].get("extraction_method", "agent_written") in ("agent_written", "user_authored")
         assert 0 <= record.get("confidence", 0) <= 1
-        times = {key: parse_moment(record["temporal"][key]) for key in TEMPORAL if key in record["temporal"]}
+        times = {key: parse_timestamp(record["temporal"][key]) for key in TEMPORAL if key in record["temporal"]}
         assert times["created_at"] is not None
         assert None not in times.values()
         assert quarter_of(record) is not None
@@ -105,7 +106,7 @@ def check(records: Sequence[Record], text: str | None = None) -> None:
         if text is not None:
             place = record["raw_source_format"]
             assert 1 <= place["line_start"] <= place["line_end"] <= text.count("\n") + 1
-        assert parse_line(dump_record(record)) == record
+        assert parse_object(dump_line(record)) == record
 
 
 def card(body: str = "Staging answers on port 8443 only.", **keys: str) -> str:
@@ -113,7 +114,7 @@ def card(body: str = "Staging answers on port 8443 only.", **keys: str) -> str:
     return f"---\n{lines}---\n\n{body}\n"
 
 
-def links(record: Record, relation: str) -> list[str]:
+def links(record: Any, relation: str) -> list[str]:
     return [link["id"] for link in record.get("related_records", ()) if link["relation"] == relation]
 
 
@@ -323,7 +324,9 @@ def test_a_cards_id_is_its_name() -> None:
     (after,) = finer(CARD, card("All new.", created="2026-01-01", category="decision"))
     assert before["id"] == after["id"]
     assert finer("memory/cards/Proxy.md", card())[0]["id"] != before["id"]
-    other = finer_records(CARD, card(), mtime_ns=0, agent=str(uuid.UUID(int=7)), upstream=(), seen=unseen)
+    other = additional_records(
+        CARD, card(), mtime_ns=0, agent=str(uuid.UUID(int=7)), upstream=(), find_last_check=unseen
+    )
     assert other[0]["id"] != before["id"]
 
 
@@ -509,9 +512,11 @@ def test_notes_that_upstream_leaves_out(path: str, memory_type: str, namespace: 
     ],
 )
 def test_files_that_truekeep_has_nothing_to_add_to(path: str) -> None:
-    upstream = [{"id": str(uuid.UUID(int=1))}] if path.count("/") == 1 or "procedures" in path else []
+    upstream: list[Any] = [{"id": str(uuid.UUID(int=1))}] if path.count("/") == 1 or "procedures" in path else []
     text = "# A\n\n## B\n\nc\n"
-    assert finer_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=upstream, seen=unseen) == []
+    assert (
+        additional_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=upstream, find_last_check=unseen) == []
+    )
 
 
 @pytest.mark.parametrize("path", ["memory/projects/a.md", "memory/daily/2026-01-05.md", "memory/deep/er/x.md"])
@@ -577,8 +582,8 @@ LONG_LINES = {
 def test_long_hostile_lines_come_to_an_end(kind: str, path: str) -> None:
     text = LONG_LINES[kind]
     with unless_endless():
-        records = finer_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=(), seen=unseen)
-    assert len(records) <= max(MAX_ROWS, 40_000)
+        records = additional_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=(), find_last_check=unseen)
+    assert len(records) <= max(MAX_RULES_PER_FILE, 40_000)
     assert sum(len(record["content"]) for record in records) < 30 * len(text)
 
 
@@ -591,7 +596,7 @@ PATHS = st.sampled_from([CARD, POLICIES, "memory/projects/a.md", "memory/daily/2
 def test_whatever_is_written_gives_valid_records(path: str, text: str) -> None:
     for scheme in ("content", "positional"):
         once, again = (finer(path, text, scheme=scheme) for _ in range(2))
-        assert [dump_record(record) for record in once] == [dump_record(record) for record in again]
+        assert [dump_line(record) for record in once] == [dump_line(record) for record in again]
     for row in iter_rows(text):
         assert 1 <= row.line <= text.count("\n") + 1
 
@@ -624,7 +629,7 @@ def facts_db(path: Path, sql: str = COMMUNITY, *, pragma: str = "") -> Path:
     return path
 
 
-def facts(path: Path) -> list[Record]:
+def facts(path: Path) -> list[Any]:
     records = list(iter_fact_records(str(path), agent=AGENT, mtime_ns=NOON_NS))
     check(records)
     return records
@@ -813,7 +818,7 @@ def test_facts_stream(tmp_path: Path) -> None:
     assert caught.value.given == 5
 
 
-# --- Vectors --------------------------------------------------------------------------------------------------------
+# --- Embeddings -----------------------------------------------------------------------------------------------------
 
 NOTE = "memory/a.md"
 SAID = "Staging answers on port 8443.\nThe proxy terminates TLS."
@@ -837,7 +842,7 @@ def test_vectors_of_openclaw(claw: Claw, tmp_path: Path) -> None:
     claw.chunk(f"{SAID}!", [1.0, 0.0])
     set_time(claw, 1_772_366_400_000)
     before = tree(claw.close().parent)
-    with Vectors(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
         (embedding,) = vectors.find(NOTE, SAID, 1, 1)
         assert vectors.find(NOTE, SAID, 2, 9) == [embedding]
         assert vectors.find(NOTE, SAID, 3, 9) == []
@@ -860,7 +865,7 @@ def test_a_vector_of_another_model_has_an_unknown_provider(claw: Claw, tmp_path:
     claw.chunk(SAID, [1.0], model="/home/me/models/x.gguf")
     set_time(claw, -5)
     claw.close()
-    with Vectors(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
         (embedding,) = vectors.find(NOTE, SAID, 1, 1)
     assert (embedding["model"], embedding["computed_at"]) == ("unknown/x.gguf", "1970-01-01T00:00:00Z")
 
@@ -870,7 +875,7 @@ def test_a_vector_that_is_none(claw: Claw, tmp_path: Path, vector: str) -> None:
     broken = vector.encode() if claw.generation == "current" else vector
     claw.chunk(SAID, broken)
     claw.close()
-    with Vectors(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
         assert vectors.find(NOTE, SAID, 1, 1) == []
         assert vectors.problems == []
 
@@ -882,7 +887,7 @@ def test_databases_that_cannot_be_read(tmp_path: Path, claw: Claw) -> None:
     (tmp_path / "bad.sqlite").write_bytes(b"no database" * 1000)
     (tmp_path / "empty.sqlite").write_bytes(b"")
     others = [tmp_path / "bad.sqlite", tmp_path / "absent.sqlite", tmp_path / "empty.sqlite", claw.path]
-    with Vectors(str(tmp_path / "index.sqlite"), others) as vectors:
+    with EmbeddingSources(str(tmp_path / "index.sqlite"), others) as vectors:
         assert len(vectors.find(NOTE, SAID, 1, 1)) == 1
         assert len(vectors.problems) == 3
 
@@ -890,7 +895,7 @@ def test_databases_that_cannot_be_read(tmp_path: Path, claw: Claw) -> None:
 def test_a_database_that_fails_on_the_way_is_not_asked_again(tmp_path: Path, claw: Claw) -> None:
     claw.chunk(SAID, [1.0])
     claw.close()
-    with Vectors(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
         data = claw.path.read_bytes()
         claw.path.write_bytes(b"\xff" * len(data))
         assert vectors.find(NOTE, SAID, 1, 1) == []
@@ -915,7 +920,7 @@ def test_vectors_of_truekeeps_index(place: Place, claw: Claw) -> None:
     claw.chunk("\n".join(text.split("\n")[:2]), [1.0])
     claw.close()
     before = tree(state(place), skip=())
-    with Vectors(path, [claw.path]) as vectors:
+    with EmbeddingSources(path, [claw.path]) as vectors:
         chunks = vectors.of_file(NOTE, text)
         assert len(chunks) > 5
         assert [(item.first, item.last) for item in chunks] == sorted((item.first, item.last) for item in chunks)
@@ -944,12 +949,12 @@ def test_vectors_of_truekeeps_index(place: Place, claw: Claw) -> None:
 
 def test_notes_to_openclaw_are_not_embedded(place: Place) -> None:
     text = "# A\n\nPorts. <!-- importance: 9 -->\n\nMore of it.\n"
-    with Vectors(indexed(place, text)) as vectors:
+    with EmbeddingSources(indexed(place, text)) as vectors:
         assert len(vectors.find(NOTE, text, 3, 3)) == 1
 
 
 def test_without_any_database(tmp_path: Path) -> None:
-    with Vectors(str(tmp_path / "index.sqlite")) as vectors:
+    with EmbeddingSources(str(tmp_path / "index.sqlite")) as vectors:
         assert vectors.find(NOTE, SAID, 1, 2) == []
         assert vectors.problems == []
     assert list(tmp_path.iterdir()) == []
@@ -958,7 +963,7 @@ def test_without_any_database(tmp_path: Path) -> None:
 # --- Sessions -------------------------------------------------------------------------------------------------------
 
 
-def sessions(place: Place) -> list[Record]:
+def sessions(place: Place) -> list[Any]:
     with Archive(str(state(place))) as archive:
         records = list(session_records(archive, agent=AGENT))
     check(records)
@@ -982,7 +987,7 @@ def test_sessions(place: Place) -> None:
     assert "related_records" not in one
     assert two["tags"] == ["session", "codex"]
     again = sorted(sessions(place), key=lambda record: record["source"]["session_id"])
-    assert [dump_record(record) for record in (one, two)] == [dump_record(record) for record in again]
+    assert [dump_line(record) for record in (one, two)] == [dump_line(record) for record in again]
 
 
 def test_a_sessions_id_stays_when_it_goes_on(place: Place) -> None:
@@ -1022,7 +1027,7 @@ def test_a_session_that_cannot_be_read_is_told(place: Place) -> None:
     db.close()
     said: list[str] = []
     with Archive(str(state(place))) as archive:
-        (record,) = session_records(archive, agent=AGENT, tell=said.append)
+        (record,) = session_records(archive, agent=AGENT, warn=said.append)
     assert record["tags"] == ["session", "codex"]
     assert len(said) == 1
     assert said[0].startswith("transcripts/claude/")

@@ -17,7 +17,7 @@ from tests.support.alf_places import AGENT, SAMPLE, a_workspace, assert_sound, e
 from tests.support.helpers import run_cli
 from tests.unit.integrations.alf.test_export import a_key
 from truekeep.integrations.alf import zip_container
-from truekeep.interfaces.cli.alf import _tell
+from truekeep.interfaces.cli.alf import _progress
 from truekeep.interfaces.cli.app import run
 
 COMMANDS = ("export", "delta", "apply", "import", "validate", "show", "purge", "diff", "map")
@@ -81,8 +81,8 @@ def test_export(shell: Shell) -> None:
     code, out, err = shell("-w", "ws", "alf", "export", "-o", "a.alf")
     assert code == 0
     size = os.path.getsize("a.alf")
-    assert out == f"wrote a.alf ({size / 1000:.1f} kB): 14 records, 20 files of 1.6 kB, 1 of them only named\n"
-    assert err == "note: memory/latin.md is not UTF-8 text: it travels whole, without records\n"
+    assert out == f"wrote a.alf ({size / 1000:.1f} kB): 14 records, 20 files of 1.6 kB, 1 of them only referenced\n"
+    assert err == "note: memory/latin.md is not UTF-8 text: it is included without records\n"
     told = shell.json("-w", "ws", "alf", "export", "-o", "b.alf")
     assert told["schema"] == "truekeep.alf-export/1"
     assert (told["size"], told["records"], told["files"], told["referenced"]) == (size, 14, 20, 1)
@@ -115,8 +115,8 @@ def test_export_errors(shell: Shell, archive: str) -> None:
         3,
         {
             "code": "bad-input",
-            "message": "a.alf is there already",
-            "hint": "name another file with -o, or say --replace",
+            "message": "a.alf already exists",
+            "hint": "name another file with -o, or add --replace",
         },
     )
     assert shell.error("alf", "export", "-w", "nowhere", "-o", "b.alf")[0] == 6
@@ -135,9 +135,9 @@ def test_no_error_quotes_a_key(shell: Shell) -> None:
     Path("odd").write_text(f"{public}\n\nsecret words\n")
     for given, told in (
         (private, f"{private}:{lines.index(secret) + 1} is a private key"),
-        (secret, "the key that --encrypt names is a private key"),
+        (secret, "the key given with --encrypt is a private key"),
         ("ssh", "ssh:1 is a private key"),
-        ("odd", "odd:3 is no public key"),
+        ("odd", "odd:3 is not a public key"),
     ):
         code, out, err = shell("alf", "export", "-w", "ws", "-o", "b.alf", "--encrypt", given)
         assert code == 3
@@ -152,7 +152,7 @@ def test_an_archive_is_no_stream(shell: Shell, output: str) -> None:
     os.mkfifo("pipe")
     code, found = shell.error("alf", "export", "-w", "ws", "-o", output, "--replace")
     assert code == 3
-    assert f"it cannot go to {output}" in found["message"]
+    assert f"an archive cannot be written to {output}" in found["message"]
 
 
 def test_the_numbers_agree(shell: Shell, archive: str) -> None:
@@ -166,7 +166,7 @@ def test_the_numbers_agree(shell: Shell, archive: str) -> None:
     ]
     first, second = (text.partition("): ")[2] for text in said)
     assert first == second
-    assert "1 of them only named" in wrote
+    assert "1 of them only referenced" in wrote
     files = first.partition("records, ")[2].partition(",")[0]
     assert files in shell("alf", "show", "e.alf")[1]
     assert f"delta of agent {AGENT}, state of" in shell("alf", "show", "d")[1]
@@ -196,18 +196,19 @@ def test_stopped(
             raise KeyboardInterrupt
         os.kill(os.getpid(), signal.SIGTERM)
 
-    from truekeep.integrations.alf import archive_file, export_options, import_plan
+    from truekeep.integrations.alf import describe, import_
+    from truekeep.integrations.alf import export as export_module
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(import_plan, "_put_agent_id", stop)
-    monkeypatch.setattr(export_options, "write_edition", stop)
+    monkeypatch.setattr(import_, "_write_agent_id", stop)
+    monkeypatch.setattr(export_module, "write_archive", stop)
     if command == "show":
-        monkeypatch.setattr(archive_file, "opened", stop)
+        monkeypatch.setattr(describe, "open_archive", stop)
     given = {"import": (archive, "back"), "export": ("-w", "ws", "-o", "b.alf"), "show": (archive,)}[command]
     code, _, err = shell("alf", command, *given)
     told = {
-        "import": "stopped; every file is whole, and running it again brings what is missing\n",
-        "export": "stopped; no half archive is left\n",
+        "import": "stopped; every file is complete, and running it again imports the missing ones\n",
+        "export": "stopped; no incomplete archive is left\n",
         "show": "stopped\n",
     }
     assert (code, err) == (130, told[command])
@@ -271,7 +272,7 @@ def test_import(shell: Shell, archive: str) -> None:
     (shell.folder / "back" / "MEMORY.md").write_text("mine\n")
     code, found = shell.error("alf", "import", archive, "back")
     assert code == 3
-    assert found["message"] == "1 file is there and different, such as MEMORY.md; nothing was written"
+    assert found["message"] == "1 file is different in the workspace, such as MEMORY.md; nothing was written"
     assert "--replace" in found["hint"]
     _, out, _ = shell("-w", "back", "alf", "import", archive, "--dry-run")
     assert out.startswith("different MEMORY.md\n")
@@ -372,7 +373,7 @@ def test_what_is_kept_is_called_so(shell: Shell, archive: str) -> None:
 
 
 def test_import_errors(shell: Shell, archive: str) -> None:
-    assert shell.error("alf", "import", archive, "ws", "--replace", "--keep")[1]["hint"] == "say one of them"
+    assert shell.error("alf", "import", archive, "ws", "--replace", "--keep")[1]["hint"] == "give one of them"
     assert shell.error("alf", "import", "missing.alf", "ws")[0] == 3
     Path("file").write_text("x")
     assert shell.error("alf", "import", "file", "back")[0] == 3
@@ -409,7 +410,7 @@ def test_import_of_a_damaged_archive(shell: Shell) -> None:
 
 
 def test_import_of_something_large(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_container, "SLACK", 1 << 20)
+    monkeypatch.setattr(zip_container, "COMPRESSION_ALLOWANCE", 1 << 20)
     built = Archive()
     built.entries["raw/openclaw/memory/large.txt"] = bytes(8 << 20)
     Path("x.alf").write_bytes(built.packed())
@@ -427,7 +428,7 @@ def test_import_of_an_encrypted_archive(shell: Shell) -> None:
     assert shell("alf", "export", "-w", "ws", "-o", "a.age", "--encrypt", "keys.txt")[0] == 0
     for command in (("import", "a.age", "back"), ("show", "a.age"), ("validate", "a.age"), ("diff", "a.age", "a.age")):
         code, found = shell.error("alf", *command)
-        assert (code, found["hint"]) == (3, "name the private key with --identity FILE")
+        assert (code, found["hint"]) == (3, "give the private key with --identity FILE")
         assert shell("alf", *command, "--identity", private)[0] == 0
     code, found = shell.error("alf", "purge", "a.age", "--record", AGENT, "--replace", "--identity", private)
     assert "would not be" in found["message"]
@@ -511,7 +512,7 @@ def test_validate(shell: Shell, archive: str) -> None:
 
 
 def test_diff(shell: Shell, archive: str) -> None:
-    assert shell("alf", "diff", archive, archive) == (0, "they hold the same\n", "")
+    assert shell("alf", "diff", archive, archive) == (0, "the archives have the same contents\n", "")
     edit_memory(shell.folder)
     Path("ws/SOUL.md").write_bytes(b"# Bea\n")
     Path("ws/memory/project-gate.md").unlink()
@@ -534,10 +535,10 @@ def test_diff(shell: Shell, archive: str) -> None:
 def test_purge(shell: Shell, archive: str) -> None:
     [record] = [record for record in records_in(Path(archive)) if "Vim is" in record["content"]]
     code, found = shell.error("alf", "purge", archive, "--record", record["id"])
-    assert (code, found["hint"]) == (3, "-o FILE, or --replace for in place")
+    assert (code, found["hint"]) == (3, "give -o FILE, or --replace to rewrite it in place")
     code, out, _ = shell("alf", "purge", archive, "--record", record["id"], "-o", "b.alf")
     assert code == 0
-    assert "without 1 record\n  cut out of MEMORY.md\n  audit record " in out
+    assert "without 1 record\n  removed from MEMORY.md\n  audit record " in out
     told = shell.json("alf", "purge", archive, "--record", record["id"], "-o", "c.alf", "--reason", "gdpr_article_17")
     assert (told["records_gone"], told["files_edited"], told["files_dropped"]) == (1, ["MEMORY.md"], [])
     assert told["audit"]["reason"] == "gdpr_article_17"
@@ -568,7 +569,7 @@ def test_map(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell("alf", "map", "-w", "ws", "--write")[0] == 0  # the same
     Path("ws/.alf-map.json").write_text('{"version": 1, "mine": true}')
     code, found = shell.error("alf", "map", "-w", "ws", "--write")
-    assert (code, found["hint"]) == (3, "--replace overwrites it")
+    assert (code, found["hint"]) == (3, "add --replace to overwrite it")
     assert "mine" in Path("ws/.alf-map.json").read_text()
     assert shell("alf", "map", "-w", "ws", "--write", "--replace")[0] == 0
     assert json.loads(Path("ws/.alf-map.json").read_bytes()) == document
@@ -592,12 +593,12 @@ def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         def isatty(self) -> bool:
             return True
 
-    _tell(False)("files", 5, 10)
+    _progress(False)("files", 5, 10)
     assert capsys.readouterr() == ("", "")
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    _tell(False)("files", 5, 10)
+    _progress(False)("files", 5, 10)
     assert "files 5/10" in terminal.getvalue()
-    _tell(True)("files", 6, 10)
+    _progress(True)("files", 6, 10)
     assert "6/10" not in terminal.getvalue()
 
 

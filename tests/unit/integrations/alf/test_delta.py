@@ -32,14 +32,14 @@ from tests.support.alf_places import (
 from tests.support.helpers import Place
 from tests.support.sessions import LONG, dialogue, grow, place_of, sync, write_session
 from truekeep.core.errors import BadInput
-from truekeep.integrations.alf.archive_file import ExportOptions, ExportReport
-from truekeep.integrations.alf.delta import DeltaContents, _state_line
-from truekeep.integrations.alf.files import NO_TIME, refusal
-from truekeep.integrations.alf.reader import _OWN_LINE, _line, _parsed_line
-from truekeep.integrations.alf.records import dump_record
-from truekeep.integrations.alf.rewrite import apply_archive
-from truekeep.integrations.alf.writer import FileEntry
-from truekeep.integrations.alf.zip_container import BadArchive, is_usual
+from truekeep.integrations.alf.apply_delta import apply_deltas
+from truekeep.integrations.alf.delta import _state_line
+from truekeep.integrations.alf.documents import dump_line
+from truekeep.integrations.alf.export import ExportOptions, ExportReport
+from truekeep.integrations.alf.files import UNKNOWN_TIME, refusal_reason
+from truekeep.integrations.alf.reader import _OWN_LINE, _parse_listed_file, _parse_listed_json
+from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary, ListedFile
+from truekeep.integrations.alf.zip_container import BadArchive, is_ordinary
 
 LATER_NS = 1_771_500_000 * 10**9
 
@@ -57,12 +57,11 @@ def edit(root: Path, changes: dict[str, bytes | None], *, at_ns: int = LATER_NS)
         os.utime(target, ns=(at_ns + number, at_ns + number))
 
 
-def apply(old: Path, *deltas: Path, target: Path) -> ExportReport:
-    return apply_archive(old, deltas, target, ExportOptions())
+def apply(old: Path, *deltas: Path, target: Path) -> ExportReport[ArchiveSummary]:
+    return apply_deltas(old, deltas, target, ExportOptions())
 
 
-def changed_in(made: ExportReport) -> DeltaContents:
-    assert isinstance(made.written, DeltaContents)
+def changed_in(made: ExportReport[DeltaSummary]) -> DeltaSummary:
     return made.written
 
 
@@ -79,7 +78,7 @@ def assert_same(one: Path, other: Path) -> None:
     assert manifests[0] == manifests[1]
 
 
-def assert_delta_is_the_difference(base: Path, root: Path) -> ExportReport:
+def assert_delta_is_the_difference(base: Path, root: Path) -> ExportReport[DeltaSummary]:
     """base/old.alf and the workspace: the delta between them, applied, is the new export."""
     made = make_delta(root, base / "d.alf-delta", base / "old.alf")
     export(root, base / "new.alf", base=base / "old.alf")
@@ -116,7 +115,7 @@ def test_delta_is_the_difference(tmp_path: Path, name: str) -> None:
     export(root, tmp_path / "old.alf")
     edit(root, EDITS[name])
     made = assert_delta_is_the_difference(tmp_path, root)
-    assert changed_in(made).is_nothing == (name == "nothing")
+    assert changed_in(made).is_empty == (name == "nothing")
 
 
 PATHS = st.sampled_from(
@@ -204,7 +203,7 @@ def test_only_what_changed(tmp_path: Path) -> None:
     export(root, tmp_path / "old.alf")
     edit(root, EDITS["one section"])
     made = changed_in(make_delta(root, tmp_path / "d", tmp_path / "old.alf"))
-    assert made == DeltaContents(created=0, updated=1, deleted=0, files=1, removed=0, documents=())
+    assert made == DeltaSummary(created=0, updated=1, deleted=0, files=1, removed=0, documents=())
     found = entries_of(tmp_path / "d")
     assert set(found) == {
         *("memory/delta.jsonl", "raw/openclaw/MEMORY.md", "truekeep/files.jsonl", "delta-manifest.json"),
@@ -232,7 +231,7 @@ def test_a_new_time_alone(tmp_path: Path) -> None:
     export(root, tmp_path / "old.alf")
     os.utime(root / "MEMORY.md", ns=(LATER_NS, LATER_NS))
     made = assert_delta_is_the_difference(tmp_path, root)
-    assert changed_in(made) == DeltaContents(created=0, updated=0, deleted=0, files=1, removed=0, documents=())
+    assert changed_in(made) == DeltaSummary(created=0, updated=0, deleted=0, files=1, removed=0, documents=())
     import_(tmp_path / "applied.alf", tmp_path / "back")
     assert (tmp_path / "back" / "MEMORY.md").stat().st_mtime_ns == LATER_NS
 
@@ -247,7 +246,7 @@ def test_new_permissions_alone(tmp_path: Path) -> None:
 
 def test_only_the_files_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A delta costs what a scan costs."""
-    from truekeep.integrations.alf.files import Item, WorkspaceTree
+    from truekeep.integrations.alf.files import WorkspaceFile, WorkspaceTree
 
     root = a_workspace(tmp_path / "ws", {f"memory/n{n}.md": b"## A\nb\n" for n in range(50)})
     export(root, tmp_path / "old.alf")
@@ -255,7 +254,7 @@ def test_only_the_files_that_changed_are_read(tmp_path: Path, monkeypatch: pytes
     read: list[str] = []
     real = WorkspaceTree.read
 
-    def noted(tree: WorkspaceTree, item: Item) -> bytes:
+    def noted(tree: WorkspaceTree, item: WorkspaceFile) -> bytes:
         read.append(item.path)
         return real(tree, item)
 
@@ -268,7 +267,7 @@ def test_of_another_agent(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     other = a_workspace(tmp_path / "other", agent="11111111-2222-4333-8444-555555555555")
     export(other, tmp_path / "old.alf")
-    with pytest.raises(BadArchive, match="this archive is of agent"):
+    with pytest.raises(BadArchive, match="this archive belongs to agent"):
         make_delta(root, tmp_path / "d", tmp_path / "old.alf")
     assert not (tmp_path / "d").exists()
     export(root, tmp_path / "mine.alf")
@@ -282,7 +281,7 @@ def test_of_another_agent(tmp_path: Path) -> None:
 def test_since_something_that_is_no_archive(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     (tmp_path / "x").write_bytes(b"nothing")
-    with pytest.raises(BadInput, match="no ZIP"):
+    with pytest.raises(BadInput, match="not a readable ZIP"):
         make_delta(root, tmp_path / "d", tmp_path / "x")
     export(root, tmp_path / "a.alf")
     make_delta(root, tmp_path / "d", tmp_path / "a.alf")
@@ -422,7 +421,7 @@ def test_records_without_their_file_are_told(tmp_path: Path) -> None:
     old = built(tmp_path, "old.alf", archive)
     delta = a_delta(a_record(1, operation="update", content="new", source=archive.records[0]["source"]))
     made = apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
-    assert made.notes == ("MEMORY.md is the old one: the delta has its records, and not the file",)
+    assert made.notes == ("MEMORY.md is outdated: the delta contains its records but not the file",)
 
 
 def test_their_delta_on_our_archive(tmp_path: Path) -> None:
@@ -478,12 +477,12 @@ def test_unsafe_names_in_a_delta(tmp_path: Path) -> None:
     old = built(tmp_path, "old.alf", Archive(a_record(1)))
     delta = a_delta(a_record(2, operation="create"))
     delta.entries["raw/openclaw/../../evil.md"] = b"x"
-    with pytest.raises(BadArchive, match="leads elsewhere"):
+    with pytest.raises(BadArchive, match="leads out of the folder"):
         apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
     delta = a_delta(a_record(2, operation="create"))
     rows = file_lines(a_file_row("../evil.md", "raw/openclaw/ok.md", b"x"))
     delta.entries |= {"raw/openclaw/ok.md": b"x", "truekeep/files.jsonl": rows}
-    with pytest.raises(BadArchive, match=r"files\.jsonl:1 lists a file whose name leads elsewhere"):
+    with pytest.raises(BadArchive, match=r"files\.jsonl:1 lists a file whose name leads out of the folder"):
         apply(old, built(tmp_path, "d", delta), target=tmp_path / "new.alf")
     assert not (tmp_path / "new.alf").exists()
 
@@ -513,14 +512,14 @@ def test_deltas_in_their_order(chain: Path) -> None:
 
 @pytest.mark.parametrize("names", [("a.alf", "d2"), ("a.alf", "d2", "d1"), ("c.alf", "d1")])
 def test_a_delta_is_missing_or_out_of_order(chain: Path, names: tuple[str, ...]) -> None:
-    with pytest.raises(BadArchive, match=f"{names[1]} continues another state: a delta is missing or out of order"):
+    with pytest.raises(BadArchive, match=f"{names[1]} was made for another state: a delta is missing or out of order"):
         apply(*(chain / name for name in names), target=chain / "new.alf")
     assert not (chain / "new.alf").exists()
 
 
 @pytest.mark.parametrize("names", [("b.alf", "d1"), ("a.alf", "d1", "d1"), ("a.alf", "d1", "d2", "d2")])
 def test_a_delta_is_applied_already(chain: Path, names: tuple[str, ...]) -> None:
-    with pytest.raises(BadArchive, match=f"{names[-1]} is applied already"):
+    with pytest.raises(BadArchive, match=f"{names[-1]} is already applied"):
         apply(*(chain / name for name in names), target=chain / "new.alf")
     assert not (chain / "new.alf").exists()
 
@@ -533,7 +532,7 @@ def test_an_empty_delta_can_be_applied_again(chain: Path) -> None:
 
 @pytest.mark.parametrize(
     ("at", "base", "new", "why"),
-    [(4, 4, 5, ""), (0, 4, 5, ""), (4, 0, 1, ""), (4, 5, 6, "another state"), (5, 4, 5, "applied already")],
+    [(4, 4, 5, ""), (0, 4, 5, ""), (4, 0, 1, ""), (4, 5, 6, "another state"), (5, 4, 5, "already applied")],
 )
 def test_numbers_of_another_tool(tmp_path: Path, at: int, base: int, new: int, why: str) -> None:
     archive = Archive(a_record(1))
@@ -588,9 +587,9 @@ def test_sessions_come_along_when_asked_for(tmp_path: Path, own_home: Path) -> N
 PATHS = st.text(alphabet='aB9._-/ é\\"\n:', min_size=1, max_size=12) | st.sampled_from(
     ["memory/cards/a.md", "MEMORY.md", ".learnings/ERRORS.md", "a/../b", "C:x", ".git/config", "a//b", "/a", ".", ".."]
 )
-NUMBERS = st.integers(0, 2**63) | st.sampled_from([0, NO_TIME, NO_TIME - 1, -1, 10**19, 10**25])
+NUMBERS = st.integers(0, 2**63) | st.sampled_from([0, UNKNOWN_TIME, UNKNOWN_TIME - 1, -1, 10**19, 10**25])
 LINES = st.builds(
-    FileEntry,
+    ListedFile,
     path=PATHS,
     entry=st.none() | PATHS | PATHS.map("raw/openclaw/".__add__) | PATHS.map("artifacts/".__add__),
     size=NUMBERS,
@@ -613,15 +612,15 @@ def told_by(parse: Any, raw: bytes) -> object:
     st.sampled_from([(b"", b""), (b":0,", b":00,"), (b'"mode"', b'"mode":1,"mode"'), (b"}", b" }"), (b"[]", b"[1]")]),
 )
 @example(
-    FileEntry("memory/a.md", "raw/openclaw/memory/a.md", 3, 1_700_000_000 * 10**9, 0o644, "ab", ("p",)), (b"", b"")
+    ListedFile("memory/a.md", "raw/openclaw/memory/a.md", 3, 1_700_000_000 * 10**9, 0o644, "ab", ("p",)), (b"", b"")
 )
-@example(FileEntry("a.bin", None, 3, 5, 0o644, "ab", ("p", "q")), (b"", b""))
+@example(ListedFile("a.bin", None, 3, 5, 0o644, "ab", ("p", "q")), (b"", b""))
 @settings(max_examples=600, deadline=None)
-def test_a_plain_line_says_without_a_parser_what_it_says_with_one(line: FileEntry, change: tuple[bytes, bytes]) -> None:
-    raw = (
-        dump_record(line.as_record()).rstrip(b"\n").replace(*change, 1) if change[0] else dump_record(line.as_record())
-    )
-    assert told_by(_line, raw.rstrip(b"\n")) == told_by(_parsed_line, raw.rstrip(b"\n"))
+def test_a_plain_line_says_without_a_parser_what_it_says_with_one(
+    line: ListedFile, change: tuple[bytes, bytes]
+) -> None:
+    raw = dump_line(line.as_line()).rstrip(b"\n").replace(*change, 1) if change[0] else dump_line(line.as_line())
+    assert told_by(_parse_listed_file, raw.rstrip(b"\n")) == told_by(_parse_listed_json, raw.rstrip(b"\n"))
 
 
 def test_lines_as_truekeep_writes_them_are_plain(tmp_path: Path) -> None:
@@ -633,9 +632,9 @@ def test_lines_as_truekeep_writes_them_are_plain(tmp_path: Path) -> None:
 
 
 @given(LINES)
-@example(FileEntry("a", None, True, False, 1))
+@example(ListedFile("a", None, True, False, 1))
 @settings(max_examples=300, deadline=None)
-def test_a_line_of_a_state_is_json(line: FileEntry) -> None:
+def test_a_line_of_a_state_is_json(line: ListedFile) -> None:
     expected = json.dumps([line.path, line.size, line.mtime_ns, line.mode, line.sha256])
     assert _state_line(line) == f"{expected}\n".encode()
 
@@ -643,5 +642,5 @@ def test_a_line_of_a_state_is_json(line: FileEntry) -> None:
 @given(st.from_regex(r"(?:[\w.-]{1,120}/){0,9}[\w.-]{1,120}", fullmatch=True) | PATHS)
 @settings(max_examples=400, deadline=None)
 def test_nothing_is_wrong_with_a_usual_name(path: str) -> None:
-    if is_usual(path):
-        assert not refusal(path).startswith("the name")
+    if is_ordinary(path):
+        assert not refusal_reason(path).startswith("the name")

@@ -38,10 +38,13 @@ from tests.support.alf_places import (
 from tests.support.faults import fake_token
 from tests.support.helpers import NOW
 from truekeep.core.errors import BadInput, BadSetup, EditedSince, StorageFailed
-from truekeep.integrations.alf import encryption, export_options, files, writer
-from truekeep.integrations.alf.archive_file import ExportOptions, opened
-from truekeep.integrations.alf.files import Item, WorkspaceTree
-from truekeep.integrations.alf.rewrite import apply_archive, purge_archive
+from truekeep.integrations.alf import encryption, files, writer
+from truekeep.integrations.alf import export as export_module
+from truekeep.integrations.alf.apply_delta import apply_deltas
+from truekeep.integrations.alf.archive_file import open_archive
+from truekeep.integrations.alf.export import ExportOptions
+from truekeep.integrations.alf.files import WorkspaceFile, WorkspaceTree
+from truekeep.integrations.alf.purge import purge_archive
 from truekeep.workspace.workspace import Workspace
 
 CAREFUL = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -78,7 +81,7 @@ def test_everything_has_its_place(tmp_path: Path) -> None:
     tail = ["memory/index.json", "attachments.json", "truekeep/files.jsonl", "manifest.json"]
     assert list(found)[-4:] == tail
     assert stat.S_IMODE((tmp_path / "a.alf").stat().st_mode) == 0o600
-    assert made.notes == ("memory/latin.md is not UTF-8 text: it travels whole, without records",)
+    assert made.notes == ("memory/latin.md is not UTF-8 text: it is included without records",)
     assert made.omitted == ()
 
 
@@ -137,7 +140,7 @@ def test_the_agent_keeps_its_id(tmp_path: Path) -> None:
 
 def test_an_id_that_is_none_is_said(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws", agent="not an id")
-    with pytest.raises(BadInput, match="does not hold a UUID"):
+    with pytest.raises(BadInput, match="does not contain a UUID"):
         export(root, tmp_path / "a.alf")
     assert not (tmp_path / "a.alf").exists()
 
@@ -204,8 +207,8 @@ def test_links_and_strange_files_stay_out(tmp_path: Path) -> None:
         "dangling": "a symbolic link",
         "memory/away": "a symbolic link",
         "memory/link.md": "a symbolic link",
-        "memory/pipe.md": "no plain file",
-        "socket": "no plain file",
+        "memory/pipe.md": "not a regular file",
+        "socket": "not a regular file",
     }
 
 
@@ -223,7 +226,7 @@ def test_other_programs_stay_out(tmp_path: Path) -> None:
         ".Git": "belongs to another program",
         "memory/.TRUEKEEP": "belongs to another program",
         "other": "a repository of its own",
-        **dict.fromkeys(archives, "an archive itself"),
+        **dict.fromkeys(archives, "an archive"),
     }
 
 
@@ -236,9 +239,9 @@ def test_memory_in_a_repository_of_its_own_is_memory(tmp_path: Path) -> None:
 
 
 ODD_NAMES = {
-    "memory/back\\slash.md": "the name holds a backslash",
-    "memory/new\nline.md": "the name holds a control character",
-    "memory/delete\x7f.md": "the name holds a control character",
+    "memory/back\\slash.md": "the name contains a backslash",
+    "memory/new\nline.md": "the name contains a control character",
+    "memory/delete\x7f.md": "the name contains a control character",
     "c:drive.md": "the name names a drive",
     "/".join(["memory", *["d" * 200] * 5, "x.md"]): "the name is too long",
 }
@@ -268,7 +271,7 @@ def test_what_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         files.WorkspaceTree, "_is_readable", lambda _, path: asked.append(path)
     )  # root may read everything
     made = export(root, tmp_path / "a.alf")
-    assert made.omitted == (("memory/theirs.md", "it may not be read"),)
+    assert made.omitted == (("memory/theirs.md", "permission denied"),)
     assert asked == ["memory/theirs.md"], "of our own files the bits tell"
 
 
@@ -315,7 +318,7 @@ def test_credentials_are_named_and_never_carried(tmp_path: Path, own_home: Path)
         ".env": "a file for credentials",
         "skills/x/.env.local": "a file for credentials",
         "keys/id_rsa": "a file for credentials",
-        "notes/howto.txt": "holds what looks like a credential",
+        "notes/howto.txt": "contains what looks like a credential",
     }
     everything = b"".join(entries_of(tmp_path / "a.alf").values()) + (tmp_path / "a.alf").read_bytes()
     for secret in (token, fake_token(2), fake_token(3), password):
@@ -335,7 +338,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     target = tmp_path / "a.alf"
     target.write_bytes(b"mine")
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         export(root, target)
     assert target.read_bytes() == b"mine"
     export(root, target, replace=True)
@@ -347,7 +350,7 @@ def test_a_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     (tmp_path / "mine").write_bytes(b"mine")
     (tmp_path / "a.alf").symlink_to(tmp_path / "mine")
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         export(root, tmp_path / "a.alf")
     export(root, tmp_path / "a.alf", replace=True)
     assert (tmp_path / "mine").read_bytes() == b"mine"
@@ -377,14 +380,14 @@ def test_an_archive_in_the_workspace_is_not_in_the_next_one(tmp_path: Path) -> N
 def test_somebody_else_was_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = a_workspace(tmp_path / "ws")
     target = tmp_path / "a.alf"
-    real = writer.write_edition
+    real = writer.write_archive
 
     def slow(*arguments: Any) -> Any:
         done = real(*arguments)
         target.write_bytes(b"theirs")
         return done
 
-    monkeypatch.setattr(export_options, "write_edition", slow)
+    monkeypatch.setattr(export_module, "write_archive", slow)
     with pytest.raises(BadInput, match="meanwhile"):
         export(root, target)
     assert target.read_bytes() == b"theirs"
@@ -392,10 +395,10 @@ def test_somebody_else_was_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 700, 1_500, 2_500, 3_500])
-@pytest.mark.parametrize("is_sealed", [False, True])
-def test_no_room(tmp_path: Path, size: int, is_sealed: bool) -> None:
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_no_room(tmp_path: Path, size: int, is_encrypted: bool) -> None:
     root = a_workspace(tmp_path / "ws")
-    recipients = (a_key(tmp_path)[0],) if is_sealed else ()
+    recipients = (a_key(tmp_path)[0],) if is_encrypted else ()
     with files_of_at_most(size), pytest.raises(StorageFailed, match="too large"):
         export(root, tmp_path / "a.alf", recipients=recipients)
     assert not (tmp_path / "a.alf").exists()
@@ -441,7 +444,7 @@ def edit_while_read(root: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> 
     real = WorkspaceTree.pieces
     edits: list[int] = []
 
-    def pieces(tree: WorkspaceTree, item: Item) -> Iterator[bytes]:
+    def pieces(tree: WorkspaceTree, item: WorkspaceFile) -> Iterator[bytes]:
         if item.path == "MEMORY.md" and len(edits) < times:
             edits.append(1)
             with (root / "MEMORY.md").open("ab") as file:
@@ -456,7 +459,7 @@ def test_a_file_that_goes_away_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
     root = a_workspace(tmp_path / "ws")
     real = WorkspaceTree.scan
 
-    def scan(tree: WorkspaceTree) -> list[Item]:
+    def scan(tree: WorkspaceTree) -> list[WorkspaceFile]:
         found = real(tree)
         (root / "memory" / "latin.md").unlink(missing_ok=True)
         return found
@@ -502,13 +505,13 @@ def test_sealed_and_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     out.mkdir()
     export(root, out / "a.alf.age", recipients=(public,))
     sealed = (out / "a.alf.age").read_bytes()
-    assert encryption.is_sealed(sealed)
+    assert encryption.is_encrypted(sealed)
     assert [path.name for path in out.iterdir()] == ["a.alf.age"]
     for text in (b"Vim is the editor", b"MEMORY.md", b"PK\x03\x04", AGENT.encode()):
         assert text not in sealed
     done = import_(out / "a.alf.age", tmp_path / "back", identities=(private,))
     assert done.written == len(SAMPLE) - 1
-    with opened(out / "a.alf.age", identities=(private,)) as reader:
+    with open_archive(out / "a.alf.age", identities=(private,)) as reader:
         assert sorted(reader.entries) == sorted(entries_of(tmp_path / "plain.alf"))
     with pytest.raises(BadInput, match="is encrypted"):
         import_(out / "a.alf.age", tmp_path / "other")
@@ -519,10 +522,10 @@ def test_the_wrong_key(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     export(root, tmp_path / "a.alf.age", recipients=(a_key(tmp_path)[0],))
     (tmp_path / "else").mkdir()
-    with pytest.raises(BadInput, match=r"does not open .*a\.alf\.age"):
+    with pytest.raises(BadInput, match=r"a\.alf\.age cannot be decrypted"):
         import_(tmp_path / "a.alf.age", tmp_path / "back", identities=(a_key(tmp_path / "else")[1],))
     (tmp_path / "empty").write_text("# nothing\n")
-    with pytest.raises(BadInput, match="no private key"):
+    with pytest.raises(BadInput, match="does not contain a private key"):
         import_(tmp_path / "a.alf.age", tmp_path / "back", identities=(str(tmp_path / "empty"),))
     with pytest.raises(BadInput, match="No such file"):
         import_(tmp_path / "a.alf.age", tmp_path / "back", identities=(str(tmp_path / "missing"),))
@@ -545,7 +548,7 @@ def test_an_encrypted_archive_that_is_cut_off(tmp_path: Path, cut: int) -> None:
 def test_a_public_key_that_is_none(tmp_path: Path, given_: str) -> None:
     pytest.importorskip("pyrage")
     root = a_workspace(tmp_path / "ws")
-    with pytest.raises(BadInput, match="no public key"):
+    with pytest.raises(BadInput, match="public key"):
         export(root, tmp_path / "a.alf", recipients=(given_,))
     assert not (tmp_path / "a.alf").exists()
 
@@ -553,11 +556,11 @@ def test_a_public_key_that_is_none(tmp_path: Path, given_: str) -> None:
 def test_without_pyrage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = a_workspace(tmp_path / "ws")
     monkeypatch.setitem(sys.modules, "pyrage", None)
-    with pytest.raises(BadSetup, match="need pyrage") as error:
+    with pytest.raises(BadSetup, match="need the package pyrage") as error:
         export(root, tmp_path / "a.alf", recipients=("age1x",))
     assert "truekeep[age]" in error.value.hint
     (tmp_path / "b.alf").write_bytes(b"age-encryption.org/v1\n...")
-    with pytest.raises(BadSetup, match="need pyrage"):
+    with pytest.raises(BadSetup, match="need the package pyrage"):
         import_(tmp_path / "b.alf", tmp_path / "back", identities=("key",))
 
 
@@ -571,12 +574,12 @@ def test_what_comes_out_of_an_encrypted_archive_stays_encrypted(tmp_path: Path) 
     asked = ExportOptions(identities=(private,), replace=True)
     with pytest.raises(BadInput, match="would not be"):
         purge_archive(tmp_path / "a.alf.age", tmp_path / "a.alf.age", [AGENT], "user_request", asked)
-    assert encryption.is_sealed((tmp_path / "a.alf.age").read_bytes())
+    assert encryption.is_encrypted((tmp_path / "a.alf.age").read_bytes())
     (root / "MEMORY.md").write_bytes(b"## New\nAnother text.\n")
     make_delta(root, tmp_path / "d.age", tmp_path / "a.alf.age", recipients=(public,), **keys)
     asked = ExportOptions(identities=(private,), recipients=(public,))
-    apply_archive(tmp_path / "a.alf.age", [tmp_path / "d.age"], tmp_path / "b.alf.age", asked)
-    assert encryption.is_sealed((tmp_path / "b.alf.age").read_bytes())
+    apply_deltas(tmp_path / "a.alf.age", [tmp_path / "d.age"], tmp_path / "b.alf.age", asked)
+    assert encryption.is_encrypted((tmp_path / "b.alf.age").read_bytes())
     import_(tmp_path / "b.alf.age", tmp_path / "back", **keys)
     assert (tmp_path / "back" / "MEMORY.md").read_bytes() == b"## New\nAnother text.\n"
 
@@ -666,10 +669,10 @@ def test_a_time_beyond_the_calendar(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     real_scan, real_pieces, real_read = WorkspaceTree.scan, WorkspaceTree.pieces, WorkspaceTree.read
     far = {"MEMORY.md": 10**21}
 
-    def scan(tree: WorkspaceTree) -> list[Item]:
+    def scan(tree: WorkspaceTree) -> list[WorkspaceFile]:
         return [item._replace(mtime_ns=far.get(item.path, item.mtime_ns)) for item in real_scan(tree)]
 
-    def near(item: Item) -> Item:
+    def near(item: WorkspaceFile) -> WorkspaceFile:
         return item._replace(mtime_ns=(root / item.path).stat().st_mtime_ns)
 
     monkeypatch.setattr(WorkspaceTree, "scan", scan)

@@ -15,9 +15,10 @@ from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[impor
 
 from truekeep.integrations.alf import record_ids
 from truekeep.integrations.alf.credentials import credentials_of
+from truekeep.integrations.alf.documents import JsonObject, dump_document, dump_line, parse_object
 from truekeep.integrations.alf.identity import agent_name, identity_of, principals_of
-from truekeep.integrations.alf.record_times import quarter_of
-from truekeep.integrations.alf.records import Record, dump_record, parse_line, pretty, upstream_records
+from truekeep.integrations.alf.records import upstream_records
+from truekeep.integrations.alf.timestamps import quarter_of
 
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "alf"
 WORKSPACES = ("minimal", "empty", "standard", "community-patterns", "edge", "edge-edited")
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def agent_of(name: str) -> str:
-    return record_ids.parse_agent_id((SHARED / "workspaces" / name / record_ids.AGENT_FILE).read_text())
+    return record_ids.parse_agent_id((SHARED / "workspaces" / name / record_ids.AGENT_ID_FILE).read_text())
 
 
 def mtime_ns(name: str, path: str) -> int:
@@ -37,7 +38,7 @@ def mtime_ns(name: str, path: str) -> int:
     return int(datetime(2026, 2, day, 9, 30, tzinfo=UTC).timestamp()) * 1_000_000_000
 
 
-def records_of(name: str, scheme: str) -> list[Record]:
+def records_of(name: str, scheme: str) -> list[Any]:
     root = SHARED / "workspaces" / name
     paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     return [
@@ -62,7 +63,7 @@ def reader_of(name: str) -> Callable[[str], str | None]:
     return read
 
 
-def flat(record: Record) -> dict[str, Any]:
+def flat(record: JsonObject) -> dict[str, Any]:
     """A record as the golden files have it."""
     quarter = quarter_of(record)
     assert quarter is not None
@@ -117,14 +118,14 @@ def test_content_records(name: str) -> None:
 @pytest.mark.parametrize("name", WORKSPACES)
 def test_the_lines_of_a_partition_are_the_same_bytes(name: str) -> None:
     golden = [line + b"\n" for partition in iter_entries(name, "memory/") for line in partition.splitlines()]
-    assert sorted(map(dump_record, records_of(name, "positional"))) == sorted(golden)
+    assert sorted(map(dump_line, records_of(name, "positional"))) == sorted(golden)
 
 
 @pytest.mark.parametrize("name", [*WORKSPACES, "edge-rebuilt"])
 def test_reading_and_writing_a_record_changes_no_byte(name: str) -> None:
     for partition in iter_entries(name, "memory/"):
         for line in partition.split(b"\n")[:-1]:
-            assert dump_record(parse_line(line)) == line + b"\n"
+            assert dump_line(parse_object(line)) == line + b"\n"
 
 
 @pytest.mark.parametrize("name", WORKSPACES)
@@ -169,7 +170,7 @@ def test_the_agents_name(name: str) -> None:
 @pytest.mark.parametrize("name", WORKSPACES)
 def test_documents_are_laid_out_as_upstream_does(name: str) -> None:
     for entry in (*iter_entries(name, "identity.json"), *iter_entries(name, "manifest.json")):
-        assert pretty(json.loads(entry)) == entry
+        assert dump_document(json.loads(entry)) == entry
 
 
 def test_what_only_we_tell_is_within_the_schemas() -> None:
@@ -196,7 +197,7 @@ def test_what_only_we_tell_is_within_the_schemas() -> None:
 def test_ids_and_partitions() -> None:
     vectors = json.loads((SHARED / "id-and-partition-vectors.json").read_bytes())
     names = vectors["namespaces"]
-    assert [str(record_ids.OPENCLAW), str(record_ids.AGENTS), str(record_ids.OTHERS)] == [
+    assert [str(record_ids._RECORD_NAMESPACE), str(record_ids._AGENT_NAMESPACE), str(record_ids._OTHER_NAMESPACE)] == [
         names["openclaw_records"],
         names["openclaw_agent_id"],
         names["alf_identity_and_principals"],
@@ -207,7 +208,7 @@ def test_ids_and_partitions() -> None:
     for vector in vectors["v1_1_record_ids"]:
         given = (vector["agent_id"], vector["origin_file"], vector["content"], vector["occurrence"])
         assert record_ids.content_id(*given) == vector["id"]
-        assert record_ids.digest_of(vector["content"]) == vector["sha256_trimmed"]
+        assert record_ids.content_digest(vector["content"]) == vector["sha256_trimmed"]
     documents = vectors["v1_1_document_ids"]
     principal = record_ids.principal_id(documents["agent_id"])
     assert record_ids.identity_id(documents["agent_id"]) == documents["identity"]

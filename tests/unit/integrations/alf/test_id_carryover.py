@@ -13,25 +13,25 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.alf_places import AGENT, a_workspace, export, markdown, records_in
-from truekeep.integrations.alf.id_carryover import by_scope, carry, known_of, scope_of
-from truekeep.integrations.alf.records import Record, upstream_records
+from truekeep.integrations.alf.id_carryover import _earlier_record, carry_ids, earlier_by_scope, scope_of
+from truekeep.integrations.alf.records import upstream_records
 
 PATH = "MEMORY.md"
 DAY = 86_400 * 10**9
 OLD, NEW = 20_000 * DAY, 20_500 * DAY
 
 
-def records(text: str, *, mtime_ns: int = OLD, path: str = PATH) -> list[Record]:
+def records(text: str, *, mtime_ns: int = OLD, path: str = PATH) -> list[Any]:
     return upstream_records(path, text, mtime_ns=mtime_ns, agent=AGENT, scheme="content")
 
 
-def carried(old: Sequence[Record], text: str, *, path: str = PATH) -> list[Record]:
+def carried(old: Sequence[Any], text: str, *, path: str = PATH) -> list[Any]:
     fresh = records(text, mtime_ns=NEW, path=path)
-    carry(fresh, by_scope(old).get(path, ()), agent=AGENT, scope=path)
+    carry_ids(fresh, earlier_by_scope(old).get(path, ()), agent=AGENT, scope=path)
     return fresh
 
 
-def ids(found: Sequence[Record]) -> list[str]:
+def ids(found: Sequence[Any]) -> list[str]:
     return [record["id"] for record in found]
 
 
@@ -122,7 +122,7 @@ def test_whole_files_keep_their_id_by_the_place() -> None:
 def test_nothing_to_carry_from() -> None:
     fresh = records(a_text(*BASE))
     again = [dict(record) for record in fresh]
-    carry(fresh, (), agent=AGENT, scope=PATH)
+    carry_ids(fresh, (), agent=AGENT, scope=PATH)
     assert fresh == again
 
 
@@ -137,8 +137,8 @@ def test_nothing_to_carry_from() -> None:
         | {"raw_source_format": "text"},
     ],
 )
-def test_earlier_records_may_be_anything(odd: dict[str, Any]) -> None:
-    known_of(odd)
+def test_earlier_records_may_be_anything(odd: Any) -> None:
+    _earlier_record(odd)
     assert scope_of(odd)
     new = carried([odd], a_text(*BASE))
     assert len(set(ids(new))) == 3

@@ -35,8 +35,8 @@ from tests.support.alf_places import (
 )
 from tests.unit.integrations.alf.test_export import files_of_at_most
 from truekeep.core.errors import BadInput, BadSetup, EditedSince, NotCanonical, StorageFailed, TruekeepError
-from truekeep.integrations.alf import import_plan
-from truekeep.integrations.alf.archive_file import opened
+from truekeep.integrations.alf import import_ as import_module
+from truekeep.integrations.alf.archive_file import open_archive
 from truekeep.integrations.alf.validate import check_archive
 from truekeep.integrations.alf.zip_container import BadArchive
 from truekeep.memory.staging import MemoryFiles
@@ -83,7 +83,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert before.pop("big.bin")
     assert before.pop("SOUL.md")._replace(mode=0o644) == after.pop("SOUL.md")
     assert after == before
-    assert [line.path for line in done.plan.elsewhere] == ["big.bin"]
+    assert [line.path for line in done.plan.referenced] == ["big.bin"]
     assert (tmp_path / "back" / ".alf-agent-id").read_text() == f"{AGENT}\n"
     with Workspace.open(tmp_path / "back") as workspace:
         assert workspace.is_canonical
@@ -150,11 +150,13 @@ def test_nothing_that_differs_is_overwritten(tmp_path: Path) -> None:
     (root / "MEMORY.md").write_bytes(b"mine\n")
     (root / "SOUL.md").unlink()
     before = look(root, skip=())
-    with pytest.raises(BadInput, match=r"1 file is there and different, such as MEMORY\.md; nothing was written"):
+    with pytest.raises(
+        BadInput, match=r"1 file is different in the workspace, such as MEMORY\.md; nothing was written"
+    ):
         import_(tmp_path / "a.alf", root)
     assert look(root, skip=()) == before
     done = import_(tmp_path / "a.alf", root, dry_run=True)
-    assert {file.line.path: file.state for file in done.plan.files if file.state != "same"} == {
+    assert {file.listed.path: file.state for file in done.plan.files if file.state != "same"} == {
         "MEMORY.md": "different",
         "SOUL.md": "new",
     }
@@ -202,8 +204,8 @@ def test_what_is_the_same_gets_its_time_back_with_replace(tmp_path: Path) -> Non
 
 
 def test_replacing_more_than_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_plan, "_BATCH", 3)
-    monkeypatch.setattr(import_plan, "_BATCH_BYTES", 4_000)
+    monkeypatch.setattr(import_module, "_MAX_BATCH_FILES", 3)
+    monkeypatch.setattr(import_module, "_MAX_BATCH_BYTES", 4_000)
     files = {f"memory/n{n}.md": f"## {n}\n".encode() + b"x" * (900 * n) for n in range(11)}
     root = a_workspace(tmp_path / "ws", files)
     before = look(root)
@@ -215,7 +217,7 @@ def test_replacing_more_than_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_the_ledger_cannot_keep_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_plan, "FILE_LIMIT", 1_000)
+    monkeypatch.setattr(import_module, "FILE_LIMIT", 1_000)
     root = a_workspace(tmp_path / "ws", {"memory/a.md": b"a", "memory/b.bin": b"b" * 1_500})
     export(root, tmp_path / "a.alf")
     (root / "memory" / "a.md").write_bytes(b"mine")
@@ -231,7 +233,7 @@ def test_an_archive_of_another_agent(tmp_path: Path) -> None:
     other = a_workspace(tmp_path / "other", {"MEMORY.md": b"theirs\n"}, agent="11111111-2222-4333-8444-555555555555")
     export(other, tmp_path / "a.alf")
     before = look(root, skip=())
-    with pytest.raises(BadInput, match="is of agent"):
+    with pytest.raises(BadInput, match="belongs to agent"):
         import_(tmp_path / "a.alf", root)
     assert look(root, skip=()) == before
     import_(tmp_path / "a.alf", root, replace=True)
@@ -253,7 +255,7 @@ def test_an_archive_of_nobody(tmp_path: Path, given_: object) -> None:
     archive = Archive().put("manifest.json:agent.id", given_)
     archive.entries["raw/openclaw/MEMORY.md"] = b"m"
     (tmp_path / "a.alf").write_bytes(archive.packed())
-    with pytest.raises(BadArchive, match="which agent"):
+    with pytest.raises(BadArchive, match="no valid agent id"):
         import_(tmp_path / "a.alf", tmp_path / "back")
     assert not (tmp_path / "back").exists()
     import_(tmp_path / "a.alf", tmp_path / "back", salvage=True)
@@ -396,7 +398,7 @@ def test_a_damaged_file_is_found_before_anything_is_written(tmp_path: Path) -> N
     rows = file_lines(a_file_row("memory/x.md", "raw/openclaw/memory/x.md", b"other\n"))
     path = an_archive(tmp_path, {"memory/x.md": b"good\n"}, rows=rows)
     for asked in ({}, {"dry_run": True}):
-        with pytest.raises(BadArchive, match="is not what the archive says it is") as caught:
+        with pytest.raises(BadArchive, match="does not have the digest that the archive lists") as caught:
             import_(path, tmp_path / "back", **asked)
         assert "--salvage" in caught.value.hint
         assert not (tmp_path / "back").exists()
@@ -448,14 +450,14 @@ def test_links_in_the_workspace_are_not_written_through(tmp_path: Path, outside:
     (root / "private.md").symlink_to(outside / "private.md")
     before = look(root, skip=())
     for asked in ({}, {"replace": True}, {"keep": True}):
-        with pytest.raises(BadInput, match="3 files are in the way"):
+        with pytest.raises(BadInput, match="3 files are blocked"):
             import_(path, root, **asked)
         assert look(root, skip=()) == before
     done = import_(path, root, salvage=True, replace=True)
-    assert {file.line.path: file.why for file in done.plan.of("blocked")} == {
-        "memory/deep.md": "a symbolic link is on the way there",
-        "memory/sub/x.md": "a symbolic link is on the way there",
-        "private.md": "a symbolic link stands there",
+    assert {file.listed.path: file.why for file in done.plan.of("blocked")} == {
+        "memory/deep.md": "a symbolic link is in its path",
+        "memory/sub/x.md": "a symbolic link is in its path",
+        "private.md": "a symbolic link is in its place",
     }
     assert (root / "MEMORY.md").read_bytes() == b"good\n"
 
@@ -486,7 +488,7 @@ def test_a_file_that_appears_after_the_plan(tmp_path: Path, monkeypatch: pytest.
         (root / "b.md").write_bytes(b"mine\n")
 
     monkeypatch.setattr(MemoryFiles, "_write_incoming", write)
-    with pytest.raises(EditedSince, match=r"b\.md came to be"):
+    with pytest.raises(EditedSince, match=r"b\.md was created"):
         import_(path, root)
     assert (root / "b.md").read_bytes() == b"mine\n"
     assert left_over(tmp_path) == []
@@ -503,7 +505,7 @@ def test_what_stands_in_the_way(tmp_path: Path, kind: str) -> None:
     else:
         (root / "memory").mkdir()
         os.mkfifo(root / "memory" / "x.md")
-    with pytest.raises(BadInput, match="1 file is in the way"):
+    with pytest.raises(BadInput, match="1 file is blocked"):
         import_(path, root, replace=True)
     assert not (root / "MEMORY.md").exists()
     import_(path, root, salvage=True)
@@ -512,7 +514,7 @@ def test_what_stands_in_the_way(tmp_path: Path, kind: str) -> None:
 
 def test_a_file_and_a_folder_at_once(tmp_path: Path) -> None:
     path = an_archive(tmp_path, {"memory/a": b"x", "memory/a/b.md": b"y", "MEMORY.md": b"good\n"})
-    with pytest.raises(BadInput, match="a file and a folder at once"):
+    with pytest.raises(BadInput, match="both a file and a folder"):
         import_(path, tmp_path / "back")
     import_(path, tmp_path / "back", salvage=True)
     assert set(look(tmp_path / "back")) == {"MEMORY.md", "memory/a/b.md"}
@@ -571,7 +573,7 @@ def test_other_bytes_than_the_list_says(tmp_path: Path) -> None:
     )
     path = an_archive(tmp_path, {"MEMORY.md": b"good\n", "memory/x.md": b"tampered!"}, rows=rows)
     assert verdict_of(path) == "invalid"
-    with pytest.raises(BadArchive, match="is not what the archive says it is"):
+    with pytest.raises(BadArchive, match="does not have the digest that the archive lists"):
         import_(path, tmp_path / "back")
     assert look(tmp_path / "back") == {}
     assert left_over(tmp_path) == []
@@ -659,7 +661,7 @@ def test_salvage_keeps_the_records_that_validate_lets_pass(tmp_path: Path) -> No
     name = next(name for name in archive.parts() if name.startswith("memory/") and name.endswith(".jsonl"))
     path = tmp_path / "a.alf"
     path.write_bytes(pack({**archive.parts(), name: "\n".join(lines).encode()}))
-    with opened(path) as reader:
+    with open_archive(path) as reader:
         wrong = {problem.place for problem in check_archive(reader) if problem.level == "unreadable"}
     done = import_(path, tmp_path / "back", salvage=True)
     assert {problem.place for problem in done.problems} == wrong == {f"{name}:2"}
@@ -672,7 +674,9 @@ def test_an_archive_that_is_cut_off(tmp_path: Path) -> None:
     for size in (0, 1, 50, len(data) // 2, len(data) - 1):
         (tmp_path / "cut.alf").write_bytes(data[:size])
         for asked in ({}, {"salvage": True}):
-            why = {0: "it is empty", 1: "no ZIP archive"}.get(size, "its end is missing: the copy was cut short")
+            why = {0: "it is empty", 1: "not a readable ZIP archive"}.get(
+                size, "its end is missing: the copy was cut short"
+            )
             with pytest.raises(BadArchive, match=why):
                 import_(tmp_path / "cut.alf", tmp_path / "back", **asked)
     assert not (tmp_path / "back").exists()
@@ -716,7 +720,12 @@ def test_a_delta_is_no_archive(tmp_path: Path) -> None:
 def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"hello")
     (tmp_path / "z").write_bytes(pack({"hello.txt": b"x"}))
-    for name, what in (("x", "no ZIP"), ("z", r"no manifest\.json"), ("missing", "No such"), ("", "directory")):
+    for name, what in (
+        ("x", "not a readable ZIP"),
+        ("z", r"no manifest\.json"),
+        ("missing", "No such"),
+        ("", "directory"),
+    ):
         with pytest.raises(BadInput, match=what):
             import_(tmp_path / name, tmp_path / "back")
     assert not (tmp_path / "back").exists()
@@ -750,7 +759,7 @@ def test_an_archive_of_another_runtime_is_rebuilt(tmp_path: Path) -> None:
     (tmp_path / "a.alf").write_bytes(archive.packed())
     done = import_(tmp_path / "a.alf", tmp_path / "back")
     assert done.plan.is_rebuilt
-    assert done.plan.notes == ("2 records that were deleted or superseded were not brought back",)
+    assert done.plan.notes == ("2 deleted or superseded records were not restored",)
     back = tmp_path / "back"
     assert {path: (back / path).read_text() for path in look(back)} == {
         "MEMORY.md": "## Curated\none\n",
@@ -781,7 +790,7 @@ def test_artifacts_of_another_tool_come_back_where_they_were(tmp_path: Path) -> 
     (tmp_path / "a.alf").write_bytes(archive.packed())
     done = import_(tmp_path / "a.alf", tmp_path / "back")
     assert (tmp_path / "back" / "skills" / "x" / "SKILL.md").read_bytes() == b"skill"
-    assert [line.path for line in done.plan.elsewhere] == ["film.mp4"]
+    assert [line.path for line in done.plan.referenced] == ["film.mp4"]
 
 
 def test_our_archives_are_never_rebuilt(tmp_path: Path) -> None:

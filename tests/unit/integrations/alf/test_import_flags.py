@@ -17,11 +17,11 @@ from tests.support.alf_builder import Archive, a_file_row, a_record, file_lines
 from tests.support.alf_places import SAMPLE, a_workspace, export, look, make_delta
 from tests.support.helpers import NOW, Place, a_card, a_handoff, run_cli
 from truekeep.core.errors import BadInput, InvalidHandoff
-from truekeep.integrations.alf.archive_file import ExportOptions
+from truekeep.integrations.alf.apply_delta import apply_deltas
+from truekeep.integrations.alf.archive_file import is_own_archive
+from truekeep.integrations.alf.export import ExportOptions
+from truekeep.integrations.alf.import_ import ImportOptions, ImportReport, import_archive
 from truekeep.integrations.alf.import_flags import FlaggedArchive
-from truekeep.integrations.alf.import_plan import ImportReport, import_archive
-from truekeep.integrations.alf.own_archives import is_own_archive
-from truekeep.integrations.alf.rewrite import apply_archive
 
 TOKEN = "ghp_" + "x7Kq2Lm9Vt4Rw8Zp3Nc6Hd1Sb5Jf0Gy2Ae4U"
 HOSTILE = {
@@ -57,7 +57,8 @@ def an_archive(
 
 
 def take(source: Path, root: Path, **asked: Any) -> ImportReport:
-    return import_archive(source, root, now=lambda: NOW, **asked)
+    ask = asked.pop("ask", None)
+    return import_archive(source, root, ImportOptions(**asked), now=lambda: NOW, ask=ask)
 
 
 def files_in(root: Path) -> set[str]:
@@ -95,7 +96,7 @@ def test_unattended_it_is_refused_and_nothing_is_written(hostile: Path, tmp_path
 def test_flagged_files_are_skipped_and_named(hostile: Path, tmp_path: Path) -> None:
     done = take(hostile, tmp_path / "ws", skip_flagged=True)
     assert files_in(tmp_path / "ws") == HARMLESS
-    held = {file.line.path: file.why for file in done.plan.of("held")}
+    held = {file.listed.path: file.why for file in done.plan.of("held")}
     assert held.keys() == HOSTILE.keys() - HARMLESS
     assert all(held.values())
     assert os.stat(tmp_path / "ws" / "run.sh").st_mode & 0o111 == 0
@@ -131,7 +132,7 @@ def test_what_is_there_and_flagged_stays_as_it_is(hostile: Path, tmp_path: Path)
     with pytest.raises(FlaggedArchive):
         take(hostile, root, replace=True)
     same = an_archive(tmp_path, {"SOUL.md": b"# Mine\n"})
-    assert take(same, root).written == 0, "what is there already needs no word"
+    assert take(same, root).written == 0, "what already exists needs no word"
     other = an_archive(tmp_path, {"SOUL.md": b"# Other\n"})
     assert take(other, root, keep=True).written == 0, "nor does what is not written"
 
@@ -155,8 +156,8 @@ def test_no_file_that_may_be_run_gets_new_content(tmp_path: Path, mode: int) -> 
         take(source, root, replace=True)
     done = take(source, root, replace=True, skip_flagged=True)
     assert (root / "scripts/run.sh").read_bytes() == b"echo mine\n"
-    assert [(file.line.path, file.why) for file in done.plan.of("held")] == [
-        ("scripts/run.sh", "the file that it would replace may be run")
+    assert [(file.listed.path, file.why) for file in done.plan.of("held")] == [
+        ("scripts/run.sh", "the file that it would replace is executable")
     ]
     assert (root / "scripts/note.sh").read_bytes() == b"echo theirs\n"
     take(source, root, replace=True, trust=True)
@@ -182,7 +183,7 @@ def test_an_archive_without_files_is_judged_as_it_would_be_rebuilt(tmp_path: Pat
 
 
 def test_a_text_that_cannot_be_looked_through_is_flagged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truekeep.integrations.alf.import_flags._LONGEST", 100)
+    monkeypatch.setattr("truekeep.integrations.alf.import_flags.MAX_SCANNED_BYTES", 100)
     source = an_archive(tmp_path, {"memory/a.md": b"x" * 200, "memory/b.md": b"\xff\xfe"})
     with pytest.raises(FlaggedArchive) as caught:
         take(source, tmp_path / "ws")
@@ -214,10 +215,10 @@ def test_only_what_is_made_of_own_archives_is_an_own_one(tmp_path: Path) -> None
     export(root, tmp_path / "a.alf")
     (root / "USER.md").write_bytes(b"# Dana\n")
     make_delta(root, tmp_path / "a.alf-delta", tmp_path / "a.alf")
-    apply_archive(tmp_path / "a.alf", [tmp_path / "a.alf-delta"], tmp_path / "b.alf", ExportOptions())
+    apply_deltas(tmp_path / "a.alf", [tmp_path / "a.alf-delta"], tmp_path / "b.alf", ExportOptions())
     assert is_own_archive(tmp_path / "b.alf")
     (Path(os.environ["HOME"]) / ".local/state/truekeep/exported.jsonl").unlink()
-    apply_archive(tmp_path / "a.alf", [tmp_path / "a.alf-delta"], tmp_path / "c.alf", ExportOptions())
+    apply_deltas(tmp_path / "a.alf", [tmp_path / "a.alf-delta"], tmp_path / "c.alf", ExportOptions())
     assert not is_own_archive(tmp_path / "c.alf")
 
 

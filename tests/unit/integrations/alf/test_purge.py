@@ -33,11 +33,10 @@ from tests.support.alf_places import (
 )
 from tests.unit.integrations.alf.test_delta import a_foreign_archive, built
 from truekeep.core.errors import BadInput, NotFound
-from truekeep.integrations.alf.archive_file import ExportOptions
-from truekeep.integrations.alf.diff import first_words
-from truekeep.integrations.alf.purge import PurgeReport, cut_lines
-from truekeep.integrations.alf.rewrite import purge_archive
-from truekeep.integrations.alf.text_variants import Cuts, said_lines
+from truekeep.integrations.alf.diff import record_title
+from truekeep.integrations.alf.export import ExportOptions
+from truekeep.integrations.alf.purge import PurgeReport, purge_archive, purge_text
+from truekeep.integrations.alf.purged_text import PurgedText, identifying_lines
 from truekeep.integrations.alf.zip_container import BadArchive
 
 TEXT = "The code of the old safe is 48-15-16."
@@ -228,7 +227,7 @@ def test_records_that_overlap(tmp_path: Path) -> None:
 
 
 def test_a_record_that_is_contained_in_another(tmp_path: Path) -> None:
-    """The inner one is cut out of the outer; with the outer go its lines, and so the inner."""
+    """The inner one is removed from the outer; with the outer go its lines, and so the inner."""
     files = {"memory/inner.md": TEXT.encode(), "memory/outer.md": f"Before.\n{TEXT}\nAfter, and more.\n".encode()}
     archive = exported(tmp_path, files)
     inner, outer = (
@@ -343,7 +342,7 @@ def test_a_database_that_cannot_be_cut_goes_along(tmp_path: Path, more: str) -> 
     done = purge(tmp_path / "a.alf", tmp_path / "b.alf", record["id"])
     assert done.dropped == ("memory/facts.db",)
     assert done.audit["record_ids"] == sorted(known)
-    assert any("other facts went along" in note for note in done.notes)
+    assert any("with its other facts" in note for note in done.notes)
     assert_purged(tmp_path / "b.alf", tmp_path, TEXT)
 
 
@@ -513,10 +512,10 @@ def test_copies_in_other_spellings(tmp_path: Path, how: str, text: str) -> None:
 def test_what_is_around_a_spelling_stays(before: str, after: str, how: str, text: str) -> None:
     codec = how.split()[0] if how.startswith("utf") else "utf-8"
     whole = SPELLINGS[how](f"{before}\n{text}\n{after}").decode(codec)
-    left = cut_lines(whole, Cuts([text])).data.decode()
+    left = purge_text(whole, PurgedText([text])).data.decode()
     assert not any(line.strip() in read_any_way(left.encode()) for line in text.split("\n") if line)
     assert len(left) <= len(whole)
-    assert cut_lines(left, Cuts([text])).data.decode() == left
+    assert purge_text(left, PurgedText([text])).data.decode() == left
     if how in ("slash", "upper", "lower", "nested", "pretty", "decomposed JSON", "quoted in JSON"):
         json.loads(left)
 
@@ -533,7 +532,7 @@ def test_what_is_around_a_spelling_stays(before: str, after: str, how: str, text
     ],
 )
 def test_what_a_text_is_known_by(text: str, lines: int) -> None:
-    assert len(said_lines(text)) == lines
+    assert len(identifying_lines(text)) == lines
 
 
 def test_names_of_the_format_stay(tmp_path: Path) -> None:
@@ -545,11 +544,16 @@ def test_names_of_the_format_stay(tmp_path: Path) -> None:
     assert_sound(tmp_path / "b.alf")
 
 
+def title(content: str) -> str:
+    record: Any = a_record(1, content=content)
+    return record_title(record)
+
+
 def test_a_card_is_known_by_its_topic() -> None:
     said = "---\ncategory: setup\ntopic: 'The proxy: where'\n---\n\nBody.\n"
-    assert first_words(a_record(1, content=said)) == "The proxy: where"
-    assert first_words(a_record(1, content="---\ncategory: x\n---\n\nBody.\n")) == "Body."
-    assert first_words(a_record(1, content="\n---\n")) == "---"
+    assert title(said) == "The proxy: where"
+    assert title("---\ncategory: x\n---\n\nBody.\n") == "Body."
+    assert title("\n---\n") == "---"
 
 
 # --- What cannot be done --------------------------------------------------------------------------------------------
@@ -576,7 +580,7 @@ def test_a_delta_is_not_purged(tmp_path: Path) -> None:
 def test_in_place(tmp_path: Path) -> None:
     archive = exported(tmp_path, SAMPLE)
     record = find_record(archive, "Vim is the editor")
-    with pytest.raises(BadInput, match="is there already"):
+    with pytest.raises(BadInput, match="already exists"):
         purge(archive, archive, record["id"])
     purge(archive, archive, record["id"], replace=True)
     assert_purged(archive, tmp_path, record["content"])
@@ -598,7 +602,7 @@ def test_a_delta_after_a_purge(tmp_path: Path) -> None:
 def test_large_files_that_are_no_text_pass_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from truekeep.integrations.alf import purge as room
 
-    monkeypatch.setattr(room, "LONGEST_TEXT", 1_000)
+    monkeypatch.setattr(room, "MAX_TEXT_BYTES", 1_000)
     padding = b"x" * 300_000
     files = {"memory/notes.md": TEXT.encode(), "memory/large.txt": padding[:262_130] + TEXT.encode() + padding}
     archive = exported(tmp_path, {**files, "memory/other.txt": padding})
@@ -651,7 +655,7 @@ def test_lines_and_their_numbers(lines: list[str], data: st.DataObject) -> None:
     """What is left are lines of before, in their order, under their own numbers."""
     text = data.draw(st.sampled_from(("\n", "\r\n"))).join(lines)
     gone = data.draw(st.sets(st.integers(1, max(1, len(lines)))))
-    edited = cut_lines(text, Cuts(["long enough to know"]), gone)
+    edited = purge_text(text, PurgedText(["long enough to know"]), gone)
     before = text.split("\n")
     assert len(edited.after) == len(edited.numbers)
     assert edited.numbers == sorted(set(edited.numbers) - gone)

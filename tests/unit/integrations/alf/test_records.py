@@ -13,19 +13,11 @@ from hypothesis import strategies as st
 
 from tests.support.counting import assert_about_linear
 from truekeep.integrations.alf.credentials import credentials_of
+from truekeep.integrations.alf.documents import MAX_DEPTH, dump_document, dump_line, parse_object
 from truekeep.integrations.alf.identity import agent_name, find_sub_agents, identity_of, principals_of
 from truekeep.integrations.alf.record_ids import SCHEMES, WHITESPACE, content_id, positional_id
-from truekeep.integrations.alf.records import (
-    MAX_DEPTH,
-    dump_record,
-    find_marks,
-    importance,
-    iter_hashtags,
-    parse_line,
-    pretty,
-    upstream_records,
-)
-from truekeep.integrations.alf.sections import RecordSection, classify, day_of, split
+from truekeep.integrations.alf.records import find_marks, iter_hashtags, parse_importance, upstream_records
+from truekeep.integrations.alf.sections import RecordSection, classify, daily_log_date, split_sections
 
 AGENT = "6d1f6a6e-29c8-4d3b-9d2c-0c5a4f0b7c11"
 NOON = "2026-03-01T12:00:00Z"
@@ -46,11 +38,13 @@ TEXTS = st.lists(st.tuples(LINES, st.sampled_from(["\n", "\n", "\r\n"])), max_si
 
 
 def headings(text: str, scheme: str) -> list[tuple[str | None, int, int]]:
-    return [(part.heading, part.line_start, part.line_end) for part in split(text, is_split=True, scheme=scheme)]
+    return [
+        (part.heading, part.line_start, part.line_end) for part in split_sections(text, is_split=True, scheme=scheme)
+    ]
 
 
 def contents(text: str, scheme: str) -> list[str]:
-    return [part.content for part in split(text, is_split=True, scheme=scheme)]
+    return [part.content for part in split_sections(text, is_split=True, scheme=scheme)]
 
 
 def lines_of(text: str) -> list[str]:
@@ -104,8 +98,16 @@ class TestClassify:
             ("memory/old/my-active-context-2.md", "summary active-context whole", None),
             ("memory/project-x.md", "semantic project split", "semantic project split"),
             ("memory/PROJECT-x.md", "semantic project split", "semantic workspace whole"),
-            ("memory/project-gating-policies.md", "procedural project split", "semantic project split"),
-            ("memory/gating-policies.md", "procedural procedural split", "procedural procedural split"),
+            (
+                "memory/project-gating-policies.md",
+                "procedural project split",
+                "semantic project split",
+            ),
+            (
+                "memory/gating-policies.md",
+                "procedural procedural split",
+                "procedural procedural split",
+            ),
             ("memory/gating_policies.md", "procedural procedural split", "semantic workspace whole"),
             ("memory/procedures/standup.md", "semantic workspace split", "procedural procedural whole"),
             ("memory/procedures/deep/standup.md", "semantic workspace split", None),
@@ -127,10 +129,10 @@ class TestClassify:
             assert told == expected
 
     def test_days(self) -> None:
-        assert day_of("memory/2026-1-5.md") == day_of("memory/2026-01-05.md") == date(2026, 1, 5)
-        assert day_of("MEMORY/2026-01-05.MD") == date(2026, 1, 5)
+        assert daily_log_date("memory/2026-1-5.md") == daily_log_date("memory/2026-01-05.md") == date(2026, 1, 5)
+        assert daily_log_date("MEMORY/2026-01-05.MD") == date(2026, 1, 5)
         for path in ("memory/2026-02-30.md", "memory/0-1-1.md", "memory/2026-001-5.md", "memory/x/2026-01-05.md"):
-            assert day_of(path) is None
+            assert daily_log_date(path) is None
 
 
 class TestSplit:
@@ -150,7 +152,7 @@ class TestSplit:
     @pytest.mark.parametrize("scheme", SCHEMES)
     def test_only_a_line_feed_ends_a_line(self, scheme: str) -> None:
         text = "x\x0b## a\x0c## b\x1c## c\x85## d\u2028## e\u2029## f\r## g"
-        assert split(text, is_split=True, scheme=scheme) == [RecordSection(None, text, 1, 1)]
+        assert split_sections(text, is_split=True, scheme=scheme) == [RecordSection(None, text, 1, 1)]
 
     @pytest.mark.parametrize("scheme", SCHEMES)
     def test_line_ends_become_plain_in_sections(self, scheme: str) -> None:
@@ -181,30 +183,34 @@ class TestSplit:
     @pytest.mark.parametrize("scheme", SCHEMES)
     def test_a_whole_file_keeps_its_bytes(self, scheme: str) -> None:
         text = "\ufeff# A\r\n\r\n## B\r\nx\r\n"
-        assert split(text, is_split=False, scheme=scheme) == [RecordSection(None, text, 1, 4)]
-        assert split("\n", is_split=False, scheme=scheme) == []
-        assert split("x", is_split=False, scheme=scheme) == [RecordSection(None, "x", 1, 1)]
-        assert split("\x1c", is_split=False, scheme=scheme) == [
+        assert split_sections(text, is_split=False, scheme=scheme) == [RecordSection(None, text, 1, 4)]
+        assert split_sections("\n", is_split=False, scheme=scheme) == []
+        assert split_sections("x", is_split=False, scheme=scheme) == [RecordSection(None, "x", 1, 1)]
+        assert split_sections("\x1c", is_split=False, scheme=scheme) == [
             RecordSection(None, "\x1c", 1, 1)
         ]  # not blank to upstream
 
     @pytest.mark.parametrize("scheme", SCHEMES)
     @pytest.mark.parametrize("blank", ["", "\n", "\r\n \t\n", "\u2003\u3000\x85"])
     def test_blank_files_have_no_section(self, scheme: str, blank: str) -> None:
-        assert split(blank, is_split=True, scheme=scheme) == split(blank, is_split=False, scheme=scheme) == []
+        assert (
+            split_sections(blank, is_split=True, scheme=scheme)
+            == split_sections(blank, is_split=False, scheme=scheme)
+            == []
+        )
 
     @given(TEXTS, st.sampled_from(SCHEMES))
     @example("\n## \n", "content")
     @example("## \r", "positional")
     @settings(max_examples=400)
     def test_as_the_rules_say_line_by_line(self, text: str, scheme: str) -> None:
-        assert split(text, is_split=True, scheme=scheme) == slowly(text, scheme)
+        assert split_sections(text, is_split=True, scheme=scheme) == slowly(text, scheme)
 
     @given(TEXTS, st.sampled_from(SCHEMES))
     def test_sections_follow_one_another(self, text: str, scheme: str) -> None:
         lines = lines_of(text)
         end = 0
-        for part in split(text, is_split=True, scheme=scheme):
+        for part in split_sections(text, is_split=True, scheme=scheme):
             assert end < part.line_start <= part.line_end <= len(lines)
             assert part.content == "\n".join(lines[part.line_start - 1 : part.line_end])
             end = part.line_end
@@ -216,7 +222,7 @@ class TestSplit:
 
 
 def _marks(text: str, scheme: str) -> None:
-    for part in split(text, is_split=True, scheme=scheme):
+    for part in split_sections(text, is_split=True, scheme=scheme):
         find_marks(part.content, "daily")
 
 
@@ -248,7 +254,7 @@ class TestMarks:
         ],
     )
     def test_importance(self, line: str, expected: tuple[str, float] | None) -> None:
-        assert importance(line) == expected
+        assert parse_importance(line) == expected
 
     @pytest.mark.parametrize(("text", "score"), [("[x|i=9]", 1.0), (f"[x|i={'9' * 400}]", 1.0), ("[x|i=0]", 0.0)])
     def test_a_confidence_is_at_most_one(self, text: str, score: float) -> None:
@@ -276,7 +282,7 @@ class TestRecords:
         _, record = upstream_records(
             "memory/2026-01-05.md", text, mtime_ns=NOON_NS + 5_000_000, agent=AGENT, scheme="positional"
         )
-        assert dump_record(record).decode() == (
+        assert dump_line(record).decode() == (
             f'{{"id":"{positional_id("memory/2026-01-05.md", 1)}","agent_id":"{AGENT}",'
             '"content":"## Standup [decision|i=0.9]\\nWe ship on #friday.","memory_type":"episodic",'
             '"source":{"runtime":"openclaw","origin":"workspace","origin_file":"memory/2026-01-05.md",'
@@ -316,9 +322,9 @@ class TestRecords:
     def test_ids_are_unique_and_bytes_repeat(self, text: str, scheme: str, path: str) -> None:
         records, again = (upstream_records(path, text, mtime_ns=NOON_NS, agent=AGENT, scheme=scheme) for _ in range(2))
         assert len({record["id"] for record in records}) == len(records)
-        assert list(map(dump_record, records)) == list(map(dump_record, again))
+        assert list(map(dump_line, records)) == list(map(dump_line, again))
         for record in records:
-            assert list(parse_line(dump_record(record)).items()) == list(record.items())
+            assert list(parse_object(dump_line(record)).items()) == list(record.items())
             assert record["content"].strip(WHITESPACE)
             assert 0 <= record.get("confidence", 0) <= 1
 
@@ -341,7 +347,7 @@ class TestLines:
         ],
     )
     def test_what_we_do_not_know_comes_back_as_it_was(self, line: str) -> None:
-        assert dump_record(parse_line(line.encode())) == line.encode() + b"\n"
+        assert dump_line(parse_object(line.encode())) == line.encode() + b"\n"
 
     @pytest.mark.parametrize(
         ("raw", "words"),
@@ -367,20 +373,20 @@ class TestLines:
     )
     def test_what_upstream_cannot_read_we_refuse(self, raw: bytes, words: str) -> None:
         with pytest.raises(ValueError, match=words.replace("(", r"\(")):
-            parse_line(raw)
+            parse_object(raw)
 
     def test_blanks_around_a_line_and_a_pair_of_surrogates_are_fine(self) -> None:
-        assert parse_line(b' {"a":"\\ud83e\\udd80"}\r\n') == {"a": "\U0001f980"}
+        assert parse_object(b' {"a":"\\ud83e\\udd80"}\r\n') == {"a": "\U0001f980"}
 
     def test_the_deepest_that_upstream_takes(self) -> None:
         for depth in (MAX_DEPTH, MAX_DEPTH + 1):
             raw = b'{"a":' * depth + b"1" + b"}" * depth
             if depth == MAX_DEPTH:
-                assert dump_record(parse_line(raw)) == raw + b"\n"
-                assert json.loads(pretty(parse_line(raw))) == json.loads(raw)
+                assert dump_line(parse_object(raw)) == raw + b"\n"
+                assert json.loads(dump_document(parse_object(raw))) == json.loads(raw)
             else:
                 with pytest.raises(ValueError, match="nested too deeply"):
-                    parse_line(raw)
+                    parse_object(raw)
 
     @given(
         st.dictionaries(
@@ -397,25 +403,25 @@ class TestLines:
         )
     )
     def test_written_and_read_is_the_same(self, record: dict[str, Any]) -> None:
-        raw = dump_record(record)
+        raw = dump_line(record)
         assert raw.count(b"\n") == 1
-        assert parse_line(raw) == record
-        assert dump_record(parse_line(raw)) == raw
+        assert parse_object(raw) == record
+        assert dump_line(parse_object(raw)) == raw
 
     def test_not_a_number_is_not_written(self) -> None:
-        for write in (dump_record, pretty):
+        for write in (dump_line, dump_document):
             with pytest.raises(ValueError, match="Out of range"):
                 write({"a": float("nan")})
 
     def test_documents(self) -> None:
-        assert pretty({"a": [], "b": {"é": 1.0}}) == '{\n  "a": [],\n  "b": {\n    "é": 1.0\n  }\n}'.encode()
+        assert dump_document({"a": [], "b": {"é": 1.0}}) == '{\n  "a": [],\n  "b": {\n    "é": 1.0\n  }\n}'.encode()
 
 
 def reader(**files: str) -> Callable[[str], str | None]:
     return lambda name: files.get(name.removesuffix(".md"))
 
 
-def identity(read: Callable[[str], str | None], scheme: str, *, plain: bool = False) -> dict[str, Any]:
+def identity(read: Callable[[str], str | None], scheme: str, *, plain: bool = False) -> Any:
     found = identity_of(read, "den", agent=AGENT, scheme=scheme, updated_at=NOON, plain=plain)
     assert found is not None
     return found
@@ -536,7 +542,7 @@ class TestPeople:
             assert identity(read, scheme)["structured"]["names"]["primary"]
             found = principals_of(read, agent=AGENT, scheme=scheme, updated_at=NOON)
             assert found is not None
-            assert pretty(found) == pretty(found)
+            assert dump_document(found) == dump_document(found)
 
 
 SECRET = "sk-ant-api03-" + "Zq7" * 28
@@ -670,4 +676,4 @@ class TestCredentials:
         for store in ({"profiles": {"a:b": profile}}, {"a": profile}, {"profiles": value}):
             for credential in credentials_of(json.dumps(store), agent=AGENT, at=NOON):
                 assert credential["service"]
-                assert dump_record(credential)
+                assert dump_line(credential)

@@ -35,11 +35,11 @@ from tests.support.alf_builder import (
     pack,
     problems_of,
 )
-from truekeep.integrations.alf import validation_rules, zip_container
-from truekeep.integrations.alf.records import dump_record
-from truekeep.integrations.alf.validate import check_archive, check_record, sound_record, verdict
-from truekeep.integrations.alf.value_kinds import LEVELS, MOST_TOLD, look
-from truekeep.integrations.alf.zip_container import ArchiveProblem, BadArchive, Reader, Writer, unsafe_name
+from truekeep.integrations.alf import zip_container
+from truekeep.integrations.alf.documents import dump_line
+from truekeep.integrations.alf.schema_validation import LEVELS, MAX_PROBLEMS_PER_LEVEL, check_document
+from truekeep.integrations.alf.validate import check_archive, parse_valid_record, verdict
+from truekeep.integrations.alf.zip_container import ArchiveProblem, BadArchive, ZipReader, ZipWriter, unsafe_name
 
 VERDICTS = {"unreadable": "unreadable", "error": "invalid", "warning": "warning"}
 FILES = "truekeep/files.jsonl"
@@ -61,34 +61,34 @@ def test_nothing_is_wrong(archive: Archive) -> None:
 MEMBERS: list[tuple[str, Any, str, str]] = [
     # what reading needs
     ("manifest.json:alf_version", GONE, "unreadable", "alf_version is missing"),
-    ("manifest.json:created_at", "yesterday", "unreadable", "created_at is 'yesterday', no moment"),
+    ("manifest.json:created_at", "yesterday", "unreadable", "created_at is 'yesterday', not a timestamp"),
     ("manifest.json:agent", [], "unreadable", "agent is a list, not an object"),
-    ("manifest.json:agent.id", "x", "unreadable", "agent.id is 'x', no UUID"),
+    ("manifest.json:agent.id", "x", "unreadable", "agent.id is 'x', not a UUID"),
     ("manifest.json:layers", GONE, "unreadable", "layers is missing"),
     ("manifest.json:layers.memory.index_file", GONE, "unreadable", "layers.memory.index_file is missing"),
     ("manifest.json:layers.memory.partitions", None, "unreadable", "partitions is null, not a list"),
-    ("manifest.json:layers.memory.partitions.0.from", "2026-02-30", "unreadable", "'2026-02-30', no day"),
-    ("manifest.json:layers.memory.partitions.0.to", "2026-3-1", "unreadable", "'2026-3-1', no day"),
+    ("manifest.json:layers.memory.partitions.0.from", "2026-02-30", "unreadable", "'2026-02-30', not a date"),
+    ("manifest.json:layers.memory.partitions.0.to", "2026-3-1", "unreadable", "'2026-3-1', not a date"),
     ("manifest.json:layers.memory.partitions.0.sealed", 0, "unreadable", "is a number, not true or false"),
     ("manifest.json:layers.identity.version", 1 << 32, "unreadable", "is a number that is too large"),
     ("manifest.json:layers.attachments.included_count", "1", "unreadable", "is text, not a whole number"),
     ("manifest.json:runtime_hints.primary_model", GONE, "unreadable", "runtime_hints.primary_model is missing"),
     ("manifest.json:sync.last_sequence", -1, "unreadable", "sync.last_sequence is negative"),
     ("manifest.json:raw_sources", None, "unreadable", "raw_sources is null, not a list"),
-    ("record:id", "mem-1", "unreadable", "id is 'mem-1', no UUID"),
+    ("record:id", "mem-1", "unreadable", "id is 'mem-1', not a UUID"),
     ("record:id", None, "unreadable", "id is null, not text"),
     ("record:content", GONE, "unreadable", "content is missing"),
     ("record:content", 7, "unreadable", "content is a number, not text"),
     ("record:source", None, "unreadable", "source is null, not an object"),
     ("record:source.identity_version", 1.0, "unreadable", "is 1.0, not a whole number"),
-    ("record:source.identity_version", True, "unreadable", "is a truth value, not a whole number"),
-    ("record:temporal.created_at", "2026-01-15T10:30:00", "unreadable", "no moment with its offset"),
-    ("record:temporal.created_at", "2026-01-15", "unreadable", "no moment with its offset"),
+    ("record:source.identity_version", True, "unreadable", "is a boolean, not a whole number"),
+    ("record:temporal.created_at", "2026-01-15T10:30:00", "unreadable", "not a timestamp with its offset"),
+    ("record:temporal.created_at", "2026-01-15", "unreadable", "not a timestamp with its offset"),
     ("record:temporal.created_at", 1768000000, "unreadable", "is a number, not text"),
     ("record:temporal.access_count", 1 << 64, "unreadable", "is a number that is too large"),
-    ("record:supersedes", "{" + an_id(1), "unreadable", "no UUID"),
+    ("record:supersedes", "{" + an_id(1), "unreadable", "not a UUID"),
     ("record:confidence", "0.5", "unreadable", "confidence is text, not a number"),
-    ("record:confidence", True, "unreadable", "is a truth value, not a number"),
+    ("record:confidence", True, "unreadable", "is a boolean, not a number"),
     ("record:confidence", 10**400, "unreadable", "is a number that is too large"),
     ("record:tags", None, "unreadable", "tags is null, not a list"),
     ("record:tags.1", None, "unreadable", "tags[1] is null, not text"),
@@ -125,7 +125,7 @@ MEMBERS: list[tuple[str, Any, str, str]] = [
     ("identity.json:structured.names.primary", "", "error", "structured.names.primary is empty"),
     ("identity.json:structured.capabilities.0.name", "", "error", "capabilities[0].name is empty"),
     ("identity.json:structured.sub_agents.0.name", "", "error", "sub_agents[0].name is empty"),
-    ("principals.json:principals.0.profile.principal_id", an_id(7), "error", "is not the id of the principal"),
+    ("principals.json:principals.0.profile.principal_id", an_id(7), "error", "is not the id of its principal"),
     ("principals.json:principals.0.profile.version", 0, "error", "version is 0"),
     ("credentials.json:credentials.0.service", "", "error", "service is empty"),
     ("credentials.json:credentials.0.encrypted_payload", "", "error", "encrypted_payload is empty"),
@@ -133,7 +133,7 @@ MEMBERS: list[tuple[str, Any, str, str]] = [
     ("credentials.json:credentials.0.encryption.algorithm", "", "error", "encryption.algorithm is empty"),
     ("credentials.json:credentials.0.encryption.nonce", "", "error", "encryption.nonce is empty"),
     ("credentials.json:credentials.0.encryption.nonce", "!", "error", "encryption.nonce is not base64"),
-    ("credentials.json:credentials.0.encryption.nonce", "MTI=", "error", "has 2 bytes; this algorithm has 12"),
+    ("credentials.json:credentials.0.encryption.nonce", "MTI=", "error", "has 2 bytes; this algorithm needs 12"),
     ("credentials.json:credentials.0.encryption.kdf_params.memory_cost", 1024, "error", "needs at least 19456"),
     ("credentials.json:credentials.0.encryption.kdf_params.time_cost", 1, "error", "needs at least 2"),
     ("credentials.json:credentials.0.encryption.kdf_params.parallelism", 0, "error", "needs at least 1"),
@@ -144,21 +144,26 @@ MEMBERS: list[tuple[str, Any, str, str]] = [
     ("manifest.json:layers.memory.partitions.0.record_count", 5, "warning", "has 2 records; the manifest says 5"),
     ("record:foo", 1, "warning", "foo is not in the format"),
     ("record:operation", "create", "warning", "operation is not in the format"),
-    ("record:memory_type", "Semantic", "warning", "'Semantic', an unknown value; it is taken for semantic"),
-    ("record:status", "pinned", "warning", "'pinned', an unknown value; it is taken for active"),
+    ("record:memory_type", "Semantic", "warning", "'Semantic', an unknown value; it is treated as semantic"),
+    ("record:status", "pinned", "warning", "'pinned', an unknown value; it is treated as active"),
     ("record:source.extraction_method", "guessed", "warning", "an unknown value; it is kept as it is"),
-    ("record:entities.0.type", "ship", "warning", "taken for other"),
-    ("record:embeddings.0.source", "x", "warning", "taken for runtime"),
+    ("record:entities.0.type", "ship", "warning", "treated as other"),
+    ("record:embeddings.0.source", "x", "warning", "treated as runtime"),
     ("record:temporal.created_at", "2026-01-15T10:30:00z", "warning", "lower case"),
     ("record:temporal.created_at", "2026-01-15t10:30:00Z", "warning", "lower case"),
-    ("record:id", an_id(2), "warning", "id is that of an earlier record"),
+    ("record:id", an_id(2), "warning", "id is the same as that of an earlier record"),
     ("identity.json:foo", 1, "warning", "foo is not in the format"),
     ("identity.json:structured.capabilities.0.portability", "x", "warning", "kept as it is"),
-    ("principals.json:principals.0.principal_type", "cat", "warning", "taken for human"),
-    ("credentials.json:credentials.0.credential_type", "x", "warning", "taken for custom"),
-    ("credentials.json:credentials.0.encryption.algorithm", "rot13", "warning", "is 'rot13', an unknown one"),
+    ("principals.json:principals.0.principal_type", "cat", "warning", "treated as human"),
+    ("credentials.json:credentials.0.credential_type", "x", "warning", "treated as custom"),
+    ("credentials.json:credentials.0.encryption.algorithm", "rot13", "warning", "is 'rot13', which is unknown"),
     ("credentials.json:credentials.0.encryption.algorithm", "none", "warning", "itself is not in the archive"),
-    ("attachments.json:attachments.0.archive_path", "artifacts/b", "warning", "'artifacts/b', which is not there"),
+    (
+        "attachments.json:attachments.0.archive_path",
+        "artifacts/b",
+        "warning",
+        "'artifacts/b', which is not in the archive",
+    ),
     ("attachments.json:attachments.0.size_bytes", 5, "warning", "is not the size of 'artifacts/a.png'"),
     ("attachments.json:attachments.0.hash.value", "00", "warning", "hash is not that of 'artifacts/a.png'"),
 ]
@@ -215,7 +220,7 @@ def test_sealed_partitions_have_a_last_day_and_all_stand_in_order() -> None:
     memory["record_count"] = 2
     assert [line.replace("2026-01-01", "…") for line in told(archive.problems())] == [
         "error manifest.json: layers.memory.partitions[0] is sealed, but has no last day (to)",
-        "error manifest.json: layers.memory.partitions[1] begins on 2025-10-01, before the one that it follows (…)",
+        "error manifest.json: layers.memory.partitions[1] begins on 2025-10-01, before its predecessor (…)",
         f"warning manifest.json: names '{PARTITION}' for two partitions",
     ]
 
@@ -240,25 +245,25 @@ def test_of_each_level_so_many_are_told_and_the_verdict_is_still_right() -> None
 
 
 def test_a_record_with_a_million_faults_is_told_by_some_of_them() -> None:
-    problems = check_record(a_record(tags=[1] * 100_000, foo=1, confidence=2))
-    assert [level for level, _ in problems].count("unreadable") == MOST_TOLD
-    assert {level for level, _ in problems} == set(LEVELS)
+    problems = check_document("memory-record", a_record(tags=[1] * 100_000, foo=1, confidence=2))
+    assert [problem.level for problem in problems].count("unreadable") == MAX_PROBLEMS_PER_LEVEL
+    assert {problem.level for problem in problems} == set(LEVELS)
 
 
 # --- JSON as upstream reads it
 
 LINES: list[tuple[bytes, str]] = [
-    (b"\xef\xbb\xbf" + dump_record(a_record()), "begins with a byte order mark"),
-    (dump_record(a_record())[:-9] + b"\n", "is not JSON"),
-    (dump_record(a_record()).replace(b'"id"', b'"id":"x","id"', 1), "two members named 'id'"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":{"x":0,"x":1}'), "two members named 'x'"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":NaN'), "NaN"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":-Infinity'), "Infinity"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":1e999'), "too large"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":"\\ud800"'), "surrogate"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":"\xff"'), "UTF-8"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":' + b"[" * 5000 + b"]" * 5000), "too deep"),
-    (dump_record(a_record(foo=0)).replace(b'"foo":0', b'"foo":' + b"9" * 5000), "digits"),
+    (b"\xef\xbb\xbf" + dump_line(a_record()), "begins with a byte order mark"),
+    (dump_line(a_record())[:-9] + b"\n", "is not JSON"),
+    (dump_line(a_record()).replace(b'"id"', b'"id":"x","id"', 1), "two members named 'id'"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":{"x":0,"x":1}'), "two members named 'x'"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":NaN'), "NaN"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":-Infinity'), "Infinity"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":1e999'), "too large"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":"\\ud800"'), "surrogate"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":"\xff"'), "UTF-8"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":' + b"[" * 5000 + b"]" * 5000), "too deep"),
+    (dump_line(a_record(foo=0)).replace(b'"foo":0', b'"foo":' + b"9" * 5000), "digits"),
     (b"[]\n", "not a JSON object"),
     (b"{}{}\n", "is not JSON"),
 ]
@@ -267,13 +272,13 @@ LINES: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("line", "message"), LINES, ids=[message for _, message in LINES])
 def test_a_line_that_is_no_json_is_unreadable_and_the_others_are_still_read(line: bytes, message: str) -> None:
     archive = Archive(a_record(1), a_record(2), a_record(3, namespace=""))
-    archive.entries[PARTITION] = dump_record(a_record(7)) + line + dump_record(a_record(8, namespace=""))
+    archive.entries[PARTITION] = dump_line(a_record(7)) + line + dump_line(a_record(8, namespace=""))
     unreadable, error = archive.problems()
     assert (unreadable.level, unreadable.place) == ("unreadable", f"{PARTITION}:2")
     assert message in unreadable.message
     assert told([error]) == [f"error {PARTITION}:3: namespace is empty"]
     with pytest.raises(ValueError, match=message):
-        sound_record(line)
+        parse_valid_record(line)
 
 
 def test_a_name_of_any_length_makes_no_message_of_any_length() -> None:
@@ -285,7 +290,7 @@ def test_a_name_of_any_length_makes_no_message_of_any_length() -> None:
 
 def test_blank_lines_and_line_ends_of_any_kind_are_fine() -> None:
     archive = Archive(a_record(1), a_record(2))
-    one, two = (dump_record(a_record(n)).rstrip() for n in (1, 2))
+    one, two = (dump_line(a_record(n)).rstrip() for n in (1, 2))
     archive.entries[PARTITION] = b"\r\n\n" + one + b"\r\n  \n" + two
     assert archive.problems() == []
 
@@ -308,14 +313,14 @@ def test_without_a_manifest_the_rest_is_looked_at_by_its_usual_names() -> None:
     assert "error identity.json: version is 0; it must be at least 1" in problems
     parts = archive.parts()
     del parts["manifest.json"]
-    assert told(problems_of(pack(parts)))[0] == "unreadable manifest.json: is not in the archive, which needs it"
+    assert told(problems_of(pack(parts)))[0] == "unreadable manifest.json: is missing from the archive"
 
 
 def test_a_sound_record_is_one_that_can_be_used_whatever_the_validator_says() -> None:
     record = a_full_record() | {"namespace": "", "status": "new", "more": 1}
-    assert sound_record(dump_record(record)) == record
+    assert parse_valid_record(dump_line(record)) == record
     with pytest.raises(ValueError, match="tags is null"):
-        sound_record(dump_record(record | {"tags": None}))
+        parse_valid_record(dump_line(record | {"tags": None}))
 
 
 # --- entries
@@ -325,25 +330,25 @@ def test_a_sound_record_is_one_that_can_be_used_whatever_the_validator_says() ->
 def test_a_file_that_the_manifest_names_must_be_there(name: str) -> None:
     parts = a_full_archive().parts()
     del parts[name]
-    assert told(problems_of(pack(parts))) == [f"unreadable {name}: is not in the archive, which needs it"]
+    assert told(problems_of(pack(parts))) == [f"unreadable {name}: is missing from the archive"]
 
 
 def test_an_entry_that_nothing_names_is_told() -> None:
     archive = Archive()
     archive.entries |= {"notes.txt": b"", "artifacts/x": b"", "raw/openclaw/x": b"", "truekeep/later.json": b""}
     assert told(archive.problems()) == [
-        "warning notes.txt: is named nowhere in the archive",
-        "warning artifacts/x: is named nowhere in the archive",
+        "warning notes.txt: is not named anywhere in the archive",
+        "warning artifacts/x: is not named anywhere in the archive",
     ]
 
 
 OWN_FILES: list[tuple[Any, list[str]]] = [
     (a_file_row("memory/x.md", X, b"# X\n", size=5), [f"error {X}: has 4 bytes; {FILES} says 5"]),
-    (a_file_row("memory/x.md", X, b"# Y\n"), [f"error {X}: has other bytes than {FILES} says"]),
+    (a_file_row("memory/x.md", X, b"# Y\n"), [f"error {X}: does not have the digest that {FILES} says"]),
     (a_file_row("memory/x.md", X, b"# X\n", sha256="0"), [f"error {FILES}:1: sha256 is '0', not of the form 64"]),
     (a_file_row("memory/x.md", X, b"# X\n", mtime_ns=1.5), [f"error {FILES}:1: mtime_ns is 1.5, not a whole number"]),
-    (a_file_row("../x.md", X, b"# X\n"), [f"error {FILES}:1: path leads elsewhere"]),
-    (a_file_row("/x.md", X, b"# X\n"), [f"error {FILES}:1: path leads elsewhere"]),
+    (a_file_row("../x.md", X, b"# X\n"), [f"error {FILES}:1: path leads out of the folder"]),
+    (a_file_row("/x.md", X, b"# X\n"), [f"error {FILES}:1: path leads out of the folder"]),
     (a_file_row("a: b.md", X, b"# X\n"), []),
     (a_file_row("memory/x.md", None, b"# X\n"), [f"warning {X}: {FILES} does not list it"]),
     (
@@ -375,22 +380,30 @@ def test_a_path_stands_in_the_list_once_and_two_paths_may_share_an_entry() -> No
 DELTA: list[tuple[str, Any, str]] = [
     ("delta-manifest.json:sync", GONE, "unreadable delta-manifest.json: sync is missing"),
     ("delta-manifest.json:changes", GONE, "unreadable delta-manifest.json: changes is missing"),
-    ("delta-manifest.json:agent.id", "x", "unreadable delta-manifest.json: agent.id is 'x', no UUID"),
+    ("delta-manifest.json:agent.id", "x", "unreadable delta-manifest.json: agent.id is 'x', not a UUID"),
     ("delta-manifest.json:alf_version", "1", "error delta-manifest.json: alf_version is '1', not of the form 1.0.0"),
     ("delta-manifest.json:foo", 1, "warning delta-manifest.json: foo is not in the format"),
-    ("delta-manifest.json:changes.identity.file", "i", "unreadable i: is not in the archive, which needs it"),
-    ("delta-manifest.json:changes.memory.file", "m", "unreadable m: is not in the archive, which needs it"),
+    ("delta-manifest.json:changes.identity.file", "i", "unreadable i: is missing from the archive"),
+    ("delta-manifest.json:changes.memory.file", "m", "unreadable m: is missing from the archive"),
     ("delta-manifest.json:changes.memory.record_count", 9, "warning memory/delta.jsonl: has 3 records; the manifest"),
-    ("delta-manifest.json:changes.raw.changed", ["raw/x"], "unreadable raw/x: is not in the archive, which needs it"),
-    ("delta-manifest.json:changes.raw.changed", [], "warning raw/openclaw/MEMORY.md: is not among the changed files"),
+    ("delta-manifest.json:changes.raw.changed", ["raw/x"], "unreadable raw/x: is missing from the archive"),
+    (
+        "delta-manifest.json:changes.raw.changed",
+        [],
+        "warning raw/openclaw/MEMORY.md: is not in the manifest's list of changed files",
+    ),
     ("delta-manifest.json:changes.raw.changed", ["identity.json"], "error delta-manifest.json: changes.raw.changed"),
     ("delta-manifest.json:changes.raw.deleted", ["raw/../x"], "unreadable delta-manifest.json: changes.raw.deleted"),
     ("delta-manifest.json:changes.raw.deleted", ["x"], "error delta-manifest.json: changes.raw.deleted has 'x'"),
     ("identity.json:agent_id", an_id(7), "error identity.json: agent_id is not the id of the manifest's agent"),
     ("record:operation", GONE, "unreadable memory/delta.jsonl:1: operation is missing"),
-    ("record:operation", "merge", "warning memory/delta.jsonl:1: operation is 'merge', an unknown value; it is skip"),
+    (
+        "record:operation",
+        "merge",
+        "warning memory/delta.jsonl:1: operation is 'merge', an unknown value; the line is skip",
+    ),
     ("record:content", GONE, "unreadable memory/delta.jsonl:1: content is missing"),
-    ("record:id", an_id(1), "warning memory/delta.jsonl:2: id is that of an earlier record"),
+    ("record:id", an_id(1), "warning memory/delta.jsonl:2: id is the same as that of an earlier record"),
 ]
 
 
@@ -406,8 +419,8 @@ def test_a_delta_may_have_a_copy_of_its_manifest_under_the_other_name() -> None:
 
 
 def test_a_manifest_that_is_none() -> None:
-    assert ("unreadable", "layers is missing") in look(validation_rules.MANIFEST, {})
-    assert look(validation_rules.MANIFEST, None) == [("unreadable", "is null, not an object")]
+    assert ("unreadable", "layers", "is missing") in check_document("manifest", {})
+    assert check_document("manifest", None) == [("unreadable", "", "is null, not an object")]
 
 
 # --- anything at all
@@ -438,7 +451,7 @@ DELTA_PLACES += [f"record:{place}" for place in places(DELTA_PARTS.records[0])]
 
 def _is_writable(value: Any) -> bool:
     try:
-        dump_record({"x": value})
+        dump_line({"x": value})
     except ValueError:
         return False
     return True
@@ -454,13 +467,17 @@ def test_any_value_anywhere_is_told_and_never_raised(data: st.DataObject, value:
     told(problems)
 
 
+KINDS = ("memory-record", "delta-record", "manifest", "delta-manifest", "credentials", "truekeep-file")
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data(), JSON)
 def test_any_object_may_be_asked_about(data: st.DataObject, value: Any) -> None:
     archive = copy.deepcopy(FULL)
     archive.put(data.draw(st.sampled_from([place for place in PLACES if place.startswith("record:")])), value)
-    for kind in (validation_rules.RECORD, validation_rules.MANIFEST, validation_rules.DELTA_MANIFEST):
-        assert all(level in LEVELS for level, _ in look(kind, archive.records[0]) + look(kind, value))
+    for kind in KINDS:
+        problems = check_document(kind, archive.records[0]) + check_document(kind, value)
+        assert all(problem.level in LEVELS for problem in problems)
 
 
 PACKED = FULL.packed()
@@ -468,7 +485,7 @@ PACKED = FULL.packed()
 
 def look_at_all(data: bytes) -> None:
     """Whatever is in the bytes, the only failure is BadArchive."""
-    with suppress(BadArchive), Reader(io.BytesIO(data)) as reader:
+    with suppress(BadArchive), ZipReader(io.BytesIO(data)) as reader:
         told(list(check_archive(reader)))
         for name in reader.entries:
             with suppress(BadArchive):
@@ -510,7 +527,7 @@ def zipped(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.
 
 
 def notes_of(data: bytes) -> list[str]:
-    with Reader(io.BytesIO(data)) as reader:
+    with ZipReader(io.BytesIO(data)) as reader:
         return told(reader.problems)
 
 
@@ -528,15 +545,15 @@ def patched(data: bytes, place: int, form: str, value: int) -> bytes:
 
 NAMES: list[tuple[str, str]] = [
     ("/etc/passwd", "is absolute"),
-    ("../x", "leads elsewhere"),
-    ("raw/../../x", "leads elsewhere"),
-    ("raw//x", "leads elsewhere"),
-    ("./x", "leads elsewhere"),
+    ("../x", "leads out of the folder"),
+    ("raw/../../x", "leads out of the folder"),
+    ("raw//x", "leads out of the folder"),
+    ("./x", "leads out of the folder"),
     ("C:/x", "names a drive"),
     ("c:x", "names a drive"),
-    ("raw/a\nb", "holds a control character"),
-    ("raw/\x1b[2J", "holds a control character"),
-    ("raw/\x7f", "holds a control character"),
+    ("raw/a\nb", "contains a control character"),
+    ("raw/\x1b[2J", "contains a control character"),
+    ("raw/\x7f", "contains a control character"),
     ("raw/" + "x" * 300, "is too long"),
     ("x/" * 600 + "x", "is too long"),
 ]
@@ -545,7 +562,7 @@ NAMES: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("name", "why"), NAMES, ids=[repr(name[:20]) for name, _ in NAMES])
 def test_names_that_lead_out_are_noted_and_their_entries_unusable(name: str, why: str) -> None:
     data = zipped(("raw/good", b"1"), (name, b"2"))
-    with Reader(io.BytesIO(data)) as reader:
+    with ZipReader(io.BytesIO(data)) as reader:
         assert list(reader.entries) == ["raw/good"]
         (problem,) = reader.problems
         assert (problem.level, problem.entry, problem.message) == ("unreadable", name, f"the name {why}")
@@ -558,9 +575,9 @@ def test_names_with_a_backslash_or_nul_are_noted() -> None:
     for name, worse in names.items():
         data = data.replace(name, worse)
     assert notes_of(data) == [
-        "unreadable raw\\a\\b: the name holds a backslash",
-        "unreadable raw/c: the name holds a NUL byte",
-        "unreadable raw/: the name holds a NUL byte",
+        "unreadable raw\\a\\b: the name contains a backslash",
+        "unreadable raw/c: the name contains a NUL byte",
+        "unreadable raw/: the name contains a NUL byte",
         "unreadable : the name is empty",
     ]
 
@@ -571,10 +588,12 @@ def test_any_text_may_be_asked_about_as_a_name(name: str) -> None:
 
 
 def test_names_of_folders_are_looked_at_too() -> None:
-    assert notes_of(zipped(("raw/", b""), ("../up/", b""))) == ["unreadable ../up/: the name leads elsewhere"]
+    assert notes_of(zipped(("raw/", b""), ("../up/", b""))) == ["unreadable ../up/: the name leads out of the folder"]
 
 
-@pytest.mark.parametrize(("mode", "why"), [(stat.S_IFLNK, "is a symbolic link"), (stat.S_IFIFO, "is no plain file")])
+@pytest.mark.parametrize(
+    ("mode", "why"), [(stat.S_IFLNK, "is a symbolic link"), (stat.S_IFIFO, "is not a regular file")]
+)
 def test_links_and_the_like_are_noted(mode: int, why: str) -> None:
     info = zipfile.ZipInfo("raw/x")
     info.external_attr = (mode | 0o777) << 16
@@ -584,15 +603,15 @@ def test_links_and_the_like_are_noted(mode: int, why: str) -> None:
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_of_two_entries_with_one_name_neither_is_used() -> None:
     data = zipped(("raw/x", b"1"), ("raw/y", b"2"), ("raw/x", b"3"))
-    with Reader(io.BytesIO(data)) as reader:
+    with ZipReader(io.BytesIO(data)) as reader:
         assert list(reader.entries) == ["raw/y"]
-        assert told(reader.problems) == ["unreadable raw/x: stands in the archive twice"]
+        assert told(reader.problems) == ["unreadable raw/x: is in the archive twice"]
 
 
 @pytest.mark.parametrize(("method", "number"), [(zipfile.ZIP_BZIP2, 12), (zipfile.ZIP_LZMA, 14)])
 def test_other_packing_methods_are_noted(method: int, number: int) -> None:
     data = zipped(("raw/x", b"1" * 100), method=method)
-    assert notes_of(data) == [f"unreadable raw/x: is packed by method {number}, which the format does not have"]
+    assert notes_of(data) == [f"unreadable raw/x: is compressed with method {number}, which the format does not allow"]
 
 
 def test_encrypted_entries_are_noted() -> None:
@@ -605,7 +624,7 @@ def test_encrypted_entries_are_noted() -> None:
 def test_an_entry_that_lies_about_its_size_is_damaged(method: int, size: int) -> None:
     data = zipped(("raw/x", bytes(100)), method=method)
     data = patched(data, directory(data, 0) + 24, "<L", size)
-    with Reader(io.BytesIO(data)) as reader, pytest.raises(BadArchive) as caught:
+    with ZipReader(io.BytesIO(data)) as reader, pytest.raises(BadArchive) as caught:
         reader.read("raw/x")
     assert caught.value.problem.entry == "raw/x"
 
@@ -613,7 +632,7 @@ def test_an_entry_that_lies_about_its_size_is_damaged(method: int, size: int) ->
 def test_a_small_entry_that_is_said_to_be_small_is_never_unpacked_beyond_that() -> None:
     data = zipped(("raw/x", bytes(50 << 20)), method=zipfile.ZIP_DEFLATED)
     data = patched(data, directory(data, 0) + 24, "<L", 10)
-    with Reader(io.BytesIO(data)) as reader:
+    with ZipReader(io.BytesIO(data)) as reader:
         tracemalloc.start()
         with pytest.raises(BadArchive):
             reader.read("raw/x")
@@ -623,12 +642,12 @@ def test_a_small_entry_that_is_said_to_be_small_is_never_unpacked_beyond_that() 
 
 
 def test_an_archive_that_swells_too_much_is_not_opened_but_by_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_container, "SLACK", 1 << 20)
+    monkeypatch.setattr(zip_container, "COMPRESSION_ALLOWANCE", 1 << 20)
     data = zipped(("raw/x", bytes(10 << 20)), method=zipfile.ZIP_DEFLATED)
     with pytest.raises(BadArchive, match="times its size") as caught:
-        Reader(io.BytesIO(data))
+        ZipReader(io.BytesIO(data))
     assert "--large" in caught.value.hint
-    with Reader(io.BytesIO(data), large=True) as reader:
+    with ZipReader(io.BytesIO(data), large=True) as reader:
         assert len(reader.read("raw/x")) == 10 << 20
 
 
@@ -656,7 +675,7 @@ def test_other_bytes_than_were_packed_are_told() -> None:
         (".git/config", "belongs to another program"),
         (".truekeep/host", "belongs to another program"),
         ("C:/x.md", "the name names a drive"),
-        ("memory", "it is a file and a folder at once"),
+        ("memory", "it is both a file and a folder"),
     ],
 )
 def test_what_import_would_refuse_is_told(path: str, why: str) -> None:
@@ -669,9 +688,9 @@ def test_what_import_would_refuse_is_told(path: str, why: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"%PDF-1.7", PACKED[:-1], PACKED[:-30], PACKED[: len(PACKED) // 2]])
 def test_what_is_no_zip_or_only_half_of_one_is_refused(data: bytes) -> None:
-    why = "its end is missing" if len(data) > 10 else "no ZIP archive" if data else "it is empty"
+    why = "its end is missing" if len(data) > 10 else "not a readable ZIP archive" if data else "it is empty"
     with pytest.raises(BadArchive, match=why):
-        Reader(io.BytesIO(data))
+        ZipReader(io.BytesIO(data))
 
 
 def test_junk_before_the_first_entry_is_fine() -> None:
@@ -679,15 +698,15 @@ def test_junk_before_the_first_entry_is_fine() -> None:
 
 
 def test_a_line_of_any_length_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_container, "LONGEST_LINE", 200_000)
+    monkeypatch.setattr(zip_container, "MAX_LINE_BYTES", 200_000)
     archive = Archive(a_record(1), a_record(2, content="x" * 300_000))
     assert told(archive.problems())[0] == f"unreadable {PARTITION}:2: has a line 2 of more than 200,000 bytes"
 
 
 def test_a_document_of_any_length_is_not_read() -> None:
     data = zipped(("manifest.json", b"{}"))
-    with Reader(io.BytesIO(data)) as reader, pytest.raises(BadArchive, match="at most 1 are read"):
-        reader.read("manifest.json", most=1)
+    with ZipReader(io.BytesIO(data)) as reader, pytest.raises(BadArchive, match="the maximum is 1"):
+        reader.read("manifest.json", limit=1)
 
 
 def test_a_hundred_thousand_entries_take_a_moment() -> None:
@@ -701,9 +720,9 @@ def test_a_hundred_thousand_entries_take_a_moment() -> None:
 
 
 def test_a_large_partition_is_not_kept_in_memory() -> None:
-    records = (dump_record(a_record(n, content=f"{n} " * 2000)) for n in range(3000))
+    records = (dump_line(a_record(n, content=f"{n} " * 2000)) for n in range(3000))
     file = io.BytesIO()
-    writer = Writer(file)
+    writer = ZipWriter(file)
     writer.add_pieces(PARTITION, records)
     archive = Archive(*[{}] * 3000)  # for its counts
     writer.add("manifest.json", archive.parts()["manifest.json"])
@@ -721,7 +740,7 @@ def test_a_large_partition_is_not_kept_in_memory() -> None:
 
 
 def written(file: BinaryIO, parts: dict[str, bytes]) -> None:
-    writer = Writer(file)
+    writer = ZipWriter(file)
     for name, data in parts.items():
         writer.add_pieces(name, iter((data[:3], data[3:])), size=len(data))
     writer.close()
@@ -746,7 +765,7 @@ def test_equal_contents_are_equal_bytes_in_memory_in_a_file_and_in_a_pipe(monkey
         writing.close()
         thread.join()
     assert got == [first.getvalue()]
-    with Reader(io.BytesIO(first.getvalue())) as reader:
+    with ZipReader(io.BytesIO(first.getvalue())) as reader:
         assert {name: reader.read(name) for name in reader.entries} == parts
     with zipfile.ZipFile(first) as plain:
         assert plain.testzip() is None

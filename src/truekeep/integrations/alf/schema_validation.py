@@ -1,0 +1,461 @@
+"""Check single documents of an archive against ALF's own JSON schemas.
+
+The schemas in `schemas/` are upstream's, unchanged. Upstream's tool does not follow them to the letter: its reader
+accepts some documents that the schemas reject, and rejects some that they accept. `_adapt` makes the schemas agree with
+the tool when they are loaded; rules that compare two members of a document are Python functions below.
+
+Every problem has a level: `unreadable` if upstream's reader gives up, `error` if its validator complains, `warning` if
+both let it pass. Rules that need more than one document are in validate.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from importlib import resources
+from math import isfinite
+from typing import Any, NamedTuple, TypeGuard
+
+from truekeep.integrations.alf.record_ids import parse_uuid
+from truekeep.integrations.alf.timestamps import parse_date, parse_timestamp
+
+UNREADABLE, ERROR, WARNING = "unreadable", "error", "warning"
+LEVELS = (UNREADABLE, ERROR, WARNING)
+MAX_PROBLEMS_PER_LEVEL = 100  # of one document
+
+RECORD, DELTA_RECORD, MANIFEST, DELTA_MANIFEST = "memory-record", "delta-record", "manifest", "delta-manifest"
+IDENTITY, PRINCIPALS, CREDENTIALS, ATTACHMENTS = "identity", "principals", "credentials", "attachments"
+LISTED_FILE = "truekeep-file"
+_WARN_ABOUT_UNKNOWN_MEMBERS = frozenset((RECORD, DELTA_RECORD, MANIFEST, DELTA_MANIFEST, IDENTITY))
+
+Schema = dict[str, Any]
+
+
+class Problem(NamedTuple):
+    """One violation in a document."""
+
+    level: str
+    place: str  # such as embeddings[0].vector; empty for the whole document
+    what: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.place} {self.what}" if self.place else self.what
+
+
+def check_document(kind: str, document: object) -> list[Problem]:
+    """Every problem of a document, at most MAX_PROBLEMS_PER_LEVEL of each level. `kind`: the name of its schema."""
+    found: list[Problem] = []
+    counts: Counter[str] = Counter()
+    for problem in _iter_problems(kind, document):
+        counts[problem.level] += 1
+        if counts[problem.level] <= MAX_PROBLEMS_PER_LEVEL:
+            found.append(problem)
+    return found
+
+
+def _iter_problems(kind: str, document: object) -> Iterator[Problem]:
+    validator = _validator(kind)
+    for violation in validator.iter_errors(document):
+        yield _problem_from(violation)
+    if not isinstance(document, dict):
+        return
+    if kind in _CROSS_CHECKS:
+        yield from _CROSS_CHECKS[kind](document)
+    if kind in _WARN_ABOUT_UNKNOWN_MEMBERS:
+        for name in document:
+            if name not in validator.schema["properties"]:
+                yield Problem(WARNING, quote_name(name), "is not in the format; it is kept")
+
+
+# --- Loading the schemas --------------------------------------------------------------------------------------------
+
+_NON_EMPTY = {
+    "ALF Memory Record": ("content", "namespace"),
+    "Source Provenance": ("runtime",),
+    "Agent Metadata": ("name", "source_runtime"),
+    "Names": ("primary",),
+    "Capability": ("name",),
+    "Sub-Agent": ("name",),
+    "Credential Record": ("service", "encrypted_payload"),
+    "Encryption Metadata": ("algorithm",),
+}
+"""Members that upstream's validator requires not to be empty, by the title of their object."""
+_ENFORCED_LIMITS = {
+    "ALF Memory Record": ("confidence",),
+    "ALF Identity": ("version",),
+    "Principal Profile": ("version",),
+}
+"""Numbers whose limits upstream's validator enforces; it ignores the other limits of the schemas."""
+_UINT32 = frozenset(
+    (
+        *("version", "new_version", "identity_version", "count", "included_count", "referenced_count"),
+        *("dimensions", "priority", "time_cost", "parallelism"),
+    )
+)
+"""Integers that upstream's reader stores in 32 bits; the others have 64."""
+_LATER_CREDENTIAL_TYPE = "account"  # since spec 1.0.0-rc.2
+_USED_KEYWORDS = ("title", "type", "required", "properties", "items", "enum", "pattern", "format", "x-unknown-default")
+
+
+@cache
+def _validator(kind: str) -> Any:
+    """The jsonschema validator of one kind of document."""
+    if kind == LISTED_FILE:
+        return _validator_class()(_load(kind), format_checker=_format_checker())
+    original = _load(RECORD if kind == DELTA_RECORD else kind)
+    schema = _adapt(original, original.get("$defs", {}))
+    if kind == DELTA_RECORD:
+        operation = {"type": "string", "enum": ["create", "update", "delete"], "x-unknown-default": ""}
+        schema["required"] = ["operation", *schema["required"]]
+        schema["properties"] = {"operation": operation, **schema["properties"]}
+    return _validator_class()(schema, format_checker=_format_checker())
+
+
+def _load(name: str) -> Schema:
+    schema: Schema = json.loads((resources.files(__package__) / "schemas" / f"{name}.schema.json").read_bytes())
+    return schema
+
+
+def _adapt(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """A schema with its references resolved that accepts exactly what upstream's tool accepts."""
+    if reference := schema.get("$ref"):
+        schema = definitions[reference.removeprefix("#/$defs/")]
+    if _is_opaque(schema):
+        return {}
+    adapted: Schema = {key: schema[key] for key in _USED_KEYWORDS if key in schema}
+    if "items" in schema:
+        adapted["items"] = _adapt(schema["items"], definitions)
+    if isinstance(schema.get("additionalProperties"), dict):
+        adapted["additionalProperties"] = _adapt(schema["additionalProperties"], definitions)
+    if "properties" in schema:
+        title, required = schema.get("title", ""), schema.get("required", ())
+        members = {name: _adapt(member, definitions) for name, member in schema["properties"].items()}
+        adapted["required"] = [name for name in required if "null" not in members[name].get("type", ())]
+        adapted["properties"] = {
+            name: _adapt_member(title, name, member, schema["properties"][name], name in adapted["required"])
+            for name, member in members.items()
+        }
+    return adapted
+
+
+def _is_opaque(schema: Schema) -> bool:
+    """True for objects whose structure the format leaves open; the reader takes any JSON there."""
+    return (
+        schema.get("type") == "object"
+        and "properties" not in schema
+        and not isinstance(schema.get("additionalProperties"), dict)
+    )
+
+
+def _adapt_member(title: str, name: str, member: Schema, original: Schema, is_required: bool) -> Schema:
+    if name in _NON_EMPTY.get(title, ()):
+        member["minLength"] = 1
+    if name in _ENFORCED_LIMITS.get(title, ()):
+        member |= {key: original[key] for key in ("minimum", "maximum") if key in original}
+    if member.get("type") == "integer":
+        member.setdefault("minimum", 0)
+        member["maximum"] = (1 << 32 if name in _UINT32 else 1 << 64) - 1
+    if title == "ALF Memory Record" and name == "id":
+        del member["pattern"]  # of UUIDv7, which no exporter writes
+        member["format"] = "uuid"
+    if name == "checksum":
+        member["pattern"] = "[^:]+:[0-9a-fA-F]+"
+    if name == "credential_type":
+        member["enum"] = [*member["enum"], _LATER_CREDENTIAL_TYPE]
+    is_collection = "items" in member or isinstance(member.get("additionalProperties"), dict)
+    if not is_required and not is_collection and isinstance(member.get("type"), str):
+        member["type"] = [member["type"], "null"]
+    return member
+
+
+@cache
+def _validator_class() -> Any:
+    """Draft 2020-12, with the JSON types of upstream's reader."""
+    from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
+    from jsonschema.validators import extend  # type: ignore[import-untyped]
+
+    check_items = Draft202012Validator.VALIDATORS["items"]
+
+    def required(_validator: Any, names: Iterable[str], instance: Any, _schema: Schema) -> Iterator[Any]:
+        for name in names if isinstance(instance, dict) else ():
+            if name not in instance:
+                yield ValidationError("is missing", path=(name,))
+
+    def enum(_validator: Any, values: Iterable[str], instance: Any, _schema: Schema) -> Iterator[Any]:
+        if isinstance(instance, str) and instance not in values:
+            yield ValidationError("is unknown")
+
+    def pattern(_validator: Any, expression: str, instance: Any, _schema: Schema) -> Iterator[Any]:
+        if isinstance(instance, str) and not re.fullmatch(expression.strip("^$"), instance, re.ASCII):
+            yield ValidationError("does not match")
+
+    def items(validator: Any, schema: Schema, instance: Any, whole: Schema) -> Iterator[Any]:
+        is_vector = schema == {"type": "number"} and isinstance(instance, list)
+        if is_vector and set(map(type, instance)) == {float} and all(map(isfinite, instance)):
+            return  # vectors have hundreds of numbers; checking each would take most of the time
+        yield from check_items(validator, schema, instance, whole)
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": _is_integer, "number": _is_number})
+    keywords = {"required": required, "enum": enum, "pattern": pattern, "items": items}
+    return extend(Draft202012Validator, validators=keywords, type_checker=types)
+
+
+@cache
+def _format_checker() -> Any:
+    from jsonschema import FormatChecker
+
+    checker = FormatChecker(formats=())
+    for name, is_valid in _FORMATS.items():
+        checker.checks(name)(is_valid)
+    return checker
+
+
+def _is_integer(checker: object, value: object) -> bool:
+    return is_whole(value) and _is_number(checker, value)
+
+
+def _is_number(_checker: object, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _is_timestamp(value: object) -> bool:
+    return not isinstance(value, str) or (parse_timestamp(value) is not None and not _has_lower_case(value))
+
+
+def _has_lower_case(timestamp: str) -> bool:
+    return "t" in timestamp or "z" in timestamp
+
+
+_FORMATS: dict[str, Callable[[object], bool]] = {
+    "date-time": _is_timestamp,
+    "date": lambda value: not isinstance(value, str) or parse_date(value) is not None,
+    "uuid": lambda value: not isinstance(value, str) or parse_uuid(value) is not None,
+}
+
+
+# --- Violations in plain words --------------------------------------------------------------------------------------
+
+_TYPE_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+_FORMAT_NAMES = {
+    "date-time": "a timestamp with its offset, such as 2026-01-15T10:30:00Z",
+    "date": "a date such as 2026-01-15",
+    "uuid": "a UUID",
+}
+_PATTERN_NAMES = {"alf_version": "1.0.0", "checksum": "sha256:0a1b2c", "sha256": "64 hexadecimal digits"}
+
+
+def _problem_from(violation: Any) -> Problem:
+    """A jsonschema error with its level, and in plain words."""
+    value, expected = violation.instance, violation.validator_value
+    level, what = ERROR, violation.message
+    match violation.validator:
+        case "required":
+            level = UNREADABLE
+        case "type":
+            level, what = UNREADABLE, _wrong_type(value, expected if isinstance(expected, str) else expected[0])
+        case "format" if expected == "date-time" and parse_timestamp(value) is not None:
+            level, what = WARNING, "has its T or Z in lower case, which some readers reject"
+        case "format":
+            level, what = UNREADABLE, f"is {quote(value)}, not {_FORMAT_NAMES[expected]}"
+        case "enum":
+            level, what = WARNING, f"is {quote(value)}, an unknown value; {_unknown_default(violation.schema)}"
+        case "minLength":
+            what = "is empty"
+        case "pattern":
+            what = f"is {quote(value)}, not of the form {_PATTERN_NAMES.get(violation.absolute_path[-1], expected)}"
+        case "minimum" | "maximum" if is_whole(value) and violation.schema.get("maximum") != 1:
+            level, what = _out_of_range(value, expected)
+        case "minimum" | "maximum":
+            what = f"is {quote(value)}; it must be between 0 and 1"
+    return Problem(level, _place_of(violation.absolute_path), what)
+
+
+def _wrong_type(value: object, expected: str) -> str:
+    if expected in ("integer", "number") and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"is {value}, not a whole number" if isinstance(value, float) else "is a number that is too large"
+    return f"is {_type_of(value)}, not {_TYPE_NAMES[expected]}"
+
+
+def _out_of_range(value: int, limit: int) -> tuple[str, str]:
+    if value < 0:
+        return UNREADABLE, "is negative"
+    if value < limit:
+        return ERROR, f"is {value}; it must be at least {limit}"
+    return UNREADABLE, "is a number that is too large"
+
+
+def _unknown_default(schema: Schema) -> str:
+    default = schema.get("x-unknown-default")
+    if default is None:
+        return "it is kept as it is"
+    return f"it is treated as {default}" if default else "the line is skipped"
+
+
+def _place_of(path: Iterable[str | int]) -> str:
+    place = ""
+    for step in path:
+        if isinstance(step, int):
+            place += f"[{step}]"
+        else:
+            place += f".{quote_name(step)}" if place else quote_name(step)
+    return place
+
+
+def quote(value: object) -> str:
+    """A value for a message: short, and without control characters."""
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 60 else f"{value[:60]!r}…"
+    if isinstance(value, float) or (is_whole(value) and abs(value) < 1 << 64):
+        return str(value)
+    return _type_of(value)
+
+
+def quote_name(name: object) -> str:
+    return name if isinstance(name, str) and name.isidentifier() and len(name) <= 60 else quote(name)
+
+
+def _type_of(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, (int, float)):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    return "a list" if isinstance(value, list) else "an object"
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# --- Rules about two members of a document --------------------------------------------------------------------------
+# The members may still have any type: a wrong type is already a problem of its own.
+
+_NONCE_BYTES = {"xchacha20-poly1305": 24, "aes-256-gcm": 12}
+_ARGON2ID_MINIMUM = {"memory_cost": 19_456, "time_cost": 2, "parallelism": 1}
+
+
+def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a list, with their positions."""
+    for number, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            yield number, item
+
+
+def _check_dimensions(record: dict[str, Any]) -> Iterator[Problem]:
+    for number, embedding in _objects(record.get("embeddings")):
+        dimensions, vector = embedding.get("dimensions"), embedding.get("vector")
+        if is_whole(dimensions) and isinstance(vector, list) and dimensions != len(vector):
+            what = f"says {quote(dimensions)} dimensions, but its vector has {len(vector)}"
+            yield Problem(ERROR, f"embeddings[{number}]", what)
+
+
+def _check_partitions(manifest: dict[str, Any]) -> Iterator[Problem]:
+    layers = manifest.get("layers")
+    memory = layers.get("memory") if isinstance(layers, dict) else None
+    if not isinstance(memory, dict):
+        return
+    partitions, place = memory.get("partitions"), "layers.memory.partitions"
+    for number, partition in _objects(partitions):
+        if partition.get("sealed") is True and partition.get("to") is None:
+            yield Problem(ERROR, f"{place}[{number}]", "is sealed, but has no last day (to)")
+        first, last = parse_date(partition.get("from")), parse_date(partition.get("to"))
+        if first and last and last < first:
+            yield Problem(ERROR, f"{place}[{number}]", f"ends ({last}) before it begins ({first})")
+    before = None
+    for number, partition in _objects(partitions):
+        first = parse_date(partition.get("from"))
+        if first and before and first < before:
+            what = f"begins on {first}, before its predecessor ({before})"
+            yield Problem(ERROR, f"{place}[{number}]", what)
+        before = first or before
+    counts = [partition.get("record_count") for _, partition in _objects(partitions)]
+    stated = memory.get("record_count")
+    if isinstance(partitions, list) and len(counts) == len(partitions) and is_whole(stated):
+        whole = [count for count in counts if is_whole(count)]
+        if len(whole) == len(counts) and sum(whole) != stated:
+            what = f"is {quote(stated)}, but its partitions say {quote(sum(whole))}"
+            yield Problem(ERROR, "layers.memory.record_count", what)
+
+
+def _check_principals(document: dict[str, Any]) -> Iterator[Problem]:
+    for number, principal in _objects(document.get("principals")):
+        profile = principal.get("profile")
+        named = parse_uuid(profile.get("principal_id")) if isinstance(profile, dict) else None
+        own = parse_uuid(principal.get("id"))
+        if named and own and named != own:
+            yield Problem(ERROR, f"principals[{number}].profile.principal_id", "is not the id of its principal")
+
+
+def _check_credentials(document: dict[str, Any]) -> Iterator[Problem]:
+    for number, credential in _objects(document.get("credentials")):
+        encryption = credential.get("encryption")
+        if isinstance(encryption, dict) and isinstance(encryption.get("algorithm"), str):
+            yield from _check_encryption(f"credentials[{number}]", encryption, credential.get("encrypted_payload"))
+
+
+def _check_encryption(place: str, encryption: dict[str, Any], payload: object) -> Iterator[Problem]:
+    """The rules of upstream's 1.1; an entry without a secret (algorithm none) is no error."""
+    algorithm, nonce = encryption["algorithm"], encryption.get("nonce")
+    inside = f"{place}.encryption"
+    if algorithm == "none":
+        yield Problem(WARNING, f"{inside}.algorithm", "is none: the credential itself is not in the archive")
+        return
+    if nonce == "":
+        yield Problem(ERROR, f"{inside}.nonce", "is empty")
+    if algorithm in _NONCE_BYTES:
+        if isinstance(nonce, str) and nonce:
+            yield from _check_nonce(f"{inside}.nonce", nonce, _NONCE_BYTES[algorithm])
+        if isinstance(payload, str) and _decode_base64(payload) is None:
+            yield Problem(ERROR, f"{place}.encrypted_payload", "is not base64")
+    elif algorithm:
+        yield Problem(WARNING, f"{inside}.algorithm", f"is {quote(algorithm)}, which is unknown")
+    costs = encryption.get("kdf_params")
+    if encryption.get("kdf") == "argon2id" and isinstance(costs, dict):
+        for name, least in _ARGON2ID_MINIMUM.items():
+            if is_whole(cost := costs.get(name)) and 0 <= cost < least:
+                yield Problem(ERROR, f"{inside}.kdf_params.{name}", f"is {cost}; argon2id needs at least {least}")
+
+
+def _check_nonce(place: str, nonce: str, size: int) -> Iterator[Problem]:
+    decoded = _decode_base64(nonce)
+    if decoded is None:
+        yield Problem(ERROR, place, "is not base64")
+    elif len(decoded) != size:
+        yield Problem(ERROR, place, f"has {len(decoded)} bytes; this algorithm needs {size}")
+
+
+def _decode_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+_CROSS_CHECKS: dict[str, Callable[[dict[str, Any]], Iterator[Problem]]] = {
+    RECORD: _check_dimensions,
+    DELTA_RECORD: _check_dimensions,
+    MANIFEST: _check_partitions,
+    PRINCIPALS: _check_principals,
+    CREDENTIALS: _check_credentials,
+}
