@@ -14,7 +14,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.staging import Staging
 from truekeep.search.file_metadata import describe
 from truekeep.text.encoding import decode_text
+from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.verify.cache import begun_anew
@@ -59,47 +60,16 @@ _WAS = frozenset(
 )
 _MAYBE = frozenset(("several", "ambiguous", "other-branch"))  # unverifiable, and known all the same
 
-# What so many projects call something that it tells none of them apart.
-_COMMON_WORDS = """
-    abstract access account action active adapter add admin agent alert all analytics any api app application args array
-    asset async auth author backend backup bar base batch block body bool browser buffer build builder bundle button by
-    cache call callback card cart category change channel chart chat check child class clean clear click client clone
-    close cluster code collection color column command comment common compile component config configuration confirm
-    connect connection console constant constants container content context control controller convert cookie copy core
-    count create cron css current custom dashboard data database date day db debug decode default define delete deploy
-    deployment detail details dev development device dialog dict directory disable dist django dom domain driver dump
-    edit element email embed emit empty enable encode end endpoint entity entry enum env environment error event events
-    example exception exec execute exists exit export extension extract factory fetch field fields file files fill
-    filter find first fixture fixtures flag flask folder footer for form format frontend from full function gateway
-    generate generator get global google graph graphql group guard handle handler handlers has hash head header health
-    hello helper helpers hidden home hook host html http https icon id image impl import in index info init input insert
-    install instance int integration interface internal invalid io is item items java job jobs join js json jwt key keys
-    label lambda language last layout lib library limit line link list listener load loader local locale lock log logger
-    logging login logout loop mail main make manager map mapper mark markdown match max memory menu merge message meta
-    metadata method metrics middleware migrate migration min misc mock modal mode model models module mongo monitor name
-    nav navbar new next node notification null number object of off on open openai option options order org out output
-    package page pages parent parse parser password patch path payload payment ping pipeline plugin pool port post
-    postgres prefix prepare print process processor prod production product profile project prompt property protocol
-    provider proxy public publish push py python query queue raw read reader readme record redis redux ref refresh
-    register registry release reload remote remove render renderer replace report repo repository request require reset
-    resolve resource response rest result retry return role root route router routes row rule run runner runtime sample
-    save scheduler schema scope scripts search secret section select send serializer server service session set setting
-    settings setup shared shell show shutdown sidebar signup size slack sort source split sql sqlite src stack start
-    state static stats status step stop storage store stream string stripe style styles submit success suite sum support
-    sync system tab table tag task tasks template term test testing tests text theme thread time timeout timer title to
-    toggle token tool top total trace track transaction transform tree trigger type types ui unit update upload url urls
-    usage use user username users util utilities utils valid validate validation validator value values verify version
-    view views web webhook webpack widget window with worker workflow workspace wrapper write writer xml yaml zip ci cd
-    conftest cli aws gcp azure github gitlab docker kubernetes k8s terraform anthropic sentry datadog npm react vue next
-    """
-_COMMON = frozenset(
-    (
-        *_COMMON_WORDS.split(), *TOOLS, *PRODUCTS, *(name.lower() for name in TOP_FOLDERS),
-        *(name.partition(".")[0].lower() for name in WELL_KNOWN),
-    )
-)  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
+
+
+@cache
+def _common_names() -> frozenset[str]:
+    """Lower-case names that so many projects use that they do not tell one project from another."""
+    files = (name.partition(".")[0] for name in WELL_KNOWN)
+    names = (name.lower() for name in (*TOP_FOLDERS, *files))
+    return load_phrases("repositories").words("common") | TOOLS | PRODUCTS | frozenset(names)
 
 
 class Proof(NamedTuple):
@@ -318,7 +288,7 @@ def _words(name: str) -> list[str]:
 
 
 def _is_common(word: str) -> bool:
-    return word in _COMMON or word.removesuffix("s") in _COMMON or word.isdigit()
+    return word in _common_names() or word.removesuffix("s") in _common_names() or word.isdigit()
 
 
 def _key(claim: Claim) -> tuple[str, str]:
