@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from truekeep.handoffs.format import topic_slug
+from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.transcripts.parser import Turn
 
 MOST_FACTS = 12
@@ -40,14 +41,16 @@ def find_gist(turns: Iterable[Turn], title: str = "") -> Gist:
 
 def _statements(text: str) -> Iterator[str]:
     """Lines that say something, without the marks of lists; no headings, no code, no tables."""
-    is_code = False
+    fence = ""
     for line in text.split("\n"):
-        if line.lstrip().startswith(("```", "~~~")):
-            is_code = not is_code
+        if fence:
+            fence = "" if closes_fence(line.strip(), fence) else fence
+            continue
+        if fence := opening_fence(line.lstrip()):
             continue
         lead = _LEAD.match(line)
         bare = " ".join(line[lead.end() if lead else 0 :].split())
-        if not is_code and bare and not line.lstrip().startswith(("#", "|")):
+        if bare and not line.lstrip().startswith(("#", "|")):
             yield bare
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.text.markdown import Heading, TooComplex, fenced_lines, outline
+from truekeep.text.markdown_lines import closes_fence
 
 _MARK = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
@@ -421,8 +422,7 @@ def _statements(lines: Sequence[str], first: int, last: int, code: set[int]) -> 
 def _is_closed(code: Sequence[str]) -> bool:
     """Whether these lines of code are a whole fence."""
     opened = _FENCE.search(code[0])
-    last = code[-1].strip(" \t>")
-    return len(code) > 1 and opened is not None and len(last) >= len(opened[0]) and not last.strip(opened[0][0])
+    return len(code) > 1 and opened is not None and closes_fence(code[-1].strip(" \t>"), opened[0])
 
 
 def _begins(line: str, said: Sequence[str]) -> bool:

@@ -22,13 +22,13 @@ from truekeep.text.markdown import (
     outline,
     underlines,
 )
+from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
 
 _LINE_END = re.compile(r"\r\n?")
-_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*\Z)|~{3,})")
 _MARKS = re.compile(r"`+")
 _INDENT = re.compile(r" {0,3}(?=<)")
 _ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\Z))+")
-_PLAIN_FENCE = re.compile(r" {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})")
+_LIST_MARKS = re.compile(r"\A {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
 _BLANK = re.compile(r"\A\s*\Z")
 _ANY = 1_000_000  # no indent makes it code
@@ -71,11 +71,10 @@ def iter_lines(text: str) -> Iterator[tuple[str, bool]]:
 
 def _fence_in(line: str, fence: str) -> str:
     """The marks of a fence that a line opens; within one, of the fence that it closes."""
-    match = _FENCE.match(line)
-    if match is None or not fence:
-        return match[2] if match else ""
-    bare = line.strip()
-    return fence if len(bare) >= len(fence) and not bare.strip(fence[0]) else ""
+    bare = without_indent(line)
+    if not fence:
+        return opening_fence(bare)
+    return fence if closes_fence(bare.rstrip(), fence) else ""
 
 
 # --- A text below a heading ------------------------------------------------------------------------------------------
@@ -128,18 +127,12 @@ def _plain_code(lines: Sequence[str]) -> set[int]:
     found: set[int] = set()
     fence, first = "", 0
     for number, line in enumerate(lines):
-        if fence and _closes(line, fence):
+        if fence and closes_fence(line.strip(), fence):
             found.update(range(first, number + 1))
             fence = ""
-        elif not fence and (match := _PLAIN_FENCE.match(line)) is not None:
-            fence, first = match[1], number
+        elif not fence:
+            fence, first = opening_fence(_LIST_MARKS.sub("", line)), number
     return found
-
-
-def _closes(line: str, fence: str) -> bool:
-    """Whether a line closes a fence to a reader who does not look how far it is indented."""
-    bare = line.strip()
-    return len(bare) >= len(fence) and not bare.strip(fence[0])
 
 
 def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
@@ -154,7 +147,7 @@ def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
         bare = line.strip()
         if fence:
             opened.append((number, line, _ANY))
-            if _closes(line, fence):
+            if closes_fence(line.strip(), fence):
                 yield from ((one, text, "code", most) for one, text, most in opened)
                 fence, opened = "", []
             continue
@@ -168,8 +161,8 @@ def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
         if closing is not None:
             yield number, line, "text", _ANY
             closing = None if closing.search(line) else closing
-        elif _indent(line) < item + 4 and (match := _FENCE.match(rest.lstrip(" \t"))) is not None:
-            fence, opened = match[2], [(number, line, item + 4)]
+        elif _indent(line) < item + 4 and (fence := opening_fence(rest.lstrip(" \t"))):
+            opened = [(number, line, item + 4)]
         else:
             closing = _html_end(rest.lstrip(" \t")) if _indent(line) < item + 4 else None
             yield number, line, "text", item + 4

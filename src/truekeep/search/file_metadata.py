@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.file_scan import day_in, project_in
+from truekeep.text.markdown_lines import closes_fence, opening_fence
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_MAY_BE_FENCE = re.compile(r"^ {0,3}((?:```|~~~).*)", re.MULTILINE)
 _KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t]*(.{0,500}?)[ \t]*$", re.MULTILINE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 FRONT = 4_000  # characters at the head of a file in which frontmatter ends
@@ -75,12 +76,13 @@ def _fences(text: str) -> list[int]:
         return []
     places: list[int] = []
     mark = ""
-    for match in _FENCE.finditer(text):
+    for match in _MAY_BE_FENCE.finditer(text):
         if not mark:
-            mark = match[1]
-            places.append(match.start())
-        elif match[1].startswith(mark):
+            mark = opening_fence(match[1])
+            is_edge = bool(mark)
+        elif is_edge := closes_fence(match[1].rstrip("\r"), mark):
             mark = ""
+        if is_edge:
             places.append(match.start())
     return places
 

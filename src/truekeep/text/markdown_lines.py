@@ -116,8 +116,7 @@ class Scan:
         return MarkdownLine(line, "code" if self.fence else "blank")
 
     def _see_code(self, line: str, bare: str, column: int) -> MarkdownLine:
-        marks = bare.rstrip(" ")
-        is_closing = column - self.floor <= 3 and marks.startswith(self.fence) and not marks.strip(self.fence[0])
+        is_closing = column - self.floor <= 3 and closes_fence(bare, self.fence)
         if is_closing:
             self.fence, self.floor = "", 0
         return MarkdownLine(line, "code", is_closing=is_closing)
@@ -138,7 +137,7 @@ class Scan:
         bare = bare.lstrip(" ")
         floor = self._inner if column >= self._inner else self._item
         is_code = column - floor > 3
-        if not is_code and (marks := _fence_of(bare)):
+        if not is_code and (marks := opening_fence(bare)):
             self.fence, self.floor = marks, floor
             self.is_paragraph = False
             return MarkdownLine(line, "code")
@@ -172,7 +171,7 @@ class Scan:
         if first == "#" and (level := _level_of(bare)):
             self.is_paragraph = False
             return MarkdownLine(line, "heading", level, title_of(bare[level:]))
-        if first in "`~" and (marks := _fence_of(bare)):
+        if first in "`~" and (marks := opening_fence(bare)):
             self.fence, self.floor = marks, 0
             self.is_paragraph = False
             return MarkdownLine(line, "code")
@@ -225,7 +224,7 @@ def begins(bare: str) -> bool:
     if bare[0] == "#":
         return bool(_level_of(bare))
     if bare[0] in "`~":
-        return bool(_fence_of(bare))
+        return bool(opening_fence(bare))
     if bare[0] == "<":
         return _html_ending(bare, is_paragraph=True) is not None
     return bare[0] == ">" or _RULE.match(bare) is not None or _MARKER.match(bare) is not None
@@ -252,12 +251,27 @@ def title_of(raw: str) -> str:
     return text
 
 
-def _fence_of(bare: str) -> str:
-    """The marks of a fence that a line opens. Words in three backticks are none."""
+def opening_fence(bare: str) -> str:
+    """The marks of the code fence that a line opens; empty if it opens none. Words in three backticks are no fence.
+
+    The caller strips what may be in front of a fence: an indent, and for some the marks of quotes and lists.
+    """
     if bare[:3] not in ("```", "~~~"):
         return ""
     rest = bare.lstrip(bare[0])
     return "" if bare[0] == "`" and "`" in rest else bare[: len(bare) - len(rest)]
+
+
+def closes_fence(bare: str, marks: str) -> bool:
+    """Whether a line closes the fence that was opened by these marks."""
+    bare = bare.rstrip(" \t")
+    return len(bare) >= len(marks) and not bare.strip(marks[0])
+
+
+def without_indent(line: str) -> str:
+    """The line without up to three blanks; with more, it is code or belongs to a list item."""
+    bare = line.lstrip(" ")
+    return bare if len(line) - len(bare) <= 3 else line
 
 
 def _html_ending(bare: str, *, is_paragraph: bool) -> re.Pattern[str] | None:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
+
 _MARK = re.compile(r"\\[!-/:-@\[-`{-~]|\|")
 _RULE = re.compile(r":?-+:?")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)")
 _COLUMNS, _NAME_CHARS = 50, 80  # names are repeated with every row, so a header cannot be of any size
 _HEADING_CHARS = 200
@@ -82,13 +83,11 @@ def iter_prose(text: str) -> Iterator[tuple[int, str]]:
         if is_comment:
             is_comment = "-->" not in line
             continue
-        match = _FENCE.match(line) if "```" in line or "~~~" in line else None
+        bare = without_indent(line.rstrip("\r"))
         if fence:
-            if match and match[1][0] == fence[0] and len(match[1]) >= len(fence) and not line[match.end() :].strip():
-                fence = ""
+            fence = "" if closes_fence(bare, fence) else fence
             continue
-        if match and (match[1][0] == "~" or "`" not in line[match.end() :]):
-            fence = match[1]
+        if fence := opening_fence(bare):
             continue
         if "<!--" in line and line.lstrip(" ").startswith("<!--"):
             is_comment = "-->" not in line

@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.text.unicode import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
@@ -240,7 +241,7 @@ def _is_table_head(lines: Sequence[str], at: int) -> bool:
 
 
 _ITEM = re.compile(r"[ \t>]*(?:[-*+]|\d+[.)])\s+")
-_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?(`{3,}|~{3,})")
+_FENCE_PREFIX = re.compile(r"\A[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?")
 _PREFIX = re.compile(r"[ \t>]*")
 _END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s+\S)|\Z")
 _OPEN_END = re.compile(r"(?:,|\b(?:a|an|and|are|at|by|for|from|in|is|of|on|or|see|that|the|to|uses|via|with))\s*\Z")
@@ -252,12 +253,11 @@ def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     opened, fence = 0, ""
     for at, line in enumerate(lines):
         if fence:
-            bare = line.strip(" \t>")
-            if len(bare) >= len(fence) and not bare.strip(fence[0]):
+            if closes_fence(line.strip(" \t>"), fence):
                 yield opened, at
                 fence = ""
-        elif (match := _FENCE.match(line)) is not None:
-            opened, fence = at, match[1]
+        else:
+            opened, fence = at, opening_fence(_FENCE_PREFIX.sub("", line))
 
 
 def _stretches(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:

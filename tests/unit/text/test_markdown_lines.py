@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truekeep.text.markdown import outline
-from truekeep.text.markdown_lines import iter_lines, open_fence
+from truekeep.text.markdown_lines import closes_fence, iter_lines, open_fence, opening_fence, without_indent
 
 LINES = [
     "## h", "# t", " ## h", "  ## h", "   ## h", "    ## h", "\t## h", "##", "#x", "####### x", "## h ##", "text", "",
@@ -73,3 +73,36 @@ def test_words_in_three_backticks_open_no_fence() -> None:
 )
 def test_no_line_takes_long(line: str) -> None:
     assert len(list(iter_lines(f"{line}\n{line}\n\n## h"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("line", "marks"),
+    [
+        ("```", "```"),
+        ("~~~~ python", "~~~~"),
+        ("```py {1}", "```"),
+        ("```npm test``` passes", ""),
+        ("``", ""),
+        ("~~~ `a`", "~~~"),
+    ],
+)
+def test_lines_that_open_a_fence(line: str, marks: str) -> None:
+    assert opening_fence(line) == marks
+
+
+@pytest.mark.parametrize(
+    ("line", "marks", "is_closing"),
+    [
+        ("```", "```", True),
+        ("`````  ", "```", True),
+        ("```", "````", False),
+        ("```py", "```", False),
+        ("~~~", "```", False),
+    ],
+)
+def test_lines_that_close_a_fence(line: str, marks: str, is_closing: bool) -> None:
+    assert closes_fence(line, marks) is is_closing
+
+
+def test_an_indent_of_more_than_three_blanks_stays() -> None:
+    assert [without_indent(" " * count + "x") for count in range(5)] == ["x", "x", "x", "x", "    x"]

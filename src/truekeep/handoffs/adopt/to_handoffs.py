@@ -25,6 +25,7 @@ from truekeep.handoffs.adopt import claude, codex
 from truekeep.handoffs.adopt.note import AdoptionScope, Note, SkippedNote
 from truekeep.handoffs.format import compose_handoff, handoff_name, slugify
 from truekeep.handoffs.inbox import PROCESSED, Inbox, deliver
+from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
 
 if TYPE_CHECKING:
     from truekeep.handoffs.policy import Decision, Lint
@@ -34,7 +35,6 @@ TYPES = {"user": "preference", "feedback": "preference", "reference": "research"
 """Which type of handoff a scope is; every other is project-context."""
 
 _DEEP = re.compile(r" {0,3}#{1,3}(?=[ \t])")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 class AdoptionOutcome(NamedTuple):
@@ -235,10 +235,12 @@ def _demoted(body: str) -> str:
     lines: list[str] = []
     fence = ""
     for line in body.split("\n"):
-        mark = _FENCE.match(line)
-        if mark is not None and (not fence or mark[1] == fence):
-            fence = "" if fence else mark[1]
-        lines.append(line if fence or mark else _DEEP.sub("####", line))
+        bare = without_indent(line.rstrip("\r"))
+        if fence:
+            fence = "" if closes_fence(bare, fence) else fence
+        elif not (fence := opening_fence(bare)):
+            line = _DEEP.sub("####", line)
+        lines.append(line)
     return "\n".join(lines)
 
 

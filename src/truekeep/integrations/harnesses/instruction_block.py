@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from truekeep.core.model import BEGIN_MARK, END_MARK
 from truekeep.text.managed_block import BlockMarkers, find_block
+from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
 
 RULE_MARKS = BlockMarkers(f"{BEGIN_MARK} rule -->", f"{END_MARK} rule -->")
 IGNORE_MARKS = BlockMarkers("# truekeep:begin", "# truekeep:end")
@@ -30,7 +30,6 @@ better than a second one on the same topic: on a machine with the memory, `truek
 task state, what code and git say anyway, and anything secret.
 """
 
-_FENCE = re.compile(rb" {0,3}(`{3,}|~{3,})(.*)")
 _NAMES = {"claude": "Claude Code", "codex": "Codex"}
 
 
@@ -48,14 +47,11 @@ def render_ignored(folders: Iterable[str]) -> str:
 def find_open_fence(data: bytes, marks: BlockMarkers) -> int | None:
     """The line of a code fence that is still open where our block begins; None when the block is read as text."""
     span = find_block(data, marks)
-    fence, opened = b"", 0
+    fence, opened = "", 0
     for number, line in enumerate(data[: span[0] if span else len(data)].split(b"\n"), 1):
-        found = _FENCE.match(line.rstrip(b"\r"))
-        if found is None:
-            continue
-        mark, rest = found.groups()
-        if not fence and not (mark[:1] == b"`" and b"`" in rest):
-            fence, opened = mark, number
-        elif fence and mark.startswith(fence) and not rest.strip():
-            fence = b""
+        bare = without_indent(line.decode("utf-8", "replace").rstrip("\r"))
+        if not fence:
+            fence, opened = opening_fence(bare), number
+        elif closes_fence(bare, fence):
+            fence = ""
     return opened if fence else None

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import cover_secrets
 from truekeep.verify.claim import Claim
@@ -38,7 +39,7 @@ from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_c
 MAX_CLAIMS = 5_000
 _LONGEST_LINE = 20_000
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})[ \t]*([^\s`{]*)(.*)")
+_FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
@@ -106,13 +107,14 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             line = line[:_LONGEST_LINE]
         if fence:
             bare = line.strip(" \t>")
-            if (is_open and not bare) or (len(bare) >= len(fence) and not bare.strip(fence[0])):
+            if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
             elif not is_changelog and not past_level:
                 yield from complete_claims(fence_claims(line, info), line, number, start, past=False)
             continue
-        if ("`" in line or "~" in line) and (opened := _FENCE.match(line)) and "`" not in opened[3]:
-            fence, info = opened[1], opened[2].lower()
+        bare = line.lstrip(" \t>")
+        if (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
+            info = language[1].lower()
             is_open = not _is_closed(ends, fence, number)
             continue
         if (heading := _HEADING.match(line)) is not None:
