@@ -1,7 +1,7 @@
-"""What an agent is told: the brief that it wakes with, and cards and rules that a prompt surely needs.
+"""The wake brief, and the cards and rules that a prompt needs.
 
-Reads the index's roll and the chosen files, and checks nothing that is not known: a hook waits for this. Which pieces
-fit and in which order is for `wake`; what is quoted, for `brief`.
+Reads the card list of the index and the chosen files, and uses stored verdicts only, because a hook waits for this.
+`sessions/wake` decides what fits and in which order.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from truekeep.workspace.context import WorkspaceContext
 
 Say = Callable[[str, str], tuple[str, bool]]
-"""What code says to a card's path and text, in a few words, and whether it refutes it."""
+"""The verdicts on a card, by its path and text, in a few words, and whether it is refuted."""
 
 Says = Callable[[Sequence[str], float], Say]
-"""The same for several cards, found out in so many seconds."""
+"""Makes a `Say` for several cards, checked within a number of seconds."""
 
-_NEWEST = 400  # cards written since the index that are looked at one by one
-_MOST_RULES = 2  # that a prompt is told of
-_LOOKED_AT = 1_000  # files that are asked for their time
-_READ = 3  # times as many cards as are wanted are opened to find those of a repository
+MAX_CARDS_SINCE_INDEX = 400  # that are read one by one
+MAX_RULES_PER_PROMPT = 2
+MAX_FILES_LISTED = 1_000
+CARDS_READ_PER_WANTED = 3  # files that are opened to find one card of a repository
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
     "pyproject.toml": ("python",), "setup.py": ("python",), "requirements.txt": ("python",), ".py": ("python",),
     "package.json": ("javascript", "node"), "tsconfig.json": ("typescript",), ".js": ("javascript",),
@@ -61,7 +61,7 @@ class CardSummary(NamedTuple):
 def wake(
     context: WorkspaceContext, says: Says, root: Path | None, *, tokens: int | None, harness: str, budget: float
 ) -> Brief:
-    """What an agent in this repository must know. `budget`: seconds that may go into checking cards."""
+    """The brief for an agent that starts in this repository. `budget`: seconds for checking cards."""
     cap = cap_for(harness, tokens)
     names, has = look_around(root)
     place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
@@ -80,10 +80,7 @@ def wake(
 def hint(
     context: WorkspaceContext, says: Says, prompt: str, *, repository: str, told: Sequence[str], root: Path | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Cards and rules that a prompt surely needs, as text for the agent, and what they are known by.
-
-    Words alone decide; often none.
-    """
+    """Cards and rules for a prompt, as text for the agent, and their keys. Often none: only rare words count."""
     from truekeep.search.prompt_hints import find_hints
 
     found = find_hints(str(context.path / STATE / "index.sqlite"), prompt, repository=repository, told=set(told))
@@ -100,7 +97,7 @@ def hint(
 def _rules_for(
     context: WorkspaceContext, prompt: str, repository: str, told: Sequence[str], root: Path | None
 ) -> dict[str, str]:
-    """Corrections and policies whose rare words a prompt has, by what they are known by."""
+    """Corrections and policies that share rare words with a prompt, by key."""
     texts = [(path, text) for path in (POLICIES, CORRECTIONS) if (text := read_shown(context, path))]
     if not any("|" in text for _, text in texts):
         return {}
@@ -118,16 +115,16 @@ def _rules_for(
     words = {word for asked in found.values() for word in asked.words}
     rare = rare_words(str(context.path / STATE / "index.sqlite"), words) if words else set()
     sure = [key for key, asked in found.items() if key not in told and is_called_for(asked, rare)]
-    return {key: found[key].lesson.shown for key in sure[:_MOST_RULES]}
+    return {key: found[key].lesson.shown for key in sure[:MAX_RULES_PER_PROMPT]}
 
 
 # --- Which cards there are -------------------------------------------------------------------------------------------
 
 
 def _roll(context: WorkspaceContext, repository: str, most: int) -> tuple[list[CardSummary], int]:
-    """The latest cards of a repository and of none, as the index knows them and as they were written since.
+    """The latest cards of a repository and of none: those in the index and those written since.
 
-    Without an index, the newest files. Also how many cards there are.
+    Without an index, the newest files. Also the number of all cards.
     """
     from truekeep.search.card_list import read_roll
 
@@ -152,9 +149,11 @@ def _cards_since(context: WorkspaceContext, index: str) -> list[str]:
     except OSError:
         return []
     try:
-        return context.ledger.paths_since(as_stamp(datetime.fromtimestamp(since, UTC)), below=f"{CARDS}/", most=_NEWEST)
+        return context.ledger.paths_since(
+            as_stamp(datetime.fromtimestamp(since, UTC)), below=f"{CARDS}/", most=MAX_CARDS_SINCE_INDEX
+        )
     except BadSetup:
-        return []  # a damaged ledger is for the next ingest; who wakes is told what the index knows
+        return []  # the next ingest reports a damaged ledger; the brief has what the index has
 
 
 def _list_file(context: WorkspaceContext, path: str) -> CardSummary | None:
@@ -168,9 +167,9 @@ def _list_file(context: WorkspaceContext, path: str) -> CardSummary | None:
 
 
 def read_shown(context: WorkspaceContext, path: str, unread: list[str] | None = None) -> str | None:
-    """A memory file's text as an agent may be told it; None for what is not there, or is no plain text file.
+    """A memory file's text with credentials masked; None if it is missing or not plain text.
 
-    `unread` is told of what stands in a file's place and is none: a FIFO, a symlink.
+    `unread` gets a message if something else has the file's name: a FIFO, a symlink.
     """
     try:
         stored = context.vault.read(path)
@@ -185,7 +184,7 @@ def read_shown(context: WorkspaceContext, path: str, unread: list[str] | None = 
 
 
 def choose_cards(listed: Sequence[CardSummary], repository: str, most: int) -> list[CardSummary]:
-    """The cards to tell of: of this repository, the latest first, then those that belong to none."""
+    """The cards for the brief: those of this repository, the latest first, then those of none."""
     here = [card for card in listed if repository and card.repository == repository]
     free = [card for card in listed if not card.repository]
     return [*_latest(here)[:most], *_latest(free)[:most]]
@@ -198,7 +197,7 @@ def _latest(cards: Sequence[CardSummary]) -> list[CardSummary]:
 def see_cards(
     context: WorkspaceContext, chosen: Sequence[CardSummary], repository: str, say: Say, unread: list[str] | None = None
 ) -> Iterator[CardSeen]:
-    """The chosen cards, read, with what code says to each."""
+    """Read the chosen cards, with the verdicts on each."""
     for item in chosen:
         text = read_shown(context, item.path, unread)
         if text is None:
@@ -218,12 +217,12 @@ def see_cards(
 
 
 def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool]]:
-    """What a look at the top of a repository tells: its languages and files by name; and whether it has a path."""
+    """The names of files and languages at the top of a repository, and a test for whether it has a path."""
     if root is None:
         return frozenset(), lambda _: False
     try:
         with os.scandir(root) as entries:
-            found = {entry.name.lower() for entry, _ in zip(entries, range(_LOOKED_AT), strict=False)}
+            found = {entry.name.lower() for entry, _ in zip(entries, range(MAX_FILES_LISTED), strict=False)}
     except OSError:
         found = set()
     names = {name for name in found if "." in name.strip(".")}
@@ -249,10 +248,10 @@ def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ())
 
 
 def list_cards(root: str, repository: str, *, most: int) -> tuple[list[CardSummary], int]:
-    """The newest cards of a repository and of none by their files, for a workspace that was never indexed.
+    """The newest cards of a repository and of none, by their files, for a workspace that was never indexed.
 
-    Also how many cards there are. With thousands of them there is no time to look at each: the inodes tell which may be
-    new, as file systems mostly count them up.
+    Also the number of all cards. With thousands of them there is no time to read each; the highest inode numbers are
+    tried, because most file systems count them up.
     """
     folder = os.path.join(root, CARDS)
     try:
@@ -260,10 +259,14 @@ def list_cards(root: str, repository: str, *, most: int) -> tuple[list[CardSumma
             cards = [entry for entry in entries if entry.name.endswith(".md") and entry.name[0] != "."]
     except OSError:
         return [], 0
-    newest = sorted(cards, key=os.DirEntry.inode, reverse=True)[:_LOOKED_AT] if len(cards) > _LOOKED_AT else cards
+    newest = (
+        sorted(cards, key=os.DirEntry.inode, reverse=True)[:MAX_FILES_LISTED]
+        if len(cards) > MAX_FILES_LISTED
+        else cards
+    )
     dated = sorted(((_written_at(entry), entry.name) for entry in newest), reverse=True)
     listed: list[CardSummary] = []
-    for at, name in dated[: _READ * most]:
+    for at, name in dated[: CARDS_READ_PER_WANTED * most]:
         if at and (card := _list_card(folder, name, at)) is not None:
             listed.append(card)
         if all(sum(card.repository == wanted for card in listed) >= most for wanted in (repository, "")):
@@ -272,7 +275,7 @@ def list_cards(root: str, repository: str, *, most: int) -> tuple[list[CardSumma
 
 
 def _written_at(entry: os.DirEntry[str]) -> int:
-    """When a plain file was written; 0 for anything else."""
+    """The modification time of a regular file; 0 for anything else."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns if entry.is_file(follow_symlinks=False) else 0
     except OSError:
@@ -291,7 +294,7 @@ def _list_card(folder: str, name: str, at: int) -> CardSummary | None:
 
 
 def in_words(checked: CheckedMemory | str) -> tuple[str, bool]:
-    """What code says to a memory, in a few words, and whether it refutes it."""
+    """The verdicts on a memory in a few words, and whether it is refuted."""
     if isinstance(checked, str):
         return checked, False
     rot = [item for item in checked.verdicts if item.is_rot]

@@ -1,4 +1,4 @@
-"""Whether a card may be written: the policy of ingest, with the author's approval, and the durability filter.
+"""Decides if a card may be written: the policy of ingest, with the author's approval, and the durability filter.
 
 Text that code, git, an instruction file or a task list keeps better is refused unless the author insists; the ledger
 records that they did.

@@ -27,7 +27,7 @@ class CardText(NamedTuple):
 
 
 class CardAuthor(NamedTuple):
-    """Who writes a card, when, and about which repository."""
+    """The author of a card, with the time and the repository."""
 
     writer: str  # as cards name it: a harness, or the person
     actor: str

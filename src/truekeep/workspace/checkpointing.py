@@ -1,7 +1,7 @@
-"""What a session leaves: memory on the canonical host, handoffs elsewhere. One entry in the ledger a checkpoint.
+"""Writes a checkpoint: memory on the canonical host, handoffs elsewhere. Each checkpoint is one ledger entry.
 
-What is appended stays as it is; the handover before this one is in the ledger's history. Texts come from agents, so
-no credential and no unseen character of theirs reaches memory, and what gives orders to the next reader is refused.
+Logs are only appended to; the previous handover is in the ledger. The texts come from agents, so credentials are
+masked, hidden characters are removed, and orders to the next reader are refused.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from truekeep.workspace.context import WorkspaceContext
 
 Plan = Callable[[Callable[[str], "str | None"]], "Sequence[Write]"]
-"""What is to be written, from the texts of files as they are."""
+"""Plans the writes from the current texts of files."""
 
 _RETRIES = 3
 
 
 class CheckpointResult(NamedTuple):
-    """What a checkpoint did: the files it wrote, or the handoffs it left for the canonical host."""
+    """The files that a checkpoint wrote, or the handoffs that it left for the canonical host."""
 
     paths: tuple[str, ...]
     handoffs: tuple[str, ...]
@@ -55,7 +55,7 @@ class CheckpointResult(NamedTuple):
 def leave_checkpoint(
     context: WorkspaceContext, given: Checkpoint, *, root: Path | None, writer: str
 ) -> CheckpointResult:
-    """Leave what a session learned: in memory here, as handoffs where this machine may not write it."""
+    """Save what a session learned: in memory on the canonical host, as handoffs on any other machine."""
     safe, notes = clean(given)
     repository = repository_name(root) if root is not None else ""
     by = speaker(check_writer(writer), repository)
@@ -82,7 +82,7 @@ def leave_checkpoint(
 
 
 def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
-    """A checkpoint that may be written, and what was changed for that. Orders to the reader are refused."""
+    """The checkpoint made safe to write, and notes on what was changed. Orders to the reader are refused."""
     notes: list[str] = []
     for name, text in checkpoint.parts():
         orders = find_instructions(text)
@@ -95,7 +95,7 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
     def safe(name: str, text: str) -> str:
         own = cut_injected(text)
         if own != text:
-            notes.append(f"what truekeep itself had told was left out of {name.replace('_', ' ')}")
+            notes.append(f"text that truekeep wrote for agents was left out of {name.replace('_', ' ')}")
         plain = strip_hidden(own).strip()
         masked = withhold(plain)
         if masked != plain:
@@ -116,13 +116,13 @@ def clean(checkpoint: Checkpoint) -> tuple[Checkpoint, list[str]]:
 def leave_handoffs(
     checkpoint: Checkpoint, root: Path, *, writer: str, writers: Mapping[str, str], now: datetime, machine: str
 ) -> list[str]:
-    """What a machine that may not write memory leaves for the one that may: a handoff for each entry."""
+    """Write a handoff for each entry, on a machine that may not write memory."""
     repository = repository_name(root)
     by = speaker(writer, repository, machine)
     letters = []
     for document, content in as_handoffs(checkpoint, now=now, by=by, project=place_of(repository).slug):
         title = f"Checkpoint for {document}"
-        # The moment makes each handoff another one: the same words may be said again, and mean it.
+        # The time makes each handoff unique, so that the same words can be left again.
         evidence = ", ".join(part for part in ("truekeep checkpoint", by, now.isoformat()) if part)
         summary = "What a session on another machine did."
         text = compose_handoff(title=title, summary=summary, evidence=[evidence], document=document, content=content)

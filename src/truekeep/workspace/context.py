@@ -1,7 +1,7 @@
-"""The rooms of one workspace, each opened when somebody first needs it, and the lock that keeps writers apart.
+"""Lazily opened components of a workspace, and its write lock.
 
-The workspace and its desks share these. Reading needs nothing; writing needs this machine to be the canonical host,
-and first finishes what a killed run left. A damaged ledger is kept as evidence, and the next writer begins a new one.
+All services share them. Reading needs no preparation. Writing needs this machine to be the canonical host, and first
+finishes what a killed run left. A damaged ledger is set aside, and the next writer begins a new one.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from truekeep.search.service import SearchService
     from truekeep.verify.cache import FactsCache
 
-_PATIENCE = 10.0  # seconds that a session, or a person, waits for another one to finish writing
+LOCK_WAIT_SECONDS = 10.0  # for a session or a person; ingest does not wait
 
 
 class WorkspaceContext:
-    """What is open of one workspace."""
+    """The open files and databases of one workspace."""
 
     def __init__(self, path: Path, now: Callable[[], datetime]) -> None:
         self.path = path
         self.state = StateFolder(path)
         self.now = now
-        self.notices: list[str] = []  # what whoever ran a command should hear of
+        self.notices: list[str] = []  # messages to show the user after the command
         self._config: Config | None = None
         self._vault: MemoryFiles | None = None
         self._ledger: Ledger | None = None
@@ -53,13 +53,13 @@ class WorkspaceContext:
         self._facts: FactsCache | None = None
         self._survey: Survey | None = None
         self._is_writing = False
-        self._is_empty = False  # a memory that was just made: no handoff can be in it yet
+        self._is_empty = False  # just created: it cannot know any handoff
         self._tenure: HostLease | None = None
 
     def close(self) -> None:
-        for room in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
-            if room is not None:
-                room.close()
+        for component in (self._survey, self._facts, self._recall, self._catalog, self._ledger, self._vault):
+            if component is not None:
+                component.close()
         self._survey = self._facts = self._recall = self._catalog = self._ledger = self._vault = None
 
     @cached_property
@@ -74,32 +74,32 @@ class WorkspaceContext:
 
     @property
     def has_checkouts(self) -> bool:
-        """Whether there is any code to hold memory against."""
+        """True if any checkout is configured."""
         return bool(self.config.verify.checkouts or self.config.repositories)
 
     @property
     def shows_verdicts(self) -> bool:
-        """Whether whoever recalls a memory is told what code says to it."""
+        """True if search results and briefs include verdicts."""
         return self.config.verify.recall and self.has_checkouts
 
     def today(self) -> date:
         return self.now().date()
 
     def stamp(self) -> str:
-        """Now, as the ledger writes it."""
+        """The current time, as the ledger writes it."""
         return as_stamp(self.now())
 
     # Writing.
 
     @contextmanager
     def lock(self, *, patient: bool = False) -> Iterator[None]:
-        """Be the only truekeep that writes here; who is patient waits for another one."""
+        """Take the write lock; `patient` waits for another truekeep to release it."""
         try:
-            with self.state.lock(_PATIENCE if patient else 0):
+            with self.state.lock(LOCK_WAIT_SECONDS if patient else 0):
                 yield
         except OSError as error:
             raise StorageFailed(
-                f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; mend it and run it again"
+                f"{error.filename or self.path}: {error.strerror}", hint="nothing is lost; repair it and run it again"
             ) from error
         except Exception as error:
             if not is_database_error(error):
@@ -112,15 +112,17 @@ class WorkspaceContext:
                     hint="nothing is lost; run it again in a moment",
                 ) from error
             raise StorageFailed(
-                f"{self.path / STATE}: {error}", hint="nothing is lost; make room or mend the disk and run it again"
+                f"{self.path / STATE}: {error}", hint="nothing is lost; make room or repair the disk, and run it again"
             ) from error
 
     @contextmanager
     def writing(self, what: str, *, patient: bool = False) -> Iterator[None]:
-        """The canonical host, the lock, and whatever a killed run left, finished."""
+        """Check the host, take the lock, and finish what a killed run left."""
         self.state.check_host(self.machine, what)
         with self.lock(patient=patient):
-            self._tenure = self.state.check_host(self.machine, what)  # again: a sync may have come while it waited
+            self._tenure = self.state.check_host(
+                self.machine, what
+            )  # again: a sync may have changed it while this waited
             self.open_for_writing()
             if self.ledger.has_pending():
                 try:
@@ -143,14 +145,17 @@ class WorkspaceContext:
             self.close()  # it was opened for reading
 
     def begin_ledger(self, *, is_first: bool) -> None:
-        """Make the ledger of a workspace. The first one of an empty memory knows no handoff: what lies in processed/
-        went into another memory, and must be able to come into this one."""
+        """Create the ledger of a workspace.
+
+        The first ledger of an empty memory knows no handoff: files in processed/ were filed into another memory, and
+        may be filed into this one.
+        """
         self._is_writing = True
         self._is_empty = is_first
         self._ledger = self._ledger or self._open_ledger()
 
     def note_write(self) -> None:
-        """Note in this machine's tenure that it writes, once a day and first: a host that went on is found by it."""
+        """Record once a day that this machine writes, before it does, so that two hosts that both wrote are found."""
         now = self.stamp()
         if self._tenure is not None and self._tenure.wrote_at[:10] != now[:10]:
             noted = self._tenure._replace(wrote_at=now)
@@ -158,7 +163,7 @@ class WorkspaceContext:
             self._tenure = noted
 
     def note_take(self, lease: HostLease) -> None:
-        """Note in the ledger that this machine took over, unless that is there: a kill may have come in between."""
+        """Note in the ledger that this machine took over, unless it is noted already."""
         if lease.generation == 1:
             return
         by = f" from {lease.taken_from}" if lease.taken_from else ""
@@ -167,7 +172,7 @@ class WorkspaceContext:
             self.note_act("took-host", note, at=lease.taken_at or self.stamp())
 
     def note_act(self, verb: str, note: str, *, at: str) -> None:
-        """Put an act that changes no memory into the ledger."""
+        """Add a ledger entry for an act that changes no file."""
         from truekeep.memory.staging import Staging
         from truekeep.memory.transaction import MemoryTransaction
 
@@ -176,7 +181,7 @@ class WorkspaceContext:
             staging, LedgerEntry(at=at, verb=verb, actor=person(), note=note)
         )
 
-    # The rooms.
+    # Components.
 
     @property
     def transaction(self) -> MemoryTransaction:
@@ -230,7 +235,7 @@ class WorkspaceContext:
             self._survey = Survey(str(self.path / STATE), str(self.path))
         return self._survey
 
-    # The ledger, and what becomes of a damaged one.
+    # The ledger, and recovery from a damaged one.
 
     @property
     def ledger(self) -> Ledger:
@@ -253,7 +258,7 @@ class WorkspaceContext:
             raise LedgerDamaged(f"{path} is damaged", hint=hint) from error
 
     def _open_for_writing(self, path: str) -> Ledger:
-        """The ledger; a new one where the old one is damaged, which is kept."""
+        """The ledger; a damaged one is set aside and replaced by a new one."""
         try:
             return Ledger(path, known=self._dealt_with)
         except LedgerFileDamaged:
@@ -261,7 +266,7 @@ class WorkspaceContext:
             return Ledger(path, known=self._dealt_with)
 
     def _dealt_with(self) -> Iterator[HandoffRow]:
-        """What a new ledger should know of handoffs that came before it."""
+        """The handoffs that were filed before a new ledger begins, read from files."""
         if self._is_empty:
             return
         from truekeep.handoffs.inbox_discovery import all_inboxes, iter_dealt_with
@@ -282,7 +287,7 @@ class WorkspaceContext:
         )
 
     def _damaged_in_use(self) -> LedgerDamaged:
-        """The ledger opened, but its pages are broken: keep it as evidence, and let the next run begin a new one."""
+        """The error for a ledger that opened but has broken pages. It is set aside; the next run begins a new one."""
         self.close()
         kept = self._set_ledger_aside()
         hint = "run it again: a new one begins; `truekeep doctor` says where earlier history is"

@@ -1,6 +1,6 @@
-"""What failed and has not gone well since: steps of the schedule, and bugs that truekeep noted of itself.
+"""Failures that were not followed by a success: steps of the schedule, and bugs that truekeep noted.
 
-Both are told before anything else by `truekeep status`, `truekeep doctor` and the home page.
+`truekeep status`, `truekeep doctor` and the home page show them first.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Failure(NamedTuple):
 
 
 def runs_folder(workspace: Workspace | None) -> Path:
-    """The folder that has the log of runs of this machine, whatever is wrong with the workspace."""
+    """The folder with the run log of this machine; works for a broken workspace, too."""
     try:
         if workspace is not None and workspace.is_canonical:
             return workspace.state.path
     except (TruekeepError, OSError):
-        pass  # told elsewhere
+        pass  # reported elsewhere
     return Path(own_state())
 
 
 def find_failures(state: Path, *, now: datetime) -> list[Failure]:
-    """What failed and has not gone well since. `state`: the folder that has the log of runs of this machine."""
+    """All failures that were not followed by a success. `state`: the folder with the run log of this machine."""
     return [*failed_runs(state, now=now), *noted_bugs(now=now)]
 
 
@@ -60,7 +60,7 @@ def failed_runs(state: Path, *, now: datetime) -> list[Failure]:
 
 
 def noted_bugs(*, now: datetime) -> list[Failure]:
-    """The bugs that truekeep noted of itself, as one thing to report."""
+    """The bugs that truekeep noted, as one failure."""
     bugs = find_bugs(now)
     if not bugs:
         return []

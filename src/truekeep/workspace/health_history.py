@@ -1,7 +1,7 @@
-"""What memory was at the end of each day, a line for each: .truekeep/logs/days.jsonl.
+"""Figures of memory for each day, one line a day: .truekeep/logs/days.jsonl.
 
-Files tell what memory is, the ledger what truekeep wrote; how many claims held last month, nothing else tells. The line
-of a day is written anew as often as somebody looks; without the file the plots begin again.
+Nothing else records how many claims held last month. The line of a day is rewritten whenever the figures are read;
+without the file, the charts begin again.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from truekeep.core import file_io
 from truekeep.core.formats import FORMATS, find_newer
 
 NAME = "days.jsonl"
-KEPT = 800  # days
-_LARGEST = 1 << 20
+MAX_DAYS = 800
+MAX_FILE_BYTES = 1 << 20
 
 
 class Day(NamedTuple):
-    """What was counted last on a day. None: it is not known."""
+    """The last figures of one day; None if unknown."""
 
     day: str
     cards: int | None = None
     drafts: int | None = None
     index_bytes: int | None = None
-    verdicts: Mapping[str, int] = {}  # claims, by what the last check of each said
+    verdicts: Mapping[str, int] = {}  # claims by their last verdict
 
 
 def read_days(logs: str) -> list[Day]:
-    """The days that are known, oldest first. Lines that are none are passed over."""
+    """The known days, oldest first; invalid lines are skipped."""
     try:
         with open(os.path.join(logs, NAME), "rb") as file:
-            lines = file.read(_LARGEST).decode("utf-8", "replace").splitlines()
+            lines = file.read(MAX_FILE_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     found = {day.day: day for line in lines if (day := _parse(line)) is not None}
@@ -57,17 +57,17 @@ def _count(value: object) -> int | None:
 
 
 def note_day(logs: str, day: Day, earlier: Iterable[Day] = ()) -> bool:
-    """Keep what a day came to, so far; `earlier` are days that are known otherwise. A disk that says no costs the note.
+    """Write the figures of a day; `earlier` are days known from elsewhere. Errors of the disk are ignored.
 
-    Gives whether something was written.
+    True if the file changed.
     """
     if os.path.islink(logs) or any(find_newer(os.path.dirname(logs), FORMATS.values())):
-        return False  # what is counted without a newer truekeep's files would be wrong
+        return False  # without the files of a newer truekeep, the figures would be wrong
     known = {one.day: one for one in (*earlier, *read_days(logs))}
     if known.get(day.day) == day:
         return False
     known[day.day] = day
-    last = sorted(known)[-KEPT:]
+    last = sorted(known)[-MAX_DAYS:]
     with suppress(OSError):
         lines = "".join(
             json.dumps({**known[name]._asdict(), "verdicts": dict(known[name].verdicts)}) + "\n" for name in last

@@ -1,4 +1,4 @@
-"""What truekeep wrote: ledger entries, blame, differences, undo."""
+"""The history of memory: ledger entries, blame, differences, undo."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class MemoryHistory:
         return [replace(line, text=text) for line, text in zip(lines, masked, strict=False)]
 
     def differences(self, path: str, entries: Collection[int]) -> dict[int, tuple[str, ...]]:
-        """What these entries changed in a file, line by line; credentials are masked."""
+        """The changes of these entries to a file, line by line; credentials are masked."""
         found = self._context.history.differences(path, entries)
         return {entry: tuple(mask_lines("\n".join(lines)).split("\n")) for entry, lines in found.items()}
 

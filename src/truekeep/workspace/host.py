@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CanonicalHost:
-    """Which machine may write one workspace."""
+    """The canonical host of one workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._context = workspace.context

@@ -1,4 +1,4 @@
-"""A folder becomes a workspace: a new one, or Markdown memory that was there and stays as it is."""
+"""Creates a workspace, or adopts a folder of Markdown memory without changing its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class InitReport(NamedTuple):
-    """What init did."""
+    """The result of init."""
 
     path: Path
     created: tuple[str, ...]
@@ -24,7 +24,7 @@ class InitReport(NamedTuple):
 
 
 def init_workspace(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
-    """Write what a workspace needs and is missing; no file that is there is touched."""
+    """Create the missing files of a workspace; existing files are not changed."""
     if context.path.exists() and not context.path.is_dir():
         raise BadSetup(f"{context.path} is not a folder", hint="name a folder")
     try:
@@ -36,13 +36,13 @@ def init_workspace(context: WorkspaceContext, repositories: tuple[str, ...], *, 
 
 def _init(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:
     path, state = context.path, context.state
-    render_config(repositories)  # what it cannot hold is refused before anything is made
+    render_config(repositories)  # raises before anything is created
     had = {item.name for item in path.iterdir()} if path.exists() else set()
     is_adopted = bool(had - {STATE})
     if state.path.is_symlink():
         raise BadSetup(f"{state.path} is a symlink", hint="truekeep keeps its state in a real folder")
     is_repeated = state.is_begun
-    state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger has bytes that were taken out of memory
+    state.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # the ledger contains bytes that were removed from memory
     with context.lock():
         if is_repeated:
             state.check_format()

@@ -1,4 +1,4 @@
-"""Which side of the sync this machine is on, and where its part of it is kept."""
+"""The role of this machine in sync, and the folder with its routes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def side_of(workspace: Workspace | None) -> LocalMachine:
 
 
 def check_side(workspace: Workspace | None) -> None:
-    """Raise where somebody expects the routes of a host that this machine is not, or no longer.
+    """Raise if the workspace has sync routes, but this machine is not its host, or not any more.
 
-    A machine with routes of its own has found its place, whatever it was before.
+    A machine with routes of its own is a producer, whatever it was before.
     """
     if workspace is None or workspace.is_canonical or is_producer():
         return
@@ -39,7 +39,7 @@ def check_side(workspace: Workspace | None) -> None:
 
 
 def is_producer() -> bool:
-    """Whether this machine has routes of its own. A file that cannot be read is told by whoever uses it."""
+    """True if this machine has sync routes of its own. Read errors surface when they are used."""
     try:
         return bool(read_routes(Path(own_state())))
     except BadSetup:
@@ -47,7 +47,7 @@ def is_producer() -> bool:
 
 
 def is_astray(workspace: Workspace) -> bool:
-    """Whether nobody can tell who files, or this machine was to file, never gave it up and has no other way."""
+    """True if no machine or several machines may write, or if this machine lost that without releasing it."""
     host_status = workspace.host.status()
     own = host_status.find(workspace.machine.id)
     if host_status.is_split or (own is not None and host_status.canonical is None):

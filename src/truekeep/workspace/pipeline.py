@@ -1,7 +1,7 @@
-"""The pipeline from the machines to memory: who sends, what waits, what was filed, and whether silence is a failure.
+"""The way of handoffs from machines into memory: sources, sync routes, and alarms.
 
-The founding document names two failures that nobody notices: an inbox that grows without bound, because the rules are
-too strict for what is written; and nothing filed in a week, because the closeout rule does not fire.
+Two failures are easy to overlook: an inbox that grows without bound because the rules are too strict, and a
+week without any filed handoff because agents leave none.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.receipts import PAIR
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.text.unicode import printable
+from truekeep.workspace.health_report import MAX_DRAFT_DAYS, MAX_DRAFTS
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostStatus
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
     from truekeep.memory.ledger import WriterActivity
     from truekeep.workspace.workspace import Workspace
 
-WEEK = 7
-MANY, OLD = 20, 14  # drafts, and days: from here on a review that nobody does is an inbox without bound
-STALE = 3  # days without a contact, or that a handoff waited
-MUTE, KNOWN = 14, 90  # days: a machine that sent something in the longer time and nothing in the shorter is silent
-_LOOKED_INTO = 4_000  # folders, at most, when looking for inboxes that nobody scans
-_DEEP = 3
+DAYS_IN_WEEK = 7
+STALE_DAYS = 3  # without a contact, or that a handoff waits
+SILENT_DAYS, KNOWN_DAYS = 14, 90  # a machine is silent if it sent something in 90 days and nothing in 14
+MAX_FOLDERS_SEARCHED = 4_000  # for inboxes that are not scanned
+MAX_SEARCH_DEPTH = 3
 
 
 class HandoffSourceStatus(NamedTuple):
@@ -55,7 +55,7 @@ class HandoffSourceStatus(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """A route and how it went."""
+    """A sync route and its last contacts."""
 
     name: str
     via: str
@@ -68,7 +68,7 @@ class Reach(NamedTuple):
 
 
 class Alarm(NamedTuple):
-    """Something that a person should look at."""
+    """A problem that a person should look at."""
 
     code: str  # split-host, no-host, not-canonical, growing, silent, unreached, waiting, unscanned, not-running,
     # unpaired, forged-receipts, bad-routes
@@ -77,7 +77,7 @@ class Alarm(NamedTuple):
 
 
 class Pipeline(NamedTuple):
-    """Everything that is known of it."""
+    """Sources, routes and alarms."""
 
     sources: tuple[HandoffSourceStatus, ...]
     routes: tuple[Reach, ...]
@@ -90,9 +90,9 @@ class Pipeline(NamedTuple):
 
 
 def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = ()) -> Pipeline:
-    """How the pipeline stands. `roots`: folders that sessions were held in."""
+    """The state of the pipeline now. `roots`: folders of agent sessions."""
     inboxes = workspace.handoffs.inboxes()
-    since = now - timedelta(days=WEEK)
+    since = now - timedelta(days=DAYS_IN_WEEK)
     received = workspace.handoffs.received(as_stamp(since))
     routes = tuple(_reach(route, history) for route, history in workspace.handoffs.sync_routes())
     sources = _synced(_sources(workspace, inboxes, received, now), routes)
@@ -135,7 +135,7 @@ def _sources(
 
 
 def _synced(sources: Iterable[HandoffSourceStatus], routes: Iterable[Reach]) -> tuple[HandoffSourceStatus, ...]:
-    """With the last contact of each machine. What all of them share, rclone or git, does not tell who is behind it."""
+    """The sources with the last contact of their machines, where a route has one machine only (rsync)."""
     last: dict[str, str] = {}
     for route in routes:
         if route.via == "rsync":
@@ -160,11 +160,11 @@ def _reach(route: Route, history: RouteHistory) -> Reach:
     return Reach(route.name, route.via, machines, history.last_ok_at, history.failures, problem, waiting, notes)
 
 
-# --- Inboxes that nobody scans --------------------------------------------------------------------------------------
+# --- Inboxes that are not scanned -----------------------------------------------------------------------------------
 
 
 def _near(workspace: Workspace, roots: Iterable[str]) -> Iterator[Path]:
-    """Where inboxes may be: where sessions were held, beside what is configured, and in the home."""
+    """Folders that may contain inboxes: of sessions, beside the configured repositories, and the home folder."""
     yield from (Path(root) for root in roots)
     for pattern in workspace.config.repositories:
         yield Path(os.path.expanduser(pattern)).parent
@@ -172,10 +172,10 @@ def _near(workspace: Workspace, roots: Iterable[str]) -> Iterator[Path]:
 
 
 def find_unscanned(inboxes: Sequence[Inbox], near: Iterable[Path], writers: Mapping[str, str]) -> Iterator[str]:
-    """Inboxes with handoffs in them that ingest does not look into. Looks into some thousand folders, no more."""
+    """Inboxes with handoffs that ingest does not scan. Searches a few thousand folders at most."""
     known = {os.path.realpath(inbox.path) for inbox in inboxes}
     seen: set[str] = set()
-    left = _LOOKED_INTO
+    left = MAX_FOLDERS_SEARCHED
     waiting = [(path, 0) for path in near]
     while waiting and left:
         folder, depth = waiting.pop(0)
@@ -189,7 +189,7 @@ def find_unscanned(inboxes: Sequence[Inbox], near: Iterable[Path], writers: Mapp
             if os.path.realpath(path) not in known and _has_letters(path):
                 known.add(os.path.realpath(path))
                 yield printable(path)
-        if depth < _DEEP:
+        if depth < MAX_SEARCH_DEPTH:
             waiting += ((path, depth + 1) for path in _folders(real))
 
 
@@ -243,7 +243,7 @@ def receipt_alarms() -> Iterator[Alarm]:
 
 
 def _judge_host(host_status: HostStatus, machine: Machine) -> Alarm | None:
-    """Whether anybody files at all, and whether it is this machine."""
+    """An alarm if no machine may write, or another one than this."""
     found = host_status.canonical
     if found is not None and found.id == machine.id:
         return None
@@ -260,19 +260,19 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
     filed = sum(source.filed for source in seen.sources)
     held = sum(source.held for source in seen.sources)
     came = filed + held
-    is_old = bool(seen.oldest_draft) and not _is_since(seen.oldest_draft, now, OLD)
-    if (seen.drafts >= MANY and is_old) or (seen.drafts and came >= MANY and held > 0.5 * came):
+    is_old = bool(seen.oldest_draft) and not _is_since(seen.oldest_draft, now, MAX_DRAFT_DAYS)
+    if (seen.drafts >= MAX_DRAFTS and is_old) or (seen.drafts and came >= MAX_DRAFTS and held > 0.5 * came):
         yield Alarm(
             "growing",
             f"{seen.drafts} drafts wait for review, the oldest since {seen.oldest_draft[:10]}: the inbox grows without "
             "bound, the rules are too strict for what is written",
             "`truekeep review list` shows the reasons; policies are in config.toml",
         )
-    if not filed and not _is_since(seen.began_at, now, WEEK):
+    if not filed and not _is_since(seen.began_at, now, DAYS_IN_WEEK):
         yield _silence(held)
     yield from _mute(seen, now)
     for route in seen.routes:
-        if route.failures and not _is_since(route.last_ok_at, now, STALE):
+        if route.failures and not _is_since(route.last_ok_at, now, STALE_DAYS):
             since = f"since {route.last_ok_at[:10]}" if route.last_ok_at else "ever"
             yield Alarm(
                 "unreached",
@@ -281,7 +281,7 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
             )
     yield from _stuck(seen, "`truekeep ingest`")
     for path in seen.unscanned:
-        yield Alarm("unscanned", f"nobody looks into {path}", "add its repository to `repositories` in config.toml")
+        yield Alarm("unscanned", f"{path} is not scanned", "add its repository to `repositories` in config.toml")
 
 
 def _silence(held: int) -> Alarm:
@@ -300,15 +300,15 @@ def _silence(held: int) -> Alarm:
 
 
 def _mute(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
-    """Machines of which nothing comes any more, while others go on."""
+    """Alarms for machines that stopped sending while others go on."""
     last: dict[str, str] = {}
     waiting: set[str] = set()
     for source in seen.sources:
         last[source.machine] = max(source.last_at, last.get(source.machine, ""))
         waiting |= {source.machine} if source.waiting else set()
-    alive = {name for name, at in last.items() if name in waiting or _is_since(at, now, MUTE)}
+    alive = {name for name, at in last.items() if name in waiting or _is_since(at, now, SILENT_DAYS)}
     for name, at in last.items() if alive else ():
-        if name not in alive and _is_since(at, now, KNOWN):
+        if name not in alive and _is_since(at, now, KNOWN_DAYS):
             yield Alarm(
                 "silent",
                 f"nothing came from {name} since {at[:10]}, while others went on",
@@ -318,13 +318,13 @@ def _mute(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
 
 def _stuck(seen: Pipeline, hint: str) -> Iterator[Alarm]:
     for source in seen.sources:
-        if source.oldest > STALE * 86_400:
+        if source.oldest > STALE_DAYS * 86_400:
             told = f"{source.waiting} of {source.writer} in {source.repository or '?'} on {source.machine}"
             yield Alarm("waiting", f"{told} wait, the oldest for {source.oldest / 86_400:.0f} days", hint)
 
 
 def _is_since(at: str, now: datetime, days: float) -> bool:
-    """Whether a moment is so recent. A clock that was once ahead does not make it so for ever."""
+    """True if a time is within so many days. A time in the future is not, beyond a day of clock error."""
     try:
         moment = datetime.strptime(at[:19], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
@@ -333,7 +333,7 @@ def _is_since(at: str, now: datetime, days: float) -> bool:
 
 
 def shown_wait(seconds: float) -> str:
-    """How long something has waited, for a column."""
+    """A waiting time, for a column."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7_200:

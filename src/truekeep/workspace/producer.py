@@ -1,6 +1,6 @@
-"""A machine that only produces: it judges and leaves handoffs and keeps its own transcripts. It writes no memory.
+"""A machine without the workspace: it judges and writes handoffs, and archives its own transcripts.
 
-What it has to remember for that is in the machine's own state folder; there is no workspace to put it in.
+Its state is in the machine's own state folder.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _now() -> datetime:
 
 
 def judge(letters: Sequence[Unposted]) -> list[Decision]:
-    """What ingest would make of handoffs, as far as this machine can tell: it knows no cards."""
+    """Judge handoffs as ingest would, but without knowing the cards."""
     config = Config()
     filings = []
     for raw, name, _ in letters:
@@ -47,7 +47,7 @@ def judge(letters: Sequence[Unposted]) -> list[Decision]:
 
 
 def leave(checkpoint: Checkpoint, root: Path, writer: str) -> CheckpointResult:
-    """What a session learned, or a person says, as handoffs in an inbox of the repository."""
+    """Write a checkpoint as handoffs into an inbox of the repository."""
     safe, notes = clean(checkpoint)
     check_writer(writer)
     who = writer or person()  # people have no inbox of their own, so the entry names them
@@ -57,7 +57,7 @@ def leave(checkpoint: Checkpoint, root: Path, writer: str) -> CheckpointResult:
 
 
 def count_waiting(folder: Path) -> int | None:
-    """How many handoffs wait in the inboxes of the repository that a folder is in; None outside of any."""
+    """The number of handoffs waiting in the repository that contains a folder; None outside of a repository."""
     root = find_top(folder)
     if root is None:
         return None
@@ -68,7 +68,7 @@ def count_waiting(folder: Path) -> int | None:
 def adopt(
     harness: str, *, given: Path | None, repository: Path | None, dry_run: bool
 ) -> tuple[list[AdoptionOutcome], list[SkippedNote]]:
-    """Leave handoffs for what a harness remembers on its own; what is about the user, in the current repository."""
+    """Write handoffs for a harness's own notes; notes about the user go into the current repository."""
     here = find_top(repository.absolute() if repository is not None else Path.cwd())
     make_private(own_state())
     desk = Desk(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json", knows_filed=False)

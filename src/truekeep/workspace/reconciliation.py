@@ -54,7 +54,7 @@ CARD_FINDINGS = frozenset(
 
 
 class ReconcileReport(NamedTuple):
-    """Where the stores disagree, and what was done about it."""
+    """The disagreements between the stores, and what was done about them."""
 
     found: tuple[Disagreement, ...]
     done: tuple[str, ...]

@@ -23,7 +23,7 @@ MAX_BYTES = 262_144
 
 
 class RepositoryInstructions:
-    """Reads each instruction file once; made anew for each run."""
+    """Reads each instruction file once a run."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

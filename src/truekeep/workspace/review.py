@@ -1,4 +1,4 @@
-"""The drafts that wait for a person: list, show, approve, reject, edit, judge again."""
+"""The review queue: list, show, approve, reject, edit and retry drafts."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ QUIET_HOURS, BUSY, FAILED = "QUIET_HOURS", "BUSY", "FAILED"
 _LINE = re.compile(
     r"(\S+) (\d+(?:\.\d+)?)s((?: [a-z_]+=\S+)*) (FILED|CHANGED|NO_UPDATES|QUIET_HOURS|BUSY|FAILED)(?: (.*))?\Z"
 )
-_TAIL = 65_536
+MAX_LOG_BYTES = 65_536
 _STEPS = {
     "sync": "",
     "ingest": "processed",
@@ -38,14 +38,14 @@ _STEPS = {
     "tidy": "proposed",
     "reconcile": "reconciled",
 }
-"""The steps, and a count that a line has of each that was done."""
+"""The steps, and the count in the line of a run that did them."""
 _START = "start"  # a run that could not begin
 _FAILED_STEP = re.compile(rf"(?:\A|; )({'|'.join((_START, *_STEPS))}): ")
-_AHEAD = timedelta(days=1)  # a run from later than that is of a clock that was wrong
+MAX_CLOCK_ERROR = timedelta(days=1)  # a later run is from a wrong clock
 
 
 class Run(NamedTuple):
-    """One run, as its line tells it."""
+    """One run, parsed from its line."""
 
     at: datetime
     seconds: float
@@ -83,7 +83,7 @@ def read_runs(state: Path) -> list[Run]:
     for name in (f"{LOG}.1", LOG):
         try:
             with open(state / "logs" / name, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+                file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_LOG_BYTES))
                 lines += file.read().decode("utf-8", "replace").splitlines()
         except OSError:
             continue
@@ -91,17 +91,17 @@ def read_runs(state: Path) -> list[Run]:
 
 
 class ScheduleHealth(NamedTuple):
-    """Whether the schedule is kept."""
+    """The state of the schedule."""
 
-    last: Run | None  # that did something; a start that found another run at work is none
-    busy: int  # starts since then that did
+    last: Run | None  # without starts that found another run at work
+    busy: int  # starts since then that found another run at work
     is_overdue: bool
-    since: datetime | None  # of which there is nothing
+    since: datetime | None  # when the last run was, or the installation
 
 
 def judge_runs(runs: list[Run], *, every: int, installed_at: str, now: datetime) -> ScheduleHealth:
     """A schedule is overdue when nothing ran for two of its intervals."""
-    done = [run for run in runs if run.ending != BUSY and run.at <= now + _AHEAD]
+    done = [run for run in runs if run.ending != BUSY and run.at <= now + MAX_CLOCK_ERROR]
     last = done[-1] if done else None
     busy = sum(run.ending == BUSY and (last is None or run.at >= last.at) for run in runs)
     since = last.at if last is not None else None
@@ -124,11 +124,11 @@ def failed_steps(run: Run) -> dict[str, str]:
 def still_failed(runs: list[Run], *, now: datetime) -> dict[str, tuple[datetime, str]]:
     """The steps whose last outcome was a failure, with when and why.
 
-    A step that was passed over, as in quiet hours, is as it was; one that this machine no longer does is forgotten.
+    A step that was skipped, as in quiet hours, keeps its state; one that this machine no longer runs is forgotten.
     """
     found: dict[str, tuple[datetime, str]] = {}
     for run in runs:
-        if run.ending == BUSY or run.at > now + _AHEAD:
+        if run.ending == BUSY or run.at > now + MAX_CLOCK_ERROR:
             continue
         failed = failed_steps(run)
         if _START not in failed:

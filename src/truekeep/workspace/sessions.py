@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AgentSessions:
-    """What agents get from one workspace when they begin, and leave when they end.
+    """The sessions of agents in one workspace.
 
     Hooks wait for this, so each method imports its own module.
     """

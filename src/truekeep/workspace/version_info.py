@@ -1,4 +1,4 @@
-"""What this truekeep is made of: its version and commit, and what it found to work with. For --version; quick."""
+"""The version, the commit, and the programs and libraries in use, for --version. Must be quick."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EMBEDDER = "wordllama"
 
 
 def read_about() -> dict[str, Any]:
-    """Everything that a report of trouble should say. What is not there is None."""
+    """Everything that a bug report should say; None for what is missing."""
     import platform
 
     import apsw
@@ -34,7 +34,7 @@ def read_about() -> dict[str, Any]:
 
 
 def read_commit() -> str | None:
-    """The commit that it was built from; in a checkout, the commit that is checked out. None: nobody knows."""
+    """The commit that it was built from; in a checkout, the commit that is checked out. None if unknown."""
     package = Path(__file__).parents[1]
     try:
         return (package / "commit.txt").read_text(encoding="ascii").strip() or None
@@ -47,7 +47,7 @@ def read_commit() -> str | None:
 
 
 def _package_version(name: str) -> str:
-    """A package's version by the name of its folder of metadata: reading that would load a parser of mail."""
+    """A package's version from the name of its metadata folder; importlib.metadata would load an email parser."""
     for folder in dict.fromkeys(sys.path):
         try:
             names = os.listdir(folder or ".")
@@ -60,7 +60,7 @@ def _package_version(name: str) -> str:
 
 
 def render_about(about: dict[str, Any]) -> str:
-    """The same for people."""
+    """The same as text."""
     commit = f" (commit {about['commit'][:12]})" if about["commit"] else ""
     formats = ", ".join(f"{name} {number}" for name, number in about["formats"].items())
     return "\n".join(

@@ -1,8 +1,7 @@
-"""Watching: a handoff is filed within seconds of being written.
+"""Watches the inboxes, so that a handoff is filed within seconds.
 
-What is watched are a few folders, none of them with what is below it: the inboxes, the folders on the way to them, and
-those in which repositories come and go. An event only hastens a look; there is one every few seconds anyway, so that
-nothing is missed where the system loses events or has none. What goes wrong is told, and the watch goes on.
+Watches a few folders, not recursively: the inboxes, the folders above them, and the folders in which repositories
+appear. Because events may be lost, it also scans every few seconds. Errors are reported, and the watch goes on.
 """
 
 from __future__ import annotations
@@ -22,32 +21,36 @@ from truekeep.handoffs.inbox import InboxReader, is_letter_name
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace.workspace import Workspace
 
-LOOK = 5.0  # seconds between looks that nothing asked for
-AGAIN = 20.0  # seconds until a letter is tried again that stayed in its inbox
-HUSH = 600.0  # seconds before the same warning is given again
-SOON = 2.0  # seconds until the next try when another truekeep was writing, or the disk said no
+SCAN_SECONDS = 5.0  # between scans without an event
+RETRY_FILE_SECONDS = 20.0  # until a handoff that stayed in its inbox is tried again
+REPEAT_WARNING_SECONDS = 600.0
+RETRY_SECONDS = 2.0  # after another truekeep was writing, or the disk failed
 
 
-class Ground(NamedTuple):
-    """The folders that matter, there or not."""
+class WatchedFolders(NamedTuple):
+    """The folders to watch, existing or not."""
 
-    nests: frozenset[str]  # where repositories, or other machines' places, appear
-    ways: frozenset[str]  # on the way to an inbox, from its repository down
+    repository_parents: frozenset[str]  # in which repositories, or folders of other machines, appear
+    inbox_parents: frozenset[str]  # above an inbox, from its repository down
     inboxes: frozenset[str]
 
-    def there(self) -> list[str]:
-        return sorted(path for path in self.nests | self.ways | self.inboxes if os.path.isdir(path))
+    def existing(self) -> list[str]:
+        return sorted(
+            path for path in self.repository_parents | self.inbox_parents | self.inboxes if os.path.isdir(path)
+        )
 
     def matters(self, _: object, path: str) -> bool:
-        """Whether a change of this path can mean a new handoff, or a new place for one."""
-        if path in self.nests or path in self.ways or path in self.inboxes:
+        """True if a change of this path can mean a new handoff or a new inbox."""
+        if path in self.repository_parents or path in self.inbox_parents or path in self.inboxes:
             return True
         above, name = os.path.split(path)
-        return (above in self.inboxes and is_letter_name(name)) or (above in self.nests and os.path.isdir(path))
+        return (above in self.inboxes and is_letter_name(name)) or (
+            above in self.repository_parents and os.path.isdir(path)
+        )
 
 
 class InboxFileStamp(NamedTuple):
-    """A letter as it lay there."""
+    """A handoff file, for noticing changes."""
 
     inode: int
     size: int
@@ -64,14 +67,14 @@ class Watch:
         repositories: Sequence[Path] | None = None,
         cards: bool = True,
         documents: bool = True,
-        tell: Callable[[Workspace, FilingOutcome], None],
+        on_filed: Callable[[Workspace, FilingOutcome], None],
         warn: Callable[[str], None],
     ) -> None:
         self._path, self._repositories = path, repositories
         self._cards, self._documents = cards, documents
-        self._tell, self._warn = tell, warn
-        self._stayed: dict[str, tuple[InboxFileStamp, float]] = {}  # letters that were tried, and when to try again
-        self._told: dict[tuple[str, str], str] = {}  # what was said of those that stay
+        self._on_filed, self._warn = on_filed, warn
+        self._stayed: dict[str, tuple[InboxFileStamp, float]] = {}  # handoffs that were tried, and when to try again
+        self._reported: dict[tuple[str, str], str] = {}  # the reported reasons of those that stay
         self._warned: dict[str, float] = {}
 
     def run(self, stop: threading.Event) -> None:
@@ -81,26 +84,26 @@ class Watch:
         while not stop.is_set():
             try:
                 with Workspace.open(self._path) as workspace:
-                    ground = self._survey(workspace)
-                self._follow(ground, stop)
+                    folders = self._find_folders(workspace)
+                self._follow(folders, stop)
             except NotCanonical:
                 raise
             except Exception as error:  # noqa: BLE001 - a watch that ends by itself is a watch that nobody misses
                 self._say(error)
-                stop.wait(LOOK)
+                stop.wait(SCAN_SECONDS)
 
-    def _follow(self, ground: Ground, stop: threading.Event) -> None:
+    def _follow(self, folders: WatchedFolders, stop: threading.Event) -> None:
         """File what comes, until the folders are no longer these."""
         import watchfiles
 
         self._file(stop)
         changes = watchfiles.watch(
-            *ground.there(),
-            watch_filter=ground.matters,
+            *folders.existing(),
+            watch_filter=folders.matters,
             recursive=False,
             debounce=400,
             step=50,
-            rust_timeout=int(LOOK * 1000),
+            rust_timeout=int(SCAN_SECONDS * 1000),
             yield_on_timeout=True,
             stop_event=stop,
             raise_interrupt=False,
@@ -108,35 +111,35 @@ class Watch:
         )
         for found in changes:
             for _, path in found:
-                self._stayed.pop(path, None)  # closed by its writer, perhaps: nothing else about it need have changed
+                self._stayed.pop(path, None)  # its writer may have closed it without another change
             self._file(stop)
-            if any(path in part for _, path in found for part in ground):
-                return  # a folder went or came: whoever follows the old one hears nothing of the new
+            if any(path in part for _, path in found for part in folders):
+                return  # a folder was added or removed: watch the new set
             with Workspace.open(self._path) as workspace:
-                if self._survey(workspace) != ground:
+                if self._find_folders(workspace) != folders:
                     return
 
     def _file(self, stop: threading.Event) -> None:
-        """File what is due; wait a little for what is being written. Longer than a while, and others would wait."""
-        until = time.monotonic() + LOOK
+        """File what is due; wait a few seconds for files that are being written."""
+        until = time.monotonic() + SCAN_SECONDS
         while not stop.is_set():
             try:
                 with Workspace.open(self._path) as workspace:
                     due, wait = self._due(workspace)
                     if due:
                         self._ingest(workspace)
-                        again = time.monotonic() + AGAIN
+                        again = time.monotonic() + RETRY_FILE_SECONDS
                         self._stayed |= {path: (stamp, again) for path, stamp in due.items()}
             except NotCanonical:
                 raise
             except TruekeepError as error:
                 self._say(error)
-                wait = SOON
+                wait = RETRY_SECONDS
             if wait is None or time.monotonic() + wait > until or stop.wait(wait):
                 return
 
     def _due(self, workspace: Workspace) -> tuple[dict[str, InboxFileStamp], float | None]:
-        """The letters that can be filed now, and in how many seconds another one may be."""
+        """The handoffs that can be filed now, and the seconds until another may be."""
         limits = workspace.config.limits
         inboxes = InboxReader(
             workspace.handoffs.inboxes(self._roots()), limit=limits.handoff_bytes, settle=limits.settle_seconds
@@ -173,18 +176,18 @@ class Watch:
                 repositories=self._roots(), cards=self._cards, documents=self._documents, on_filed=filed.append
             )
         finally:
-            # Told when the lock is free: whoever reads our output may be slow, or gone.
+            # Reported after the lock is released: the reader of the output may be slow, or gone.
             for item in filed:
                 if item.outcome not in ("skipped", "failed"):
-                    self._told.pop((item.inbox, item.name), None)
-                elif self._told.get((item.inbox, item.name)) == item.why:
+                    self._reported.pop((item.inbox, item.name), None)
+                elif self._reported.get((item.inbox, item.name)) == item.why:
                     continue
                 else:
-                    self._told[item.inbox, item.name] = item.why
-                self._tell(workspace, item)
+                    self._reported[item.inbox, item.name] = item.why
+                self._on_filed(workspace, item)
 
     def _say(self, error: Exception) -> None:
-        """Say what went wrong; not the same thing again and again."""
+        """Report an error, but not the same one repeatedly."""
         if isinstance(error, BrokenPipeError):
             raise error
         if isinstance(error, TruekeepError):
@@ -194,7 +197,7 @@ class Watch:
         else:
             what = f"the folders cannot be followed: {error}"
         now = time.monotonic()
-        if now - self._warned.get(what, -HUSH) >= HUSH:
+        if now - self._warned.get(what, -REPEAT_WARNING_SECONDS) >= REPEAT_WARNING_SECONDS:
             self._warned[what] = now
             self._warn(what)
 
@@ -203,37 +206,37 @@ class Watch:
 
     # The folders.
 
-    def _survey(self, workspace: Workspace) -> Ground:
+    def _find_folders(self, workspace: Workspace) -> WatchedFolders:
         config = workspace.config
         if self._repositories is None:
             roots = [*expand_repositories(config.repositories), workspace.path]
-            nests = {nest for pattern in config.repositories for nest in _nests(pattern)}
+            repository_parents = {nest for pattern in config.repositories for nest in _parents_of(pattern)}
             mirror = workspace.path / STATE / SYNCED
             routes = _folders(mirror)
             roots += [place for route in routes for place in _folders(route)]
-            nests |= {str(mirror), *map(str, routes)}
-            ways = {str(mirror.parent)}
+            repository_parents |= {str(mirror), *map(str, routes)}
+            inbox_parents = {str(mirror.parent)}
         else:
             roots = [Path(os.path.abspath(root)) for root in self._repositories]
-            nests, ways = set(), {_nearest(str(root.parent)) for root in roots}
+            repository_parents, inbox_parents = set(), {_nearest(str(root.parent)) for root in roots}
         inboxes = set()
         for root in roots:
             for folder in config.writers.values():
                 parts = folder.split("/")
-                ways |= {str(root.joinpath(*parts[:count])) for count in range(len(parts))}
+                inbox_parents |= {str(root.joinpath(*parts[:count])) for count in range(len(parts))}
                 inboxes.add(str(root / folder))
-        return Ground(frozenset(nests), frozenset(ways), frozenset(inboxes))
+        return WatchedFolders(frozenset(repository_parents), frozenset(inbox_parents), frozenset(inboxes))
 
 
-def _nests(pattern: str) -> Iterator[str]:
-    """The folders in which something may appear that a pattern names, as far as they are there."""
+def _parents_of(pattern: str) -> Iterator[str]:
+    """The existing folders in which a path that matches the pattern may appear."""
     parts = os.path.abspath(os.path.expanduser(os.path.expandvars(pattern))).split(os.sep)
     for count in range(1, len(parts)):
         if count + 1 < len(parts) and not any(map(glob.has_magic, parts[: count + 1])):
-            continue  # what is fixed by name is there, or waited for at the nearest folder that is
+            continue  # a fixed name exists, or its nearest existing parent is watched
         above = os.sep.join(parts[:count]) or os.sep
         if "**" in parts[:count]:
-            return  # any folder at all: these are found by the look that comes anyway
+            return  # any folder at all: the regular scan finds these
         if not glob.has_magic(above):
             yield _nearest(above)
         else:
@@ -241,7 +244,7 @@ def _nests(pattern: str) -> Iterator[str]:
 
 
 def _nearest(path: str) -> str:
-    """The folder, or the one above it that is there."""
+    """The folder, or its nearest existing parent."""
     while not os.path.isdir(path) and path != os.path.dirname(path):
         path = os.path.dirname(path)
     return path

@@ -142,7 +142,7 @@ class Workspace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other truekeep from writing meanwhile."""
+        """Keep every other truekeep from writing."""
         with self.context.lock(patient=True):
             yield
 

@@ -595,12 +595,12 @@ OURS = {
     "text.encoding",
 }  # fmt: skip
 OURS_FOR_THE_BRIEF = {
-    "core", "core.child_process", "core.config", "core.dates", "core.default_workspace", "core.host_lease",
-    "text.unicode", "core.errors", "core.file_io", "core.formats",
+    "core", "core.child_process", "core.config", "core.dates", "core.default_workspace", "core.derived_db",
+    "core.host_lease", "text.unicode", "core.errors", "core.file_io", "core.formats",
     "core.git", "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
-    "interfaces.hooks", "memory", "memory.card", "memory.frontmatter", "memory.ledger", "memory.project_files",
-    "memory.repair_note", "memory.staging", "search", "search.card_list",
-    "search.file_metadata", "search.file_scan", "search.index_schema",
+    "interfaces.hooks", "memory", "memory.card", "memory.file_scan", "memory.frontmatter", "memory.ledger",
+    "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
+    "search.file_metadata", "search.index_schema",
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.line_origins", "verify.memory_reader", "verify.options",

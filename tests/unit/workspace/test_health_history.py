@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import NOW, Place, a_handoff, git_repo, run_cli
 from tests.support.upkeep_place import write_card
-from truekeep.workspace.health_history import KEPT, NAME, Day, note_day, read_days
+from truekeep.workspace.health_history import MAX_DAYS, NAME, Day, note_day, read_days
 
 COUNTS = st.none() | st.integers(0, 10**9)
 DAYS = st.builds(
@@ -83,7 +83,7 @@ def test_old_days_go(tmp_path: Path) -> None:
     ]
     note_day(str(tmp_path), Day("2026-11-15", cards=2), many)
     found = read_days(str(tmp_path))
-    assert len(found) == KEPT
+    assert len(found) == MAX_DAYS
     assert found[-1].day == "2026-11-15"
 
 

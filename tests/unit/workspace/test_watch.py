@@ -20,7 +20,7 @@ from tests.support.helpers import CLAUDE, CODEX, PATIENCE, Place, a_card, a_hand
 from truekeep.core.errors import NotCanonical
 from truekeep.core.model import FilingOutcome
 from truekeep.handoffs.sync.mirror import Mirror
-from truekeep.workspace.watch import Watch, _nests
+from truekeep.workspace.watch import Watch, _parents_of
 
 
 class Watcher:
@@ -232,7 +232,7 @@ def test_watch_ends_when_another_machine_became_the_host(place: Place, monkeypat
         drop(place.inbox, 1)
 
     with pytest.raises(NotCanonical):
-        Watch(place.workspace, tell=tell, warn=lambda _: None).run(threading.Event())
+        Watch(place.workspace, on_filed=tell, warn=lambda _: None).run(threading.Event())
     assert len(filed) == 1
 
 
@@ -241,7 +241,7 @@ def test_without_events_it_still_looks(place: Place, monkeypatch: pytest.MonkeyP
         raise OSError(28, "OS file watch limit reached")
 
     monkeypatch.setattr("watchfiles.watch", none)
-    monkeypatch.setattr("truekeep.workspace.watch.LOOK", 0.2)
+    monkeypatch.setattr("truekeep.workspace.watch.SCAN_SECONDS", 0.2)
     stop, warned, filed = threading.Event(), list[str](), list[FilingOutcome]()
 
     def tell(_: object, item: FilingOutcome) -> None:
@@ -252,7 +252,7 @@ def test_without_events_it_still_looks(place: Place, monkeypatch: pytest.MonkeyP
             drop(place.inbox, len(filed))
 
     place.leave(a_handoff())
-    Watch(place.workspace, tell=tell, warn=warned.append).run(stop)
+    Watch(place.workspace, on_filed=tell, warn=warned.append).run(stop)
     assert len(filed) == 3
     assert len(warned) == 1
     assert "limit reached" in warned[0]
@@ -262,9 +262,9 @@ def test_folders_in_which_repositories_appear(tmp_path: Path) -> None:
     for name in ("src/one/app", "src/two/app", "fixed"):
         (tmp_path / name).mkdir(parents=True)
     base = str(tmp_path)
-    assert list(_nests(f"{base}/src/*")) == [f"{base}/src"]
-    assert sorted(_nests(f"{base}/src/*/app")) == [f"{base}/src", f"{base}/src/one", f"{base}/src/two"]
-    assert list(_nests(f"{base}/fixed")) == [base]
-    assert list(_nests(f"{base}/gone/deep/*")) == [base]
-    assert list(_nests(f"{base}/src/**/app")) == [f"{base}/src"]
-    assert list(_nests("/*")) == ["/"]
+    assert list(_parents_of(f"{base}/src/*")) == [f"{base}/src"]
+    assert sorted(_parents_of(f"{base}/src/*/app")) == [f"{base}/src", f"{base}/src/one", f"{base}/src/two"]
+    assert list(_parents_of(f"{base}/fixed")) == [base]
+    assert list(_parents_of(f"{base}/gone/deep/*")) == [base]
+    assert list(_parents_of(f"{base}/src/**/app")) == [f"{base}/src"]
+    assert list(_parents_of("/*")) == ["/"]

@@ -130,7 +130,7 @@ def _watch(
 
     if sys.stderr.isatty():
         click.echo("watching; Ctrl-C ends it", err=True)
-    Watch(opened.path, repositories=roots, cards=cards, documents=documents, tell=tell, warn=warn).run(stop)
+    Watch(opened.path, repositories=roots, cards=cards, documents=documents, on_filed=tell, warn=warn).run(stop)
 
 
 def _show(opened: Workspace, item: FilingOutcome) -> None:

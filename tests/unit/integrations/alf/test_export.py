@@ -698,7 +698,7 @@ def test_someone_writing_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monke
     from truekeep.workspace import context
 
     root = a_workspace(tmp_path / "ws")
-    monkeypatch.setattr(context, "_PATIENCE", 0.05)
+    monkeypatch.setattr(context, "LOCK_WAIT_SECONDS", 0.05)
     with Workspace.open(root, now=lambda: NOW) as other, other.writing("test"), pytest.raises(Busy):
         export(root, tmp_path / "a.alf")
     assert not (tmp_path / "a.alf").exists()
