@@ -18,16 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from truekeep.core.model import CARDS, REVIEW
-from truekeep.integrations.alf.documents import EntityReference, MemoryRecord, RelatedRecord, TemporalMetadata
+from truekeep.integrations.alf.documents import EntityReference, MemoryRecord, RelatedRecord
 from truekeep.integrations.alf.record_ids import WHITESPACE, truekeep_id
-from truekeep.integrations.alf.records import (
-    find_marks,
-    lines_of_section,
-    place_in_file,
-    temporal_metadata,
-    truekeep_record,
-    unique_tags,
-)
+from truekeep.integrations.alf.records import find_marks, place_in_file, truekeep_record, unique_tags
 from truekeep.integrations.alf.sections import split_sections
 from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 from truekeep.memory.card import Card, check_card_name, parse_card, parse_day
@@ -172,13 +165,13 @@ def _card_record(
     created, updated = card.created, card.updated
     is_superseded = _is_superseded(card)
     replaced = [name for name in _names(front.items("supersedes")) if name != card.name]
-    temporal = temporal_metadata(
-        created_at=format_midnight(created) if created else format_timestamp(mtime_ns),
-        updated_at=format_midnight(max(updated, created or updated)) if updated else format_timestamp(mtime_ns),
-        observed_at=format_midnight(created) if created else None,
-        valid_from=format_midnight(created) if created else None,
-        valid_until=_valid_until(card, mtime_ns) if is_superseded else None,
-    )
+    temporal = {
+        "created_at": format_midnight(created) if created else format_timestamp(mtime_ns),
+        "updated_at": format_midnight(max(updated, created or updated)) if updated else format_timestamp(mtime_ns),
+        "observed_at": format_midnight(created) if created else None,
+        "valid_from": format_midnight(created) if created else None,
+        "valid_until": _valid_until(card, mtime_ns) if is_superseded else None,
+    }
     entities: list[EntityReference] = [{"name": card.repository, "type": "project"}] if card.repository else []
     entities += [{"name": name, "type": "tool"} for name in dict.fromkeys(front.items("tools"))]
     raw_source = place_in_file(None, 1, text.count("\n") + (not text.endswith("\n")))
@@ -190,10 +183,12 @@ def _card_record(
         content=text,
         memory_type=_TYPES.get(card.category.casefold(), "semantic"),
         namespace="cards",
-        origin="workspace",
-        origin_file=path,
-        extraction_method="agent_written" if card.writer else "user_authored",
-        session_id=front.text("session_id") or front.text("session"),
+        source={
+            "origin": "workspace",
+            "origin_file": path,
+            "extraction_method": "agent_written" if card.writer else "user_authored",
+            "session_id": front.text("session_id") or front.text("session"),
+        },
         temporal=temporal,
         status="superseded" if is_superseded else _STATES.get(front.text("status").casefold(), "active"),
         category=card.category,
@@ -316,9 +311,7 @@ def _rule_records(
             content=content,
             memory_type="procedural",
             namespace="procedural",
-            origin="workspace",
-            origin_file=path,
-            extraction_method="user_authored",
+            source={"origin": "workspace", "origin_file": path, "extraction_method": "user_authored"},
             temporal=_times(day, mtime_ns),
             tags=["procedural"],
             related_records=[{"id": source, "relation": "derived_from"}] if source else None,
@@ -384,16 +377,14 @@ def _section_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterato
             content=section.content,
             memory_type=kind.memory_type,
             namespace=kind.namespace,
-            origin="workspace",
-            origin_file=path,
-            extraction_method="agent_written",
+            source={"origin": "workspace", "origin_file": path, "extraction_method": "agent_written"},
             temporal=_times(named_day or day, mtime_ns),
             status="archived" if is_archived else "active",
             category=marks.category or kind.category,
             confidence=marks.confidence,
             entities=[{"name": project, "type": "project"}] if project else None,
             tags=marks.tags,
-            raw_source_format=lines_of_section(section),
+            raw_source_format=place_in_file(section.heading, section.line_start, section.line_end),
         )
 
 
@@ -417,11 +408,11 @@ def _unique_name(path: str, key: str, occurrences: Counter[str]) -> str:
     return f"{path}:{key}:{occurrences[key] - 1}"
 
 
-def _times(day: date | None, mtime_ns: int) -> TemporalMetadata:
+def _times(day: date | None, mtime_ns: int) -> dict[str, str]:
     changed = format_timestamp(mtime_ns)
     if day is None:
-        return temporal_metadata(created_at=changed, updated_at=changed)
-    return temporal_metadata(created_at=format_midnight(day), updated_at=changed, observed_at=format_midnight(day))
+        return {"created_at": changed, "updated_at": changed}
+    return {"created_at": format_midnight(day), "updated_at": changed, "observed_at": format_midnight(day)}
 
 
 def _plain(text: str) -> str:

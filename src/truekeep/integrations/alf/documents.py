@@ -64,8 +64,21 @@ class Embedding(TypedDict):
     source: str
 
 
-class MemoryRecord(TypedDict):
-    """One memory, a line of a partition. Members in the order in which upstream writes them."""
+class OptionalMembers(TypedDict, total=False):
+    """The members of a record that may be missing, in the order in which upstream writes them."""
+
+    category: str | None
+    supersedes: str | None
+    confidence: float | None
+    entities: list[EntityReference] | None
+    tags: list[str]
+    embeddings: list[Embedding]
+    related_records: list[RelatedRecord] | None
+    raw_source_format: Any  # free in the format; truekeep writes heading, line_end and line_start
+
+
+class MemoryRecord(OptionalMembers):
+    """One memory: a line of a partition."""
 
     id: str
     agent_id: str
@@ -75,17 +88,6 @@ class MemoryRecord(TypedDict):
     temporal: TemporalMetadata
     status: str
     namespace: str
-    category: NotRequired[str]
-    supersedes: NotRequired[str]
-    confidence: NotRequired[float]
-    entities: NotRequired[list[EntityReference]]
-    tags: NotRequired[list[str]]
-    embeddings: NotRequired[list[Embedding]]
-    related_records: NotRequired[list[RelatedRecord]]
-    raw_source_format: NotRequired[Any]  # free in the format; truekeep writes heading, line_end and line_start
-
-
-MEMORY_RECORD_ORDER = tuple(MemoryRecord.__annotations__)
 
 
 class AgentMetadata(TypedDict):
@@ -125,17 +127,10 @@ class Identity(TypedDict):
     source_format: str
 
 
-class PrincipalProfile(TypedDict):
+class PrincipalProfile(Identity):
     """What the agent knows about a principal."""
 
-    id: str
-    agent_id: str
     principal_id: str
-    version: int
-    updated_at: str
-    structured: JsonObject
-    prose: dict[str, str]
-    source_format: str
 
 
 class Principal(TypedDict):

@@ -28,7 +28,6 @@ from truekeep.integrations.alf.archive_file import (
 from truekeep.integrations.alf.card_records import LastCheck, additional_records, last_check_of
 from truekeep.integrations.alf.credentials import credentials_of
 from truekeep.integrations.alf.documents import (
-    MEMORY_RECORD_ORDER,
     AgentMetadata,
     Credential,
     Document,
@@ -345,9 +344,9 @@ def _add_embeddings(records: list[MemoryRecord], sources: EmbeddingSources, path
             continue
         embeddings = sources.find(path, text, place["line_start"], place["line_end"])
         if embeddings:
-            members = {**record, "embeddings": embeddings}
-            ordered = {name: members[name] for name in MEMORY_RECORD_ORDER if name in members}
-            records[number] = cast(MemoryRecord, ordered)
+            later = {name: record[name] for name in ("related_records", "raw_source_format") if name in record}
+            earlier = {name: value for name, value in record.items() if name not in later}
+            records[number] = cast(MemoryRecord, {**earlier, "embeddings": embeddings, **later})
 
 
 def _decode(data: bytes) -> str | None:

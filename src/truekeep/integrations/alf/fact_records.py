@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from truekeep.integrations.alf.documents import MemoryRecord
 from truekeep.integrations.alf.record_ids import truekeep_id
-from truekeep.integrations.alf.records import temporal_metadata, truekeep_record, unique_tags
+from truekeep.integrations.alf.records import truekeep_record, unique_tags
 from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.memory.facts_db import FACTS_DB_PATH, FactRow, fact_time, iter_facts
 
@@ -36,15 +36,14 @@ def _fact_record(row: FactRow, agent: str, mtime_ns: int) -> MemoryRecord:
         content=f"{fact.entity} · {fact.key}: {fact.value}" if fact.key else f"{fact.entity}: {fact.value}",
         memory_type="preference",
         namespace="facts",
-        origin="workspace",
-        origin_file=FACTS_DB_PATH,
-        temporal=temporal_metadata(
-            created_at=row.created_at or changed,
-            updated_at=row.updated_at or changed,
-            observed_at=row.created_at,
-            last_accessed_at=fact_time(values.get("accessed_at", "")),
-            access_count=_parse_count(values.get("access_count", "")),
-        ),
+        source={"origin": "workspace", "origin_file": FACTS_DB_PATH},
+        temporal={
+            "created_at": row.created_at or changed,
+            "updated_at": row.updated_at or changed,
+            "observed_at": row.created_at,
+            "last_accessed_at": fact_time(values.get("accessed_at", "")),
+            "access_count": _parse_count(values.get("access_count", "")),
+        },
         category=category,
         confidence=_parse_confidence(values.get("confidence", "")),
         entities=[{"name": fact.entity, "type": _ENTITY_TYPES.get(category.casefold(), "other")}],

@@ -8,18 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Unpack, cast
 
-from truekeep.integrations.alf.documents import (
-    EntityReference,
-    MemoryRecord,
-    RelatedRecord,
-    SourceProvenance,
-    TemporalMetadata,
-)
+from truekeep.integrations.alf.documents import MemoryRecord, OptionalMembers, SourceProvenance, TemporalMetadata
 from truekeep.integrations.alf.record_ids import WHITESPACE, content_id, positional_id
-from truekeep.integrations.alf.sections import RecordSection, classify, daily_log_date, split_sections
+from truekeep.integrations.alf.sections import classify, daily_log_date, split_sections
 from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 
 OPENCLAW_RUNTIME = "openclaw"
@@ -76,7 +70,7 @@ def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme:
         if marks.confidence is not None:
             record["confidence"] = marks.confidence
         record["tags"] = marks.tags
-        record["raw_source_format"] = lines_of_section(section)
+        record["raw_source_format"] = place_in_file(section.heading, section.line_start, section.line_end)
         records.append(record)
     return records
 
@@ -88,84 +82,33 @@ def truekeep_record(
     content: str,
     memory_type: str,
     namespace: str,
-    origin: str,
-    temporal: TemporalMetadata,
-    origin_file: str | None = None,
-    extraction_method: str | None = None,
-    session_id: str | None = None,
+    source: Mapping[str, str | None],
+    temporal: Mapping[str, str | int | None],
     status: str = "active",
-    category: str | None = None,
-    supersedes: str | None = None,
-    confidence: float | None = None,
-    entities: list[EntityReference] | None = None,
-    tags: list[str] | None = None,
-    related_records: list[RelatedRecord] | None = None,
-    raw_source_format: Any = None,
+    **optional: Unpack[OptionalMembers],
 ) -> MemoryRecord:
     """A record that upstream's exporter does not make. Its runtime is truekeep, and empty members are left out."""
-    source = {
-        "runtime": TRUEKEEP_RUNTIME,
-        "origin": origin,
-        "origin_file": origin_file,
-        "extraction_method": extraction_method,
-        "session_id": session_id,
-    }
     record = {
         "id": id,
         "agent_id": agent,
         "content": content,
         "memory_type": memory_type,
-        "source": _without_empty(source),
-        "temporal": temporal,
+        "source": {"runtime": TRUEKEEP_RUNTIME, **_filled(source, SourceProvenance)},
+        "temporal": _filled(temporal, TemporalMetadata),
         "status": status,
         "namespace": namespace,
     }
-    optional = {
-        "category": category,
-        "supersedes": supersedes,
-        "confidence": confidence,
-        "entities": entities,
-        "tags": tags,
-        "related_records": related_records,
-        "raw_source_format": raw_source_format,
-    }
-    return cast(MemoryRecord, record | _without_empty(optional))
+    return cast(MemoryRecord, record | _filled(optional, OptionalMembers))
 
 
-def temporal_metadata(
-    *,
-    created_at: str,
-    updated_at: str,
-    observed_at: str | None = None,
-    valid_from: str | None = None,
-    valid_until: str | None = None,
-    last_accessed_at: str | None = None,
-    access_count: int | None = None,
-) -> TemporalMetadata:
-    """The times of a record, without those that are not known."""
-    times = {
-        "created_at": created_at,
-        "updated_at": updated_at,
-        "observed_at": observed_at,
-        "valid_from": valid_from,
-        "valid_until": valid_until,
-        "last_accessed_at": last_accessed_at,
-        "access_count": access_count,
-    }
-    return cast(TemporalMetadata, _without_empty(times))
-
-
-def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value or value == 0}
+def _filled(values: Mapping[str, Any], members: type) -> dict[str, Any]:
+    """The values that are not empty, in the order of a type's members."""
+    return {name: value for name in members.__annotations__ if (value := values.get(name)) or value == 0}
 
 
 def unique_tags(namespace: str, *tags: str) -> list[str]:
     """The namespace first, then the tags, each once."""
     return [tag for tag in dict.fromkeys((namespace, *tags)) if tag]
-
-
-def lines_of_section(section: RecordSection) -> dict[str, Any]:
-    return place_in_file(section.heading, section.line_start, section.line_end)
 
 
 def place_in_file(heading: str | None, line_start: int, line_end: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from importlib import resources
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
 
+from truekeep.integrations.alf.documents import JsonObject, object_or_empty
 from truekeep.integrations.alf.record_ids import parse_uuid
 from truekeep.integrations.alf.timestamps import parse_date, parse_timestamp
 
@@ -33,7 +34,7 @@ IDENTITY, PRINCIPALS, CREDENTIALS, ATTACHMENTS = "identity", "principals", "cred
 LISTED_FILE = "truekeep-file"
 _WARN_ABOUT_UNKNOWN_MEMBERS = frozenset((RECORD, DELTA_RECORD, MANIFEST, DELTA_MANIFEST, IDENTITY))
 
-Schema = dict[str, Any]
+Schema = JsonObject
 
 
 class Problem(NamedTuple):
@@ -99,7 +100,6 @@ _UINT32 = frozenset(
     )
 )
 """Integers that upstream's reader stores in 32 bits; the others have 64."""
-_LATER_CREDENTIAL_TYPE = "account"  # since spec 1.0.0-rc.2
 _USED_KEYWORDS = ("title", "type", "required", "properties", "items", "enum", "pattern", "format", "x-unknown-default")
 
 
@@ -167,7 +167,7 @@ def _adapt_member(title: str, name: str, member: Schema, original: Schema, is_re
     if name == "checksum":
         member["pattern"] = "[^:]+:[0-9a-fA-F]+"
     if name == "credential_type":
-        member["enum"] = [*member["enum"], _LATER_CREDENTIAL_TYPE]
+        member["enum"] = [*member["enum"], "account"]  # since spec 1.0.0-rc.2
     is_collection = "items" in member or isinstance(member.get("additionalProperties"), dict)
     if not is_required and not is_collection and isinstance(member.get("type"), str):
         member["type"] = [member["type"], "null"]
@@ -355,14 +355,14 @@ _NONCE_BYTES = {"xchacha20-poly1305": 24, "aes-256-gcm": 12}
 _ARGON2ID_MINIMUM = {"memory_cost": 19_456, "time_cost": 2, "parallelism": 1}
 
 
-def _objects(value: object) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(value: object) -> Iterator[tuple[int, JsonObject]]:
     """The objects of a list, with their positions."""
     for number, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
             yield number, item
 
 
-def _check_dimensions(record: dict[str, Any]) -> Iterator[Problem]:
+def _check_dimensions(record: JsonObject) -> Iterator[Problem]:
     for number, embedding in _objects(record.get("embeddings")):
         dimensions, vector = embedding.get("dimensions"), embedding.get("vector")
         if is_whole(dimensions) and isinstance(vector, list) and dimensions != len(vector):
@@ -370,51 +370,43 @@ def _check_dimensions(record: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(ERROR, f"embeddings[{number}]", what)
 
 
-def _check_partitions(manifest: dict[str, Any]) -> Iterator[Problem]:
-    layers = manifest.get("layers")
-    memory = layers.get("memory") if isinstance(layers, dict) else None
-    if not isinstance(memory, dict):
-        return
-    partitions, place = memory.get("partitions"), "layers.memory.partitions"
+def _check_partitions(manifest: JsonObject) -> Iterator[Problem]:
+    memory = object_or_empty(object_or_empty(manifest.get("layers")).get("memory"))
+    partitions, before = memory.get("partitions"), None
     for number, partition in _objects(partitions):
+        place = f"layers.memory.partitions[{number}]"
         if partition.get("sealed") is True and partition.get("to") is None:
-            yield Problem(ERROR, f"{place}[{number}]", "is sealed, but has no last day (to)")
+            yield Problem(ERROR, place, "is sealed, but has no last day (to)")
         first, last = parse_date(partition.get("from")), parse_date(partition.get("to"))
         if first and last and last < first:
-            yield Problem(ERROR, f"{place}[{number}]", f"ends ({last}) before it begins ({first})")
-    before = None
-    for number, partition in _objects(partitions):
-        first = parse_date(partition.get("from"))
+            yield Problem(ERROR, place, f"ends ({last}) before it begins ({first})")
         if first and before and first < before:
-            what = f"begins on {first}, before its predecessor ({before})"
-            yield Problem(ERROR, f"{place}[{number}]", what)
+            yield Problem(ERROR, place, f"begins on {first}, before its predecessor ({before})")
         before = first or before
-    counts = [partition.get("record_count") for _, partition in _objects(partitions)]
     stated = memory.get("record_count")
-    if isinstance(partitions, list) and len(counts) == len(partitions) and is_whole(stated):
-        whole = [count for count in counts if is_whole(count)]
-        if len(whole) == len(counts) and sum(whole) != stated:
-            what = f"is {quote(stated)}, but its partitions say {quote(sum(whole))}"
-            yield Problem(ERROR, "layers.memory.record_count", what)
+    counts = [count for _, partition in _objects(partitions) if is_whole(count := partition.get("record_count"))]
+    is_complete = isinstance(partitions, list) and len(counts) == len(partitions)
+    if is_complete and is_whole(stated) and sum(counts) != stated:
+        what = f"is {quote(stated)}, but its partitions say {quote(sum(counts))}"
+        yield Problem(ERROR, "layers.memory.record_count", what)
 
 
-def _check_principals(document: dict[str, Any]) -> Iterator[Problem]:
+def _check_principals(document: JsonObject) -> Iterator[Problem]:
     for number, principal in _objects(document.get("principals")):
-        profile = principal.get("profile")
-        named = parse_uuid(profile.get("principal_id")) if isinstance(profile, dict) else None
+        named = parse_uuid(object_or_empty(principal.get("profile")).get("principal_id"))
         own = parse_uuid(principal.get("id"))
         if named and own and named != own:
             yield Problem(ERROR, f"principals[{number}].profile.principal_id", "is not the id of its principal")
 
 
-def _check_credentials(document: dict[str, Any]) -> Iterator[Problem]:
+def _check_credentials(document: JsonObject) -> Iterator[Problem]:
     for number, credential in _objects(document.get("credentials")):
-        encryption = credential.get("encryption")
-        if isinstance(encryption, dict) and isinstance(encryption.get("algorithm"), str):
+        encryption = object_or_empty(credential.get("encryption"))
+        if isinstance(encryption.get("algorithm"), str):
             yield from _check_encryption(f"credentials[{number}]", encryption, credential.get("encrypted_payload"))
 
 
-def _check_encryption(place: str, encryption: dict[str, Any], payload: object) -> Iterator[Problem]:
+def _check_encryption(place: str, encryption: JsonObject, payload: object) -> Iterator[Problem]:
     """The rules of upstream's 1.1; an entry without a secret (algorithm none) is no error."""
     algorithm, nonce = encryption["algorithm"], encryption.get("nonce")
     inside = f"{place}.encryption"
@@ -424,25 +416,20 @@ def _check_encryption(place: str, encryption: dict[str, Any], payload: object) -
     if nonce == "":
         yield Problem(ERROR, f"{inside}.nonce", "is empty")
     if algorithm in _NONCE_BYTES:
-        if isinstance(nonce, str) and nonce:
-            yield from _check_nonce(f"{inside}.nonce", nonce, _NONCE_BYTES[algorithm])
+        decoded = _decode_base64(nonce) if isinstance(nonce, str) else None
+        if isinstance(nonce, str) and decoded is None:
+            yield Problem(ERROR, f"{inside}.nonce", "is not base64")
+        elif decoded and len(decoded) != _NONCE_BYTES[algorithm]:
+            what = f"has {len(decoded)} bytes; this algorithm needs {_NONCE_BYTES[algorithm]}"
+            yield Problem(ERROR, f"{inside}.nonce", what)
         if isinstance(payload, str) and _decode_base64(payload) is None:
             yield Problem(ERROR, f"{place}.encrypted_payload", "is not base64")
     elif algorithm:
         yield Problem(WARNING, f"{inside}.algorithm", f"is {quote(algorithm)}, which is unknown")
-    costs = encryption.get("kdf_params")
-    if encryption.get("kdf") == "argon2id" and isinstance(costs, dict):
-        for name, least in _ARGON2ID_MINIMUM.items():
-            if is_whole(cost := costs.get(name)) and 0 <= cost < least:
-                yield Problem(ERROR, f"{inside}.kdf_params.{name}", f"is {cost}; argon2id needs at least {least}")
-
-
-def _check_nonce(place: str, nonce: str, size: int) -> Iterator[Problem]:
-    decoded = _decode_base64(nonce)
-    if decoded is None:
-        yield Problem(ERROR, place, "is not base64")
-    elif len(decoded) != size:
-        yield Problem(ERROR, place, f"has {len(decoded)} bytes; this algorithm needs {size}")
+    costs = object_or_empty(encryption.get("kdf_params"))
+    for name, least in _ARGON2ID_MINIMUM.items() if encryption.get("kdf") == "argon2id" else ():
+        if is_whole(cost := costs.get(name)) and 0 <= cost < least:
+            yield Problem(ERROR, f"{inside}.kdf_params.{name}", f"is {cost}; argon2id needs at least {least}")
 
 
 def _decode_base64(text: str) -> bytes | None:
@@ -452,7 +439,7 @@ def _decode_base64(text: str) -> bytes | None:
         return None
 
 
-_CROSS_CHECKS: dict[str, Callable[[dict[str, Any]], Iterator[Problem]]] = {
+_CROSS_CHECKS: dict[str, Callable[[JsonObject], Iterator[Problem]]] = {
     RECORD: _check_dimensions,
     DELTA_RECORD: _check_dimensions,
     MANIFEST: _check_partitions,

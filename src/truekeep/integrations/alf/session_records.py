@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.integrations.alf.documents import MemoryRecord
 from truekeep.integrations.alf.record_ids import truekeep_id
-from truekeep.integrations.alf.records import temporal_metadata, truekeep_record, unique_tags
+from truekeep.integrations.alf.records import truekeep_record, unique_tags
 from truekeep.integrations.alf.timestamps import parse_timestamp
 from truekeep.transcripts.store import TranscriptStoreDamaged
 
@@ -58,9 +58,8 @@ def _session_record(session: StoredSession, turns: list[Turn], agent: str, paren
         content="\n\n".join(map(_as_markdown, turns)),
         memory_type="episodic",
         namespace="session",
-        origin="transcripts",
-        session_id=session.native or session.name,
-        temporal=temporal_metadata(created_at=started, updated_at=session.last_at, observed_at=started),
+        source={"origin": "transcripts", "session_id": session.native or session.name},
+        temporal={"created_at": started, "updated_at": session.last_at, "observed_at": started},
         entities=[{"name": session.repository, "type": "project"}] if session.repository else None,
         tags=unique_tags("session", session.harness),
         raw_source_format={"truekeep": {key: value for key, value in details.items() if value}},

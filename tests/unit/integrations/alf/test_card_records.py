@@ -65,7 +65,9 @@ def finer(
 ) -> list[Any]:
     """The finer records of a file, checked, beside upstream's own."""
     upstream = upstream_records(path, text, mtime_ns=NOON_NS, agent=agent, scheme=scheme)
-    records = additional_records(path, text, mtime_ns=NOON_NS, agent=agent, upstream=upstream, find_last_check=seen)
+    records: list[Any] = additional_records(
+        path, text, mtime_ns=NOON_NS, agent=agent, upstream=upstream, find_last_check=seen
+    )
     check(records, text)
     ids = [record["id"] for record in (*upstream, *records)]
     assert len(ids) == len(set(ids))

@@ -326,7 +326,7 @@ class TestRecords:
         for record in records:
             assert list(parse_object(dump_line(record)).items()) == list(record.items())
             assert record["content"].strip(WHITESPACE)
-            assert 0 <= record.get("confidence", 0) <= 1
+            assert 0 <= (record.get("confidence") or 0) <= 1
 
     def test_no_record_shares_its_parts_with_another(self) -> None:
         first, second = upstream_records(
