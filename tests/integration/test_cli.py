@@ -288,7 +288,7 @@ HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio",
     ("arguments", "more"),
     [
         (["--help"], ("apsw", "truekeep.workspace.workspace", "tomllib", "json", "subprocess")),
-        (["ingest"], ("difflib", "subprocess", "truekeep.handoffs.sync.mirror")),
+        (["ingest"], ("difflib", "truekeep.handoffs.sync.mirror")),
     ],
 )
 def test_starting_up_imports_little(place: Place, arguments: list[str], more: tuple[str, ...]) -> None:
@@ -318,7 +318,7 @@ def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
     assert '"mode": "hybrid"' in done.stdout
     assert "8443" in done.stdout
     loaded = set(done.stderr.split())
-    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles", "subprocess", "difflib"}
+    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles", "difflib"}
 
 
 @pytest.mark.needs("bash")
@@ -559,10 +559,10 @@ sys.exit(run(["card", "list", "-w", sys.argv[2]]))
 @pytest.mark.parametrize(
     ("what", "hint"),
     [
-        ("full", "make room"),
-        ("io", "make room"),
-        ("space", "make room"),
-        ("quota", "make room"),
+        ("full", "free some disk space"),
+        ("io", "free some disk space"),
+        ("space", "free some disk space"),
+        ("quota", "free some disk space"),
         ("corrupt", "truekeep doctor --fix"),
     ],
 )

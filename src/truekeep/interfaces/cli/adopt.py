@@ -14,7 +14,8 @@ from truekeep.core.dates import many
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, print_warning, style
 from truekeep.workspace import producer
 
 if TYPE_CHECKING:
@@ -71,12 +72,14 @@ def adopt(
     Example: truekeep adopt claude --dry-run
     """
     opened = workspace_if_any(ctx, workspace)
-    done, skipped = (opened.handoffs.adopt if opened is not None else producer.adopt)(
-        harness,
-        given=Path(given).expanduser() if given else None,
-        repository=Path(repository).expanduser() if repository else None,
-        dry_run=dry_run,
-    )
+    import_notes = opened.handoffs.adopt if opened is not None else producer.adopt
+    with ProgressDisplay(f"reading the notes of {harness}"):
+        done, skipped = import_notes(
+            harness,
+            given=Path(given).expanduser() if given else None,
+            repository=Path(repository).expanduser() if repository else None,
+            dry_run=dry_run,
+        )
     unseen = sorted({item.repository for item in done if item.handoff and item.repository})
     unseen = [root for root in unseen if opened is not None and not opened.handoffs.is_scanned(Path(root))]
     if as_json:
@@ -93,25 +96,26 @@ def adopt(
         return
     _show_notes(done, dry_run=dry_run)
     for item_ in skipped:
-        click.echo(f"{click.style('skipped', fg='yellow')} {printable(item_.shown)}\n  {printable(item_.why)}")
+        echo(f"{style('skipped', fg='yellow')} {item_.shown}")
+        echo(f"  {item_.why}")
     counts = Counter(item.outcome for item in done)
     if done or skipped:
         words = {**_WORDS, "left": "would be handed in"} if dry_run else _WORDS
         told = ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts[name])
         notes = f"{many(len(done), 'note')}: {told}" if done else ""
-        click.echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
+        echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
         if counts["left"] and opened is not None and not dry_run:
-            click.echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
+            echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
     else:
         looked = (
             given
             or {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}[harness]
         )
-        click.echo(f"{harness} remembers nothing of its own here: looked into {looked}")
+        echo(f"{harness} remembers nothing of its own here: looked into {looked}")
     for root in unseen:
         where = opened.path if opened is not None else ""
         what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"
-        click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+        print_warning(what)
 
 
 def _show_notes(done: Sequence[AdoptionOutcome], *, dry_run: bool) -> None:
@@ -123,16 +127,16 @@ def _show_notes(done: Sequence[AdoptionOutcome], *, dry_run: bool) -> None:
         for root, items in groupby(sorted(taken, key=lambda item: item.repository), key=lambda item: item.repository):
             found = list(items)
             fresh = [item for item in found if item.outcome == "left"]
-            parts = [f"{many(len(fresh), 'note')} {click.style(word, fg='green')}"] if fresh else []
+            parts = [f"{many(len(fresh), 'note')} {style(word, fg='green')}"] if fresh else []
             parts += [f"{len(found) - len(fresh)} in memory already"] if len(found) > len(fresh) else []
             held = sum(bool(item.why) for item in fresh)
             doubtful = f"; {held} will wait for review" if held else ""
-            click.echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
+            echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
     for item in done:
         if (is_summed_up and item.outcome in _TAKEN) or (item.outcome == "unchanged" and not item.why):
             continue
         word = "would leave" if dry_run and item.outcome == "left" else item.outcome
-        click.echo(f"{click.style(word, fg=_COLOURS.get(item.outcome))} {printable(item.note)}")
+        echo(f"{style(word, fg=_COLOURS.get(item.outcome))} {item.note}")
         for line in (f"for {item.target}" if item.target else "", short_path(item.handoff), item.why):
             if line:
-                click.echo(f"  {printable(line)}")
+                echo(f"  {line}")

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truekeep.core.errors import BadSetup, InvalidHandoff, StorageFailed, TruekeepError, hint_for, is_database_error
 from truekeep.interfaces.cli.complete_values import complete_folders
+from truekeep.interfaces.cli.terminal import echo, echo_text, style
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -169,7 +171,7 @@ def show_version(*, as_json: bool) -> None:
 
         click.echo(json.dumps({"schema": "truekeep.version/1", **about}, indent=2))
     else:
-        click.echo(render_about(about))
+        echo_text(render_about(about))
 
 
 def run(arguments: list[str]) -> int:
@@ -186,7 +188,7 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
         return ending.exit_code
     except click.ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, which writes it where no pager looks
-            click.echo(error.format_message())
+            echo_text(error.format_message())
             return 0
         if as_json:
             from truekeep.interfaces.cli.output import print_json
@@ -194,7 +196,9 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
             message = error.format_message()
             print_json("error", {"error": {"code": "usage", "message": message, "hint": "see --help"}})
         else:
-            error.show()
+            shown = StringIO()
+            error.show(file=shown)
+            echo_text(shown.getvalue(), err=True)
         return error.exit_code
     except TruekeepError as error:
         show_error(error, as_json=as_json)
@@ -210,7 +214,7 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
 
             print_json("error", {"error": {"code": "stopped", "message": said, "hint": "run it again"}})
         else:
-            click.echo(said, err=True)
+            echo(said, err=True)
         return EXIT_INTERRUPTED
     except SystemExit:
         # click ends with 1 when the reader of our output leaves, as `| head` does. That is no failure.
@@ -237,8 +241,8 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
             from truekeep.interfaces.cli.output import print_json
 
             print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
-        click.echo(f"truekeep crashed ({type(error).__name__}); nothing is lost. Details: {where}", err=True)
-        click.echo("  update truekeep, or report it with that file: it has no text of your memory", err=True)
+        echo(f"truekeep crashed ({type(error).__name__}); nothing is lost. Details: {where}", err=True)
+        echo("  update truekeep, or report it with that file: it has no text of your memory", err=True)
         return EXIT_BUG
 
 
@@ -256,7 +260,6 @@ def _status(value: Any) -> int:
 
 
 def show_error(error: TruekeepError, *, as_json: bool) -> None:
-    from truekeep.text.unicode import printable
 
     findings = error.findings if isinstance(error, InvalidHandoff) else ()
     if as_json:
@@ -267,12 +270,12 @@ def show_error(error: TruekeepError, *, as_json: bool) -> None:
         return
     for line in error.details.get("difference", ()):
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        click.echo(click.style(line, fg=colour), err=True)
-    click.echo(click.style("truekeep: ", fg="red") + printable(error.message), err=True)
+        echo(style(line, fg=colour), err=True)
+    echo(style("truekeep: ", fg="red") + error.message, err=True)
     for line in error.details.get("story", ()):
-        click.echo(f"  {printable(line)}", err=True)
+        echo(f"  {line}", err=True)
     for finding in findings:
         place = f"line {finding.line}: " if finding.line else ""
-        click.echo(f"  {place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}", err=True)
+        echo(f"  {place}{style(finding.code, fg='yellow')}: {finding.message}", err=True)
     if error.hint:
-        click.echo(f"  {printable(error.hint)}", err=True)
+        echo(f"  {error.hint}", err=True)

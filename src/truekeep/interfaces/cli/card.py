@@ -34,9 +34,9 @@ from truekeep.interfaces.cli.output import (
     shown_finding,
     workspace_option,
 )
+from truekeep.interfaces.cli.terminal import echo, echo_text, print_note, prompt, style
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
-from truekeep.text.unicode import printable
 from truekeep.workspace import producer
 from truekeep.workspace.card_text import CardAuthor, parse_card_text
 from truekeep.workspace.card_writing import leave_card
@@ -112,7 +112,7 @@ def list_(ctx: click.Context, category: str | None, tag: str | None, as_json: bo
     ]
     if rows:
         print_table(["card", "age", "category", "writer", "repository", "topic"], rows)
-    click.echo(many(len(cards), "card"))
+    echo(many(len(cards), "card"))
 
 
 @card.command()
@@ -144,11 +144,11 @@ def show(ctx: click.Context, name: str, as_json: bool, workspace: str | None) ->
         parts.append(f"by {found.writer or '?'} in {found.repository or '?'}")
     if handoff:
         parts.append(f"handoff {handoff}")
-    click.echo(click.style(printable(f"{found.path}: {'; '.join(parts)}"), bold=True))
+    echo(style(f"{found.path}: {'; '.join(parts)}", bold=True))
     if found.problem:
-        click.echo(click.style(f"frontmatter: {printable(found.problem)}", fg="yellow"))
-    click.echo()
-    click.echo(printable(text, newlines=True).rstrip("\n"))
+        echo(style(f"frontmatter: {found.problem}", fg="yellow"))
+    echo()
+    echo_text(text.rstrip("\n"))
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------
@@ -293,13 +293,13 @@ class _CardEditor:
 
 def _ask_which(found: Sequence[CoveringCard]) -> str:
     """The card that a person wants to add to; empty for a new one."""
-    click.echo("Memory may have this already:")
+    echo("Memory may have this already:")
     for number, item in enumerate(found, 1):
         age = shown_age(age_in_days(item.card.updated, _today()))
-        said = click.style(f"; {printable(item.said)}", fg="red" if item.is_refuted else None) if item.said else ""
-        click.echo(f"  {number}  {item.card.name} ({age}) {item.why}{said}: {printable(item.card.topic)}")
+        said = style(f"; {item.said}", fg="red" if item.is_refuted else None) if item.said else ""
+        echo(f"  {number}  {item.card.name} ({age}) {item.why}{said}: {item.card.topic}")
     choices = [str(number) for number in range(1, len(found) + 1)]
-    answer = click.prompt(
+    answer = prompt(
         "Add to which one? Or n for a new card, s to stop",
         type=click.Choice([*choices, "n", "s"]),
         default="1" if found[0].is_sure else "n",
@@ -312,10 +312,10 @@ def _ask_which(found: Sequence[CoveringCard]) -> str:
 
 def _ask_again(text: str, error: InvalidHandoff, desk: _CardEditor) -> str | None:
     """The text to try again, after a person has seen what is wrong with it; None to leave it."""
-    click.echo(f"{error.message}:")
+    echo(f"{error.message}:")
     print_findings(error.findings, indent="  ")
     can_pass = not any(RULES[finding.code].binding for finding in error.findings)
-    answer = click.prompt(
+    answer = prompt(
         "e to edit the text, s to stop" + (", a to write it anyway" if can_pass else ""),
         type=click.Choice(["e", "s", *("a" * can_pass)]),
         default="e",
@@ -334,7 +334,7 @@ def _keep(text: str) -> None:
     descriptor, path = tempfile.mkstemp(prefix="truekeep-card-", suffix=".md")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
-    click.echo(f"your text is kept in {path}", err=True)
+    echo(f"your text is kept in {path}", err=True)
 
 
 def _show_written(written: CardWriteResult, *, as_json: bool) -> None:
@@ -365,17 +365,17 @@ def _show_written(written: CardWriteResult, *, as_json: bool) -> None:
     }
     ending = " for the canonical host" if written.outcome == "left" else ""
     undo = f" (`truekeep undo {written.entry}` takes it back)" if written.entry else ""
-    print_difference([printable(line) for line in written.difference])
-    click.echo(f"{click.style(words[written.outcome], fg='green')} {printable(written.path)}{ending}{undo}")
+    print_difference(written.difference)
+    echo(f"{style(words[written.outcome], fg='green')} {written.path}{ending}{undo}")
     if written.passed:
-        click.echo(f"  passed, and noted: {', '.join(written.passed)}")
+        echo(f"  passed, and noted: {', '.join(written.passed)}")
     for finding in written.hints:
         place = f"line {finding.line}: " if finding.line else ""
-        click.echo(f"  hint, {place}{finding.code}: {printable(finding.message)}")
+        echo(f"  hint, {place}{finding.code}: {finding.message}")
     for item in written.covering:
-        click.echo(f"  see also {item.card.path}, which {item.why}: {printable(item.card.topic)}")
+        echo(f"  see also {item.card.path}, which {item.why}: {item.card.topic}")
     for note in written.notes:
-        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+        print_note(note)
 
 
 @card.command()
@@ -399,9 +399,9 @@ def confirm(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace
         if as_json:
             print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
         elif entry is None:
-            click.echo(f"{path} says so already: confirmed {day}")
+            echo(f"{path} says so already: confirmed {day}")
         else:
-            click.echo(f"{click.style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
+            echo(f"{style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
 
     return _for_each(names, act)
 
@@ -453,14 +453,14 @@ def drop(
                 raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
             shown = opened.cards.get(found)[0]
             age = shown_age(age_in_days(shown.updated, _today()))
-            click.confirm(f"Drop {shown.path} ({age} old): {printable(shown.topic)}?", abort=True)
+            confirm(f"Drop {shown.path} ({age} old): {shown.topic}?", abort=True)
         dropped = opened.cards.drop(found, reason=reason, actor=person(), seen=stored.data)
         if as_json:
             print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})
             return
         undo = f"`truekeep undo {dropped.entry}` brings it back"
-        click.echo(f"{click.style('dropped', fg='magenta')} {dropped.path} ({undo})")
+        echo(f"{style('dropped', fg='magenta')} {dropped.path} ({undo})")
         for line in dropped.left:
-            click.echo(click.style("MEMORY.md still says: ", fg="yellow") + line)
+            echo(style("MEMORY.md still says: ", fg="yellow") + line)
 
     return _for_each(names, act)

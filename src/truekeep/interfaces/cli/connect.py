@@ -35,7 +35,7 @@ from truekeep.interfaces.cli.output import (
     short_path,
     workspace_option,
 )
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.terminal import confirm, echo, style
 from truekeep.text.unified_diff import difference
 from truekeep.workspace.machine_role import is_producer
 from truekeep.workspace.workspace import default_path
@@ -203,9 +203,9 @@ def disconnect(
         _show_problems([problem for problem in report.problems if problem not in leave.problems])
         for line in report.done:
             if line.startswith("left "):
-                click.echo(f"  {printable(line)}")
+                echo(f"  {line}")
         if is_applied and not report.problems:
-            click.echo(click.style("disconnected", fg="green"))
+            echo(style("disconnected", fg="green"))
     return EXIT_PROBLEMS if report.problems else 0
 
 
@@ -269,7 +269,7 @@ def _ask(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
-    click.confirm(question, default=True, abort=True)
+    confirm(question, default=True, abort=True)
 
 
 # What is shown.
@@ -277,7 +277,7 @@ def _ask(question: str, *, yes: bool) -> None:
 
 def _show_plan(plan: ConnectPlan, notes: Sequence[str], homes: Homes) -> None:
     where = "the user's own files" if plan.place == "user" else short_path(plan.place)
-    click.echo(f"{click.style(', '.join(plan.harnesses) or 'no harness', bold=True)} in {where}")
+    echo(f"{style(', '.join(plan.harnesses) or 'no harness', bold=True)} in {where}")
     own = Counter((_folder_of(edit.path, homes), edit.what) for edit in plan.changes if edit.kind == "own")
     for (folder, what), count in own.items():
         _echo_once(f"  write {short_path(folder)}/  {what}, {many(count, 'file')}")
@@ -285,15 +285,15 @@ def _show_plan(plan: ConnectPlan, notes: Sequence[str], homes: Homes) -> None:
         if edit.kind == "block":
             _show_edit(edit, said_before())
     for inbox in plan.inboxes.missing if plan.inboxes else ():
-        click.echo(f"  make {short_path(Path(plan.place) / inbox)}/  the inbox")
+        echo(f"  make {short_path(Path(plan.place) / inbox)}/  the inbox")
     for call in plan.calls:
-        _echo_once(f"  run {click.style(printable(call.shown), fg='cyan')}  {call.why}")
+        _echo_once(f"  run {style(call.shown, fg='cyan')}  {call.why}")
     for name, paths in plan.rewritten:
         _echo_once(f"  {name} writes {', '.join(map(short_path, paths))}")
     for name, why in plan.skipped:
         _echo_once(f"  {name}: {why}")
     for note in notes:
-        _echo_once(click.style("  note: ", fg="yellow") + printable(note))
+        _echo_once(style("  note: ", fg="yellow") + note)
     if plan.changes or plan.calls:
         _echo_once(f"  what changes is kept in {short_path(homes.keep)}/backups")
     _show_problems(plan.problems)
@@ -307,7 +307,7 @@ def said_before() -> set[object]:
 
 def _echo_once(line: str) -> None:
     if line not in said_before():
-        click.echo(line)
+        echo(line)
     said_before().add(line)
 
 
@@ -316,7 +316,7 @@ def _show_edit(edit: PlannedFile, shown: set[object]) -> None:
     verb = "change" if edit.now.data is not None else "write"
     added = edit.after.removeprefix(edit.now.data or b"").strip().replace(b"\r\n", b"\n")
     same = "; the same lines" if added in shown else ""
-    click.echo(f"  {verb} {short_path(edit.path)}{link}  {edit.what}{same}")
+    echo(f"  {verb} {short_path(edit.path)}{link}  {edit.what}{same}")
     if not same:
         lines = difference(edit.now.data, edit.after, edit.path.name)[2:]
         print_difference([f"{line[:1]}   {line[1:]}" for line in lines if not line.startswith("@@")])
@@ -337,51 +337,49 @@ def _way_back(place: str) -> str:
 
 def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
     for call in leave.calls:
-        click.echo(f"  run {click.style(printable(call.shown), fg='cyan')}  {call.why}")
+        echo(f"  run {style(call.shown, fg='cyan')}  {call.why}")
     for path in leave.configs:
-        click.echo(f"  put back {short_path(path)}  (or only take truekeep out, if it was changed since)")
+        echo(f"  put back {short_path(path)}  (or only take truekeep out, if it was changed since)")
     own = [item for item in leave.returns if item.path.is_relative_to(homes.market) and item.way == "remove"]
     if own:
-        click.echo(f"  remove {short_path(homes.market)}/  the plugin, {many(len(own), 'file')}")
+        echo(f"  remove {short_path(homes.market)}/  the plugin, {many(len(own), 'file')}")
     for item in leave.returns:
         if item not in own:
-            click.echo(f"  {item.way} {short_path(item.path)}{f'  ({item.why})' if item.why else ''}")
+            echo(f"  {item.way} {short_path(item.path)}{f'  ({item.why})' if item.why else ''}")
     if leave.has_leftovers and not leave.folders:
-        click.echo(f"  remove {short_path(homes.keep)}/  what a killed run left")
+        echo(f"  remove {short_path(homes.keep)}/  what a killed run left")
     if leave.folders:
-        click.echo(f"  remove {many(len(leave.folders), 'folder')} that connect made, if empty")
+        echo(f"  remove {many(len(leave.folders), 'folder')} that connect made, if empty")
     for note in leave.notes:
-        click.echo(click.style("  note: ", fg="yellow") + printable(note))
+        echo(style("  note: ", fg="yellow") + note)
     if leave.is_empty and not leave.problems:
-        click.echo("nothing is connected here")
+        echo("nothing is connected here")
         for place in places:
             where = "the user's own files" if place == "user" else short_path(place)
-            click.echo(f"  connected: {where}; `{printable(_way_back(place))}` takes it back")
+            echo(f"  connected: {where}; `{_way_back(place)}` takes it back")
     _show_problems(leave.problems)
 
 
 def _show_problems(problems: Sequence[ConnectProblem]) -> None:
     for problem in problems:
-        click.echo(click.style("  problem: ", fg="red") + printable(f"{problem.where}: {problem.what}"), err=True)
+        echo(style("  problem: ", fg="red") + f"{problem.where}: {problem.what}", err=True)
         if problem.hint:
-            click.echo(f"    {printable(problem.hint)}", err=True)
+            echo(f"    {problem.hint}", err=True)
 
 
 def _show_end(plan: ConnectPlan, report: ConnectReport, steps: Sequence[str], *, dry_run: bool) -> None:
     if not plan.owners:
-        click.echo(
-            "no harness was found; name one with --harness and --project to write a repository's files", err=True
-        )
+        echo("no harness was found; name one with --harness and --project to write a repository's files", err=True)
     elif plan.is_empty and not report.problems:
-        click.echo(click.style("already connected", fg="green"))
+        echo(style("already connected", fg="green"))
     elif not dry_run and len(report.problems) == 0:
-        click.echo(f"{click.style('connected', fg='green')}; `{_way_back(plan.place)}` takes it back")
+        echo(f"{style('connected', fg='green')}; `{_way_back(plan.place)}` takes it back")
     for step in steps:
-        _echo_once(click.style("next: ", fg="yellow") + step)
+        _echo_once(style("next: ", fg="yellow") + step)
 
 
 def _teller(*, as_json: bool) -> Callable[[str], None]:
-    return lambda line: None if as_json else click.echo(f"  $ {printable(line)}")
+    return lambda line: None if as_json else echo(f"  $ {line}")
 
 
 def _check(homes: Homes, root: Path | None, cards: Path | None, harnesses: Sequence[str], *, as_json: bool) -> int:
@@ -419,9 +417,9 @@ def _check(homes: Homes, root: Path | None, cards: Path | None, harnesses: Seque
     print_table(["harness", "installed", "connected", "hooks", "rule", "mcp"], rows)
     for item in found:
         for problem in item.problems:
-            click.echo(f"{item.harness}: {printable(problem)}")
-    ran = f"ran in {probe.seconds:.2f} s" if probe.is_well else click.style(printable(probe.why), fg="red")
-    click.echo(f"hook command: {ran}")
+            echo(f"{item.harness}: {problem}")
+    ran = f"ran in {probe.seconds:.2f} s" if probe.is_well else style(probe.why, fg="red")
+    echo(f"hook command: {ran}")
     return 0 if is_well else EXIT_PROBLEMS
 
 

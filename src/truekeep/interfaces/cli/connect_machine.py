@@ -28,7 +28,7 @@ from truekeep.integrations.harnesses.test_handoff import ask_key
 from truekeep.interfaces.cli.connect import NO_MEMORY, connect, said_before
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.terminal import echo, print_note, style
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace.machine_role import side_of
 
@@ -115,7 +115,7 @@ def machine(
     is_sent = route is None or (contact is not None and contact.ok and _is_sent(side, route, test))
     if not as_json:
         for path in made:
-            click.echo(f"made {printable(path)}")
+            echo(f"made {path}")
         _say_route(contact, given["via"], side.machine, repos, is_sent=is_sent)
     deadline = time.monotonic() + (given["wait"] if is_sent else 0)
     while not test.has_returned and time.monotonic() < deadline:
@@ -151,9 +151,9 @@ def _pair(side: Any, key: str, name: str, *, dry_run: bool, as_json: bool) -> in
         return 0
     for route in chosen:
         if dry_run:
-            click.echo(f"would pair the route {route.name} with this key; nothing was done")
+            echo(f"would pair the route {route.name} with this key; nothing was done")
             continue
-        click.echo(f"{click.style('paired', fg='green')} {route.name}; `truekeep sync run {route.name}` takes receipts")
+        echo(f"{style('paired', fg='green')} {route.name}; `truekeep sync run {route.name}` takes receipts")
     return 0
 
 
@@ -183,8 +183,8 @@ def _show_wish(
     elif route is None:
         _say_route(None, via, name, repos, is_sent=False)
     else:
-        there = printable(route.text("remote"))
-        click.echo(f"would add the route {route.name} by {via} to {there}, and send a test letter; nothing was done")
+        there = route.text("remote")
+        echo(f"would add the route {route.name} by {via} to {there}, and send a test letter; nothing was done")
     return 0
 
 
@@ -241,18 +241,16 @@ def _is_sent(side: Any, route: Route, test: Test) -> bool:
 
 def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, ...], *, is_sent: bool) -> None:
     if via == "rsync":
-        shown = " ".join(
-            f"--repo '{printable(repo)}'" if "'" not in repo else f"--repo {printable(as_argument(repo))}"
-            for repo in repos
-        )
-        user = printable(person())
-        click.echo(f"on the host, once: truekeep sync add {name} --via rsync --host {user}@{name} {shown}")
+        shown = " ".join(f"--repo '{repo}'" if "'" not in repo else f"--repo {as_argument(repo)}" for repo in repos)
+        user = person()
+        echo(f"on the host, once: truekeep sync add {name} --via rsync --host {user}@{name} {shown}")
     elif contact is not None and not contact.ok:
-        click.echo(f"{click.style('failed', fg='red')} {printable(contact.problem)}\n  {printable(contact.hint)}")
+        echo(f"{style('failed', fg='red')} {contact.problem}")
+        echo(f"  {contact.hint}")
     elif is_sent:
-        click.echo(f"{click.style('sent', fg='green')} the test letter by {via}")
+        echo(f"{style('sent', fg='green')} the test letter by {via}")
     for note in contact.notes if contact is not None else ():
-        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+        print_note(note)
 
 
 def _report(
@@ -275,25 +273,19 @@ def _report(
             },
         )
     elif state == "back":
-        click.echo(
-            f"{click.style('back', fg='green')}: the test letter was dealt with by the host, after {seconds:.0f} s"
-        )
+        echo(f"{style('back', fg='green')}: the test letter was dealt with by the host, after {seconds:.0f} s")
     elif state == "none":
-        click.echo("no test letter was sent from here; `truekeep connect machine` sends one")
+        echo("no test letter was sent from here; `truekeep connect machine` sends one")
     elif state == "lost":
-        click.echo(
-            click.style("lost: ", fg="red") + f"{printable(test.path if test else '')} is gone without a receipt"
-        )
+        echo(style("lost: ", fg="red") + f"{(test.path if test else '')} is gone without a receipt")
     elif state == "not sent":
-        click.echo(
-            click.style("not sent: ", fg="red") + f"the test letter waits in {printable(test.path if test else '')}"
-        )
-        click.echo("  mend it and run this again")
+        echo(style("not sent: ", fg="red") + f"the test letter waits in {(test.path if test else '')}")
+        echo("  mend it and run this again")
     else:
-        click.echo(f"the test letter is on its way: {printable(test.path if test else '')}")
+        echo(f"the test letter is on its way: {(test.path if test else '')}")
         here = "`truekeep sync run`, and " if has_route else ""  # with rsync, the host's second run brings it back
-        click.echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`;")
-        click.echo(f"  then here: {here}`truekeep connect machine --check`")
+        echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`;")
+        echo(f"  then here: {here}`truekeep connect machine --check`")
     is_bad = state in ("not sent", "lost") or (must_be_back and state != "back")
     return EXIT_PROBLEMS if is_bad else 0
 

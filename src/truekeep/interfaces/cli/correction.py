@@ -10,8 +10,8 @@ from truekeep.core.dates import many
 from truekeep.core.machine import person
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.interfaces.cli.session import TextCommand
+from truekeep.interfaces.cli.terminal import echo, print_warning, style
 from truekeep.memory.lessons import CORRECTION, POLICY
-from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.memory.lessons import LessonTable
@@ -115,13 +115,11 @@ def _show(noted: LessonRow, kind: str, *, as_json: bool) -> None:
         data = {"path": noted.path, "line": noted.line, "number": noted.number, "entry": noted.entry}
         print_json(kind, {**data, "added": noted.entry is not None})
         return
-    place = printable(f"{noted.path}:{noted.line}" + (f", number {noted.number}" if noted.number else ""))
+    place = f"{noted.path}:{noted.line}" + (f", number {noted.number}" if noted.number else "")
     if noted.entry is None:
-        click.echo(f"there already: {printable(place)}")
+        echo(f"there already: {place}")
     else:
-        click.echo(
-            f"{click.style('added', fg='green')} {printable(place)} (`truekeep undo {noted.entry}` takes it back)"
-        )
+        echo(f"{style('added', fg='green')} {place} (`truekeep undo {noted.entry}` takes it back)")
 
 
 def _list(opened: Workspace, kind: LessonTable, word: str, *, as_json: bool) -> None:
@@ -143,6 +141,6 @@ def _list(opened: Workspace, kind: LessonTable, word: str, *, as_json: bool) -> 
     elif found.lessons:
         shown = [[item.number, item.trigger, item.action, item.wrong] for item in found.lessons]
         print_table(["#", "when", "do", "what went wrong"], shown)
-    click.echo(f"{many(len(found.lessons), 'row')} in {kind.path}")
+    echo(f"{many(len(found.lessons), 'row')} in {kind.path}")
     for item in found.unread:
-        click.echo(click.style("warning: ", fg="yellow") + f"{kind.path}:{item.line}: {item.what}", err=True)
+        print_warning(f"{kind.path}:{item.line}: {item.what}")

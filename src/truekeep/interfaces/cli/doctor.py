@@ -14,6 +14,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.integrations.doctor.base import BROKEN, Case
 from truekeep.integrations.doctor.run import examine
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
+from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import default_path
 
@@ -52,7 +53,8 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
         print_json("doctor", told)
     else:
         well = "everything is well" if case.path or has_routes() else "nothing is broken; no memory is kept here"
-        click.echo(f"\n{broken} broken" if broken else f"\n{well}")
+        echo()
+        echo(f"{broken} broken" if broken else well)
     return EXIT_BROKEN if broken else 0
 
 
@@ -69,8 +71,8 @@ def _path(ctx: click.Context, workspace: str | None) -> Path | None:
 def _show(check: CheckResult) -> None:
     tint = _TINTS.get(check.state)
     place = f"{check.where}: " if check.where else ""
-    state = click.style(check.state.ljust(7), fg=tint) if tint else check.state.ljust(7)
-    click.echo(f"{state} {check.name.ljust(13)}{printable(place + check.what)}".rstrip())
+    state = style(check.state.ljust(7), fg=tint) if tint else check.state.ljust(7)
+    echo(f"{state} {check.name.ljust(13)}{(place + check.what)}".rstrip())
     for told in (check.done, check.hint):
         if told:
-            click.echo(f"{'':21}-> {printable(told)}")
+            echo(f"{'':21}-> {told}")

@@ -32,6 +32,7 @@ from truekeep.interfaces.cli.output import (
     shown_finding,
     workspace_option,
 )
+from truekeep.interfaces.cli.terminal import echo, print_warning, style
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
@@ -160,15 +161,15 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
             },
         )
         return
-    click.echo(f"{click.style('left', fg='green')} {path}")
+    echo(f"{style('left', fg='green')} {path}")
     if unseen:
         _warn_unseen(opened, root)
     elif filing.held_up:
-        click.echo(click.style("warning: ", fg="yellow") + printable(filing.promise), err=True)
+        print_warning(filing.promise)
     else:
-        click.echo(f"  {filing.promise}")
+        echo(f"  {filing.promise}")
     for finding in hints:
-        click.echo(f"  hint {finding.code}: {printable(finding.message)}")
+        echo(f"  hint {finding.code}: {finding.message}")
 
 
 def _default_writers() -> Mapping[str, str]:
@@ -203,7 +204,7 @@ def _compose(given: dict[str, Any], opened: Workspace | None, root: Path) -> str
 def _warn_unseen(opened: Workspace | None, root: Path) -> None:
     config = f"{opened.path}/.truekeep/config.toml" if opened else "config.toml"
     what = f"ingest does not look into {root}; add it to `repositories` in {config}"
-    click.echo(click.style("warning: ", fg="yellow") + what, err=True)
+    print_warning(what)
 
 
 @handoff.command()
@@ -239,23 +240,23 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
     for shown, filing in results:
         for finding in filing.findings:
             is_problem = finding in filing.blocking
-            word = click.style("problem", fg="red") if is_problem else click.style("hint", fg="yellow")
+            word = style("problem", fg="red") if is_problem else style("hint", fg="yellow")
             place = f":{finding.line}" if finding.line else ""
-            click.echo(f"{withhold(printable(shown))}{place}: {word} {finding.code}: {printable(finding.message)}")
+            echo(f"{withhold(shown)}{place}: {word} {finding.code}: {finding.message}")
         if filing.outcome in ("promoted", "routed", "already"):
-            click.echo(f"{withhold(printable(shown))}: {click.style('ok', fg='green')}, {filing.promise}")
+            echo(f"{withhold(shown)}: {style('ok', fg='green')}, {filing.promise}")
         else:
             where = "be turned away" if filing.outcome == "refused" else "go to review"
             if any(finding.code == "not-taken" for finding in filing.blocking):
                 where = "stay where it is"
-            click.echo(f"{withhold(printable(shown))}: would {where}")
+            echo(f"{withhold(shown)}: would {where}")
     if not results:
-        click.echo("no handoff waits here")
+        echo("no handoff waits here")
     for root in dict.fromkeys(root for _, _, _, root, _ in inputs if root):
         if opened is not None and not opened.handoffs.is_scanned(root):
             _warn_unseen(opened, root)
     if opened is None and results:
-        click.echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
+        echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
     return EXIT_PROBLEMS if bad else 0
 
 
@@ -388,10 +389,10 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
     rows = [[_shown_hours(hours), inbox.writer, inbox.root.name, withhold(name)] for name, inbox, hours in waiting]
     if rows:
         print_table(["waits", "writer", "repository", "handoff"], rows)
-    click.echo(f"{len(waiting)} waiting in {many(len(inboxes), 'inbox')}")
+    echo(f"{len(waiting)} waiting in {many(len(inboxes), 'inbox')}")
     told = [f"{problem.inbox.path}: {problem.why}" for problem in looked.problems]
     for warning in (*told, *tell_others(looked.others)):
-        click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
+        print_warning(warning)
 
 
 def _shown_hours(hours: float) -> str:

@@ -19,6 +19,7 @@ from truekeep.interfaces.cli.output import (
     print_table,
     workspace_option,
 )
+from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.memory.ledger import LedgerQuery
 from truekeep.text.unicode import printable
 from truekeep.text.unified_diff import difference
@@ -120,7 +121,7 @@ def history(
         print_table(["entry", "when (UTC)", "what", "who", "files", "note"], rows, colour=2)
     else:
         is_asked = any(sought)
-        click.echo(
+        echo(
             "truekeep has written nothing there"
             if file
             else f"nothing {'like that ' if is_asked else ''}has been written yet"
@@ -155,7 +156,7 @@ def blame(ctx: click.Context, place: str, as_json: bool, workspace: str | None) 
         return
     for first, last in _runs(lines):
         span = f"{first.number}-{last.number}" if last.number > first.number else str(first.number)
-        click.echo(f"{span:>9}  {_who(first)}")
+        echo(f"{span:>9}  {_who(first)}")
 
 
 def _line_json(line: BlamedLine) -> dict[str, Any]:
@@ -186,9 +187,9 @@ def _who(line: BlamedLine) -> str:
     if line.is_first:
         return "made by truekeep init"
     if line.arrival is not None:
-        return f"came with {printable(line.arrival.archive)}, imported {line.arrival.at[:16].replace('T', ' ')}"
+        return f"came with {line.arrival.archive}, imported {line.arrival.at[:16].replace('T', ' ')}"
     if entry is None:
-        return "there before truekeep first changed the file" if line.is_older else click.style("by hand", fg="cyan")
+        return "there before truekeep first changed the file" if line.is_older else style("by hand", fg="cyan")
     origin = ""
     if record is not None:
         where = f" in {record.origin.repository}" if record.origin.repository else ""
@@ -196,18 +197,18 @@ def _who(line: BlamedLine) -> str:
     when = entry.at[:16].replace("T", " ")
     verb = "restored" if entry.verb == "undone" else entry.verb
     told = f":{origin}" if origin else f": {entry.note}" if entry.note else ""
-    return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}{printable(told)}"
+    return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}{told}"
 
 
 def _show_one(line: BlamedLine) -> None:
-    click.echo(f"{line.number}: {printable(line.text)}")
-    click.echo(_who(line))
+    echo(f"{line.number}: {line.text}")
+    echo(_who(line))
     if line.record is not None:
-        click.echo(f"  title: {printable(line.record.title)}")
-        click.echo(f"  inbox: {printable(line.record.origin.inbox)}")
-        click.echo(f"  sha256: {line.record.digest.hex()}")
+        echo(f"  title: {line.record.title}")
+        echo(f"  inbox: {line.record.origin.inbox}")
+        echo(f"  sha256: {line.record.digest.hex()}")
     if line.entry is not None:
-        click.echo(f"  take it back with: truekeep undo {line.entry.id}")
+        echo(f"  take it back with: truekeep undo {line.entry.id}")
 
 
 @click.command()
@@ -246,7 +247,7 @@ def _numbers(entries: tuple[str, ...], opened: Workspace) -> tuple[list[int], se
         match = _ENTRIES.fullmatch(given)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last:
-            raise BadInput(f"{printable(given)!r} names no entry", hint="write 12, or 12-23 for all from 12 to 23")
+            raise BadInput(f"{given!r} names no entry", hint="write 12, or 12-23 for all from 12 to 23")
         if match and not match[2]:
             named.add(first)
             continue
@@ -299,7 +300,7 @@ def _undo_several(opened: Workspace, numbers: list[int], ranged: set[int], *, as
         told.append(f"{len(failed)} not: {', '.join(str(one['entry']) for one in failed)}")
     if passed:
         told.append(f"{len(passed)} passed over, undone already or without a file: {', '.join(map(str, passed))}")
-    click.echo("; ".join(told))
+    echo("; ".join(told))
     return code
 
 
@@ -308,11 +309,11 @@ def _undone_json(number: int, made: LedgerEntry, notes: list[str]) -> dict[str, 
 
 
 def _show_undone(number: int, made: LedgerEntry, notes: list[str]) -> None:
-    click.echo(f"{coloured('undone')} entry {number}; this is entry {made.id}")
+    echo(f"{coloured('undone')} entry {number}; this is entry {made.id}")
     for path in made.paths:
-        click.echo(f"  {printable(path)}")
+        echo(f"  {path}")
     for note in notes:
-        click.echo(f"  note: {printable(note)}")
+        echo(f"  note: {note}")
 
 
 def _show_undoing(planned: Undoing, *, as_json: bool) -> None:
@@ -324,9 +325,9 @@ def _show_undoing(planned: Undoing, *, as_json: bool) -> None:
         files = [{"path": path, "difference": list(lines)} for path, lines in changed]
         print_json("undo-plan", {"undoes": planned.entry.id, "files": files, "notes": list(planned.notes)})
         return
-    click.echo(f"undoing entry {planned.entry.id} would change {len(changed)} file{'s' if len(changed) != 1 else ''}")
+    echo(f"undoing entry {planned.entry.id} would change {len(changed)} file{'s' if len(changed) != 1 else ''}")
     for _, lines in changed:
         for line in lines:
-            click.echo(f"  {line}")
+            echo(f"  {line}")
     for note in planned.notes:
-        click.echo(f"  note: {printable(note)}")
+        echo(f"  note: {note}")

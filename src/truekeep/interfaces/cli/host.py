@@ -10,7 +10,7 @@ import click
 from truekeep.core.errors import BadInput
 from truekeep.core.host_lease import lease_history, refusal, shown_time
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.terminal import echo, prompt, style
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostLease, HostStatus, Overlap
@@ -44,8 +44,9 @@ def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         return
     found, here = host_status.canonical, opened.machine
     is_here = found is not None and found.id == here.id
-    click.echo(f"this machine    {printable(here.name)} ({here.id[:8]}){'' if is_here else ', not the canonical host'}")
-    click.echo(f"canonical host  {_shown_canonical(host_status)}\n")
+    echo(f"this machine    {here.name} ({here.id[:8]}){'' if is_here else ', not the canonical host'}")
+    echo(f"canonical host  {_shown_canonical(host_status)}")
+    echo()
     print_table(
         ["machine", "id", "generation", "took over (UTC)", "from", "released (UTC)", "last wrote"],
         [_row(item) for item in host_status.leases],
@@ -82,11 +83,11 @@ def take(ctx: click.Context, yes: bool, as_json: bool, workspace: str | None) ->
     if as_json:
         print_json("host-take", {"taken": not is_held, "tenure": _lease_json(lease)})
     elif is_held:
-        click.echo(f"{printable(here.name)} is the canonical host already, since {shown_time(lease.taken_at)}")
+        echo(f"{here.name} is the canonical host already, since {shown_time(lease.taken_at)}")
     else:
-        done = click.style("taken", fg="green")
-        click.echo(f"{done}: {printable(here.name)} is the canonical host now (generation {lease.generation})")
-        click.echo("next: sync the workspace, so that the others know; then `truekeep ingest`")
+        done = style("taken", fg="green")
+        echo(f"{done}: {here.name} is the canonical host now (generation {lease.generation})")
+        echo("next: sync the workspace, so that the others know; then `truekeep ingest`")
 
 
 @host.command()
@@ -105,24 +106,25 @@ def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if as_json:
         print_json("host-release", {"tenure": _lease_json(lease)})
         return
-    name = printable(lease.name)
-    click.echo(f"released: {name} is the canonical host no longer, since {shown_time(lease.released_at)}")
-    click.echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
+    name = lease.name
+    echo(f"released: {name} is the canonical host no longer, since {shown_time(lease.released_at)}")
+    echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
 
 
 def _show_consequences(host_status: HostStatus, here: Machine) -> None:
     """The story first: what would change, and what could be lost from sight."""
     for line in lease_history(host_status):
-        click.echo(f"  {printable(line)}")
+        echo(f"  {line}")
     others = [item for item in host_status.rivals if item.id != here.id]
-    click.echo(f"\n{printable(here.name)} would be the canonical host, with generation {host_status.generation + 1}.")
+    echo()
+    echo(f"{here.name} would be the canonical host, with generation {host_status.generation + 1}.")
     for item in others:
-        click.echo(
-            f"{printable(item.name)} refuses to write as soon as the workspace is synced to it. What it writes until"
+        echo(
+            f"{item.name} refuses to write as soon as the workspace is synced to it. What it writes until"
             " then, and what has not been synced from it yet, is not in this memory: look there first if it still runs."
         )
     for overlap in host_status.overlaps():
-        click.echo(_shown_overlap(overlap))
+        echo(_shown_overlap(overlap))
 
 
 def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
@@ -130,16 +132,16 @@ def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
         return
     if not may_ask or not sys.stdin.isatty():
         raise BadInput("nobody is there to ask; nothing was changed", hint="--yes takes over without asking")
-    if click.prompt(f"Type {printable(here.name)} to go on", prompt_suffix=": ", err=True).strip() != here.name:
+    if prompt(f"Type {here.name} to go on", prompt_suffix=": ", err=True).strip() != here.name:
         raise BadInput("that is not the name of this machine; nothing was changed", hint="run it again")
 
 
 def _shown_canonical(host_status: HostStatus) -> str:
     found = host_status.canonical
     if found is None:
-        return click.style("in doubt", fg="red") if host_status.is_split else click.style("nobody", fg="yellow")
+        return style("in doubt", fg="red") if host_status.is_split else style("nobody", fg="yellow")
     since = f", since {shown_time(found.taken_at)}" if found.taken_at else ""
-    return f"{printable(found.name)} ({found.id[:8]}), generation {found.generation}{since}"
+    return f"{found.name} ({found.id[:8]}), generation {found.generation}{since}"
 
 
 def _row(item: HostLease) -> list[str]:
@@ -153,15 +155,15 @@ def _shown_overlap(overlap: Overlap) -> str:
     former, later = overlap.former, overlap.later
     day = former.wrote_at[:10]
     when = f"last on {day}" if overlap.is_sure else f"perhaps: it wrote on {day}, the same day"
-    names = printable(former.name), printable(later.name)
+    names = former.name, later.name
     return f"{names[0]} wrote after {names[1]} took over on {later.taken_at[:10]} ({when})"
 
 
 def _note(message: str, lines: list[str], hint: str) -> None:
-    click.echo()
-    click.echo(click.style("note: ", fg="yellow") + printable(message))
+    echo()
+    echo(style("note: ", fg="yellow") + message)
     for line in (*lines, hint):
-        click.echo(f"  {printable(line)}")
+        echo(f"  {line}")
 
 
 def _host_status_json(host_status: HostStatus, here: Machine) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from truekeep.interfaces.cli.output import (
     shown_finding,
     workspace_option,
 )
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.terminal import echo, print_warning, style
 
 if TYPE_CHECKING:
     from truekeep.core.model import FilingOutcome, IngestReport
@@ -120,24 +120,23 @@ def _watch(
 
     def tell(workspace: Workspace, item: FilingOutcome) -> None:
         if as_json:
-            click.echo(json.dumps({"schema": "truekeep.filed/1", **_as_json(item)}))
+            echo(json.dumps({"schema": "truekeep.filed/1", **_as_json(item)}))
         elif not quiet:
             _show(workspace, item)
         sys.stdout.flush()
 
-    def warn(what: str) -> None:
-        click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
-
     if sys.stderr.isatty():
-        click.echo("watching; Ctrl-C ends it", err=True)
-    Watch(opened.path, repositories=roots, cards=cards, documents=documents, on_filed=tell, warn=warn).run(stop)
+        echo("watching; press Ctrl-C to stop", err=True)
+    Watch(opened.path, repositories=roots, cards=cards, documents=documents, on_filed=tell, warn=print_warning).run(
+        stop
+    )
 
 
 def _show(opened: Workspace, item: FilingOutcome) -> None:
     word = coloured(item.outcome, width=9)
     arrow = f" -> {item.target}" if item.target else ""
     why = f"  ({item.why})" if item.why else ""
-    click.echo(f"{word} {item.name or item.inbox}{arrow}{why}")
+    echo(f"{word} {item.name or item.inbox}{arrow}{why}")
     config = opened.config
     blocking = [finding for finding in item.findings if config.policy_for(finding.code) != "promote"]
     if item.outcome in ("review", "refused"):
@@ -147,20 +146,20 @@ def _show(opened: Workspace, item: FilingOutcome) -> None:
 
 def _print_counts(report: IngestReport) -> None:
     for warning in report.warnings:
-        click.echo(click.style("warning: ", fg="yellow") + warning, err=True)
+        print_warning(warning)
     if report.dry_run:
-        click.echo("Dry run: nothing was changed.")
-    click.echo(f"Processed {report.processed}")
-    click.echo(f"Promoted {report.count('promoted')}")
-    click.echo(f"Routed {report.count('routed')}")
-    click.echo(f"Review {report.count('review')}")
+        echo("Dry run: nothing was changed.")
+    echo(f"Processed {report.processed}")
+    echo(f"Promoted {report.count('promoted')}")
+    echo(f"Routed {report.count('routed')}")
+    echo(f"Review {report.count('review')}")
     for name in ("already", "refused", "skipped", "failed"):
         if report.count(name):
-            click.echo(f"{name.capitalize()} {report.count(name)}")
+            echo(f"{name.capitalize()} {report.count(name)}")
     if not report.processed:
-        click.echo("NO_UPDATES")
+        echo("NO_UPDATES")
     if report.count("review") and not report.dry_run and sys.stdout.isatty():
-        click.echo(click.style("next: truekeep review walk", fg="bright_black"))
+        echo(style("next: truekeep review walk", fg="bright_black"))
 
 
 def _print_json(report: IngestReport, filed: list[dict[str, Any]]) -> None:

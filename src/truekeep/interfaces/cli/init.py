@@ -16,8 +16,8 @@ from truekeep.core.state_dir import STATE
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use, is_same
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
+from truekeep.interfaces.cli.terminal import echo, print_warning, style
 from truekeep.memory.file_scan import iter_files
-from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace.workspace import Workspace
 
@@ -80,31 +80,31 @@ def init(
             },
         )
         return
-    where = printable(str(made.path))
+    where = str(made.path)
     word = "already a workspace" if made.is_repeated else "adopted" if made.is_adopted else "made"
-    click.echo(f"{where}: {click.style(word, fg='green')}")
+    echo(f"{where}: {style(word, fg='green')}")
     if made.is_adopted and not made.is_repeated:
         found = ", ".join(many(count, kind.removesuffix("s")) for kind, count in _count(made.path).items())
-        click.echo(f"found there, and left as it is: {found}")
-    click.echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
+        echo(f"found there, and left as it is: {found}")
+    echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
     for line in told:
-        click.echo(printable(line))
+        echo(line)
     for name in made.created:
-        click.echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
+        echo(f"  {'wrote' if made.is_repeated else 'created'} {name}")
     if made.is_repeated and repositories and f"{STATE}/config.toml" not in made.created:
-        click.echo(f"  the repositories are listed in {where}/.truekeep/config.toml; add yours there")
+        echo(f"  the repositories are listed in {where}/.truekeep/config.toml; add yours there")
     elif not repositories and not made.is_repeated:
-        click.echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
+        echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
     elif made.is_repeated:
-        click.echo("next: `truekeep ingest` files what waits")
+        echo("next: `truekeep ingest` files what waits")
     else:
         _show_repositories(made.path, repositories)
-        click.echo("next: `truekeep connect` in a repository, for the agents that work there")
-        click.echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
+        echo("next: `truekeep connect` in a repository, for the agents that work there")
+        echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
     if made.is_adopted and not made.is_repeated:
-        click.echo("      `truekeep status`, to see how this memory is")
+        echo("      `truekeep status`, to see how this memory is")
     if not made.is_repeated and _has_claude_notes():
-        click.echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
+        echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
 
 
 def _refuse_lost() -> None:
@@ -152,9 +152,9 @@ def _show_repositories(workspace: Path, patterns: tuple[str, ...]) -> None:
     for pattern in patterns:
         if not expand_repositories((pattern,)):
             what = f"no folder is {pattern}; correct it in {short_path(workspace / STATE / 'config.toml')}"
-            click.echo(click.style("warning: ", fg="yellow") + printable(what), err=True)
+            print_warning(what)
     if roots := expand_repositories(patterns):
-        click.echo(f"{many(len(roots), 'folder')} to look into: `truekeep repos` lists the repositories")
+        echo(f"{many(len(roots), 'folder')} to look into: `truekeep repos` lists the repositories")
 
 
 def _has_claude_notes() -> bool:

@@ -17,6 +17,7 @@ from truekeep.core import file_io
 from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.git import find_top
 from truekeep.interfaces.cli.output import open_workspace, workspace_option
+from truekeep.interfaces.cli.terminal import echo
 
 if TYPE_CHECKING:
     from truekeep.core.state_dir import StateFolder
@@ -67,7 +68,7 @@ def mcp(
 
     if not is_http:
         if sys.stdin.isatty():
-            click.echo("waiting for an MCP client on standard input; Ctrl-D ends it", err=True)
+            echo("waiting for an MCP client on standard input; Ctrl-D ends it", err=True)
         # A client starts its server where it works: what it leaves comes from that repository.
         serve_stdio(MemoryTools(opened, writer=writer, root=find_top(Path.cwd())))
         return
@@ -75,7 +76,7 @@ def mcp(
     token, where = _token(token_env, opened.state)
     with _listen(address, port) as listener:
         shown = f"[{address}]" if ":" in address else address
-        click.echo(f"serving http://{shown}:{listener.getsockname()[1]}/mcp; the bearer token is in {where}", err=True)
+        echo(f"serving http://{shown}:{listener.getsockname()[1]}/mcp; the bearer token is in {where}", err=True)
         serve_http(MemoryTools(opened, writer=writer), listener, token)
 
 

@@ -14,8 +14,8 @@ from truekeep.interfaces.cli.session import (
     text_or_stdin,
     writer_option,
 )
+from truekeep.interfaces.cli.terminal import echo_text
 from truekeep.sessions.checkpoint import from_values
-from truekeep.text.unicode import printable
 
 
 @click.group()
@@ -84,9 +84,7 @@ def heartbeat(
     if as_json:
         print_json("heartbeat", {"text": text})
     else:
-        click.echo(
-            printable(text, newlines=True) or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`"
-        )
+        echo_text(text or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`")
 
 
 @note.command(cls=TextCommand)

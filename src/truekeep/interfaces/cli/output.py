@@ -1,8 +1,4 @@
-"""How commands print: text that is safe for a terminal, tables, and one shape for every --json.
-
-All text of the command line leaves through `echo`, which escapes control and hidden characters. Colours come from
-`style` and survive; escape sequences in stored text do not.
-"""
+"""What commands share: options, opening the workspace, tables, and one shape for every --json."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from truekeep.core.file_io import read_regular
 from truekeep.core.machine import below_home
 from truekeep.core.model import Finding
 from truekeep.interfaces.cli.complete_values import complete_folders
+from truekeep.interfaces.cli.terminal import echo, print_note, style
 from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import Workspace
 
@@ -31,7 +28,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _NARROW = 10  # letters that a column keeps, however narrow the window
 _OPENED = "truekeep.opened"  # key in click's context: the workspaces opened by this command
 _JSON = "truekeep.json"  # key in click's context: True with --json
-_STYLE_MARK = f"\ufdd0{os.urandom(8).hex()}"  # stands for ESC in styled text; random, so stored text cannot contain it
 
 COLOURS = {
     "promoted": "green",
@@ -74,7 +70,7 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
 
 def _print_notices(opened: Workspace) -> None:
     for notice in opened.notices:
-        echo(style("note: ", fg="yellow") + notice, err=True)
+        print_note(notice)
     opened.notices.clear()
 
 
@@ -85,40 +81,19 @@ def read_named(file: str) -> bytes:
     return read_regular(file)
 
 
-def style(text: str, **styles: Any) -> str:
-    """Text in a colour, bold or dim, for `echo`. Takes the arguments of click.style."""
-    begin = click.style("", reset=False, **styles).replace("\x1b", _STYLE_MARK)
-    return f"{begin}{text}{_STYLE_MARK}[0m" if begin else text
-
-
-def echo(line: str = "", *, err: bool = False) -> None:
-    """Print one line. Control and hidden characters, line breaks too, are printed as escapes."""
-    click.echo(_render_styles(line), err=err)
-
-
-def echo_text(text: str, *, err: bool = False) -> None:
-    """Print text of several lines; `echo` for text whose line breaks are meant."""
-    for line in text.removesuffix("\n").split("\n"):
-        click.echo(_render_styles(line, tabs=True), err=err)
-
-
-def _render_styles(line: str, *, tabs: bool = False) -> str:
-    first, *styled = line.split(_STYLE_MARK)
-    pieces = [printable(first, newlines=tabs)]
-    for piece in styled:
-        code, _, text = piece.partition("m")
-        pieces.append(f"\x1b{code}m{printable(text, newlines=tabs)}")
-    return "".join(pieces)
-
-
 def emit(kind: str, data: dict[str, Any], lines: Iterable[str]) -> None:
     """Print a result: `data` as JSON with --json, else `lines`, which may be a generator."""
-    context = click.get_current_context()
-    if context.meta.get(_JSON):
+    if wants_json():
         print_json(kind, data)
         return
     for line in lines:
         echo(line)
+
+
+def wants_json() -> bool:
+    """True if the current command was called with --json."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_JSON))
 
 
 def print_json(kind: str, data: dict[str, Any]) -> None:
@@ -166,7 +141,7 @@ def shown_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def coloured(word: str, *, width: int = 0) -> str:
-    return click.style(word.ljust(width), fg=COLOURS.get(word))
+    return style(word.ljust(width), fg=COLOURS.get(word))
 
 
 def age_in_days(day: date | None, today: date) -> int | None:
@@ -198,17 +173,17 @@ def print_table(
         widths = fit_widths(widths, shutil.get_terminal_size((100, 24)).columns)
         clean = [[cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in clean]
         headers = [cut(header, width) for header, width in zip(headers, widths, strict=True)]
-    click.echo(click.style(_row(headers, widths), bold=True))
+    echo(style(_row(headers, widths), bold=True))
     for number, row in enumerate(clean):
         line = _row(row, widths)
         if number < len(tints) and tints[number]:
             start = sum(widths[:-1]) + 2 * (len(widths) - 1)
-            line = line[:start] + click.style(line[start:], fg=tints[number])
+            line = line[:start] + style(line[start:], fg=tints[number])
         if colour is not None:
             start = sum(widths[:colour]) + 2 * colour
             end = start + len(row[colour])
             line = line[:start] + coloured(line[start:end]) + line[end:]
-        click.echo(line)
+        echo(line)
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -236,13 +211,13 @@ def cut(text: str, width: int) -> str:
 def print_difference(lines: Sequence[str]) -> None:
     for line in lines:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        click.echo(click.style(line, fg=colour))
+        echo(style(line, fg=colour))
 
 
 def print_findings(findings: Sequence[Finding], *, indent: str = "") -> None:
     for finding in findings:
         place = f"line {finding.line}: " if finding.line else ""
-        click.echo(f"{indent}{place}{click.style(finding.code, fg='yellow')}: {printable(finding.message)}")
+        echo(f"{indent}{place}{style(finding.code, fg='yellow')}: {finding.message}")
 
 
 def short_path(path: object) -> str:

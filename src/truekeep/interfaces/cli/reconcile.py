@@ -10,7 +10,8 @@ import click
 from truekeep.core.dates import many
 from truekeep.core.model import INDEX
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import confirm, echo, style
 
 if TYPE_CHECKING:
     from truekeep.maintenance.proposals import ProposalOutcome
@@ -43,7 +44,8 @@ def reconcile(
     Example: truekeep reconcile --fix
     """
     with open_workspace(ctx, workspace) as opened:
-        result = opened.maintenance.reconcile(fix=fix, code=not no_code, force=force)
+        with ProgressDisplay("comparing memory, logs and code"):
+            result = opened.maintenance.reconcile(fix=fix, code=not no_code, force=force)
         if fix and result.held and not as_json and sys.stdin.isatty() and _is_meant(result):
             more = opened.maintenance.reconcile(fix=True, code=False, force=True)
             done = (*result.done, *more.done)
@@ -70,8 +72,8 @@ def shown_reconciled(result: ReconcileReport) -> dict[str, Any]:
 
 
 def _is_meant(result: ReconcileReport) -> bool:
-    click.echo(printable(result.held))
-    return click.confirm("Take these lines out?", default=False)
+    echo(result.held)
+    return confirm("Take these lines out?", default=False)
 
 
 def shown_offer(item: ProposalOutcome) -> dict[str, Any]:
@@ -93,37 +95,37 @@ def _show(result: ReconcileReport, *, fix: bool) -> None:
             by_rule.setdefault((item.rule, item.winner, item.reason), []).append(item)
     for (rule, winner, reason), items in by_rule.items():
         wins = f"wins: {winner}" if winner else "nobody can tell"
-        click.echo(f"{click.style(rule, bold=True)}  {len(items)}, {wins} ({printable(reason)})")
+        echo(f"{style(rule, bold=True)}  {len(items)}, {wins} ({reason})")
         for item in items[:_MOST]:
-            place = click.style(printable(item.place), fg=_TINTS[item.action])
-            click.echo(f"  {place}: {printable(item.says)} | {printable(item.other)}: {printable(item.other_says)}")
+            place = style(item.place, fg=_TINTS[item.action])
+            echo(f"  {place}: {item.says} | {item.other}: {item.other_says}")
             if item.step and not item.is_held:
-                click.echo(f"    {printable(item.step)}")
+                echo(f"    {item.step}")
         _tell_more(len(items), "  ")
     for line in result.done[:_MOST]:
-        click.echo(click.style("written ", fg="green") + printable(line))
+        echo(style("written ", fg="green") + line)
     _tell_more(len(result.done))
     show_offers(result.offered)
     if result.crowding:
-        click.echo(click.style("too long ", fg="yellow") + printable(result.crowding))
+        echo(style("too long ", fg="yellow") + result.crowding)
     if result.held:
-        click.echo(click.style("held back ", fg="red") + printable(result.held))
+        echo(style("held back ", fg="red") + result.held)
     if result.unindexed:
         count = len(result.unindexed)
         few = ", ".join(path.rpartition("/")[2] for path in result.unindexed[:3]) + (", …" if count > 3 else "")
         what = f"{many(count, 'card')} without a line in {INDEX}, because it was taken out or another memory lists them"
-        click.echo(click.style(f"{what}: {printable(few)}", dim=True))
+        echo(style(f"{what}: {few}", dim=True))
     for problem in result.problems:
-        click.echo(click.style("not looked at ", fg="red") + printable(problem))
+        echo(style("not looked at ", fg="red") + problem)
     if not result.found:
-        click.echo(click.style("the stores agree", fg="green"))
+        echo(style("the stores agree", fg="green"))
     elif not fix:
         _show_next(result)
 
 
 def _tell_more(count: int, indent: str = "") -> None:
     if count > _MOST:
-        click.echo(f"{indent}… and {count - _MOST} more; --json has all of them")
+        echo(f"{indent}… and {count - _MOST} more; --json has all of them")
 
 
 def _show_next(result: ReconcileReport) -> None:
@@ -134,9 +136,9 @@ def _show_next(result: ReconcileReport) -> None:
     counts = {"decided": decided, "for review": len(questions) - asked, "in review already": asked}
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if decided or len(questions) > asked:
-        click.echo(f"{told}. next: truekeep reconcile --fix")
+        echo(f"{told}. next: truekeep reconcile --fix")
     elif asked:
-        click.echo(f"{told}. next: truekeep review list")
+        echo(f"{told}. next: truekeep review list")
 
 
 def show_offers(offered: tuple[ProposalOutcome, ...], *, dry_run: bool = False) -> None:
@@ -151,15 +153,15 @@ def show_offers(offered: tuple[ProposalOutcome, ...], *, dry_run: bool = False) 
         if item.state not in words:
             continue
         word, tint = words[item.state]
-        click.echo(f"{click.style(word, fg=tint)} {item.draft}".rstrip())
+        echo(f"{style(word, fg=tint)} {item.draft}".rstrip())
         for _, sentence in item.idea.reasons if item.state != "rejected" else ():
-            click.echo(f"  {printable(sentence)}")
+            echo(f"  {sentence}")
         if item.idea.hindrance:
-            click.echo(f"  {printable(item.idea.hindrance)}")
+            echo(f"  {item.idea.hindrance}")
     waiting, later, new = (sum(item.state == state for item in offered) for state in ("waiting", "later", "proposed"))
     if waiting:
-        click.echo(f"{waiting} in review already")
+        echo(f"{waiting} in review already")
     if later:
-        click.echo(f"{later} more when these are decided: enough wait for now")
+        echo(f"{later} more when these are decided: enough wait for now")
     if waiting or (new and not dry_run):
-        click.echo("next: truekeep review list")
+        echo("next: truekeep review list")

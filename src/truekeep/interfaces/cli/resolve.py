@@ -8,7 +8,8 @@ import click
 
 from truekeep.core.dates import shown_age
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, shown_verdict, workspace_option
-from truekeep.text.unicode import clip, printable
+from truekeep.interfaces.cli.terminal import echo, style
+from truekeep.text.unicode import clip
 
 if TYPE_CHECKING:
     from truekeep.verify.resolve import Resolution
@@ -68,23 +69,23 @@ def _telling(text: str) -> list[str]:
 
 def _show(resolution: Resolution) -> None:
     for verdict in resolution.code:
-        said = f"{printable(verdict.claim.shown)}: {verdict.verdict}, {printable(verdict.why)}"
-        click.echo(f"{click.style('code', fg='green', bold=True)}  {said}")
+        said = f"{verdict.claim.shown}: {verdict.verdict}, {verdict.why}"
+        echo(f"{style('code', fg='green', bold=True)}  {said}")
     if not resolution.statements:
-        click.echo("nothing in memory speaks of it")
+        echo("nothing in memory speaks of it")
         return
     for number, item in enumerate(resolution.statements, 1):
         is_winner = item.citation == resolution.winner
-        mark = click.style("★", fg="green") if is_winner else " "
+        mark = style("★", fg="green") if is_winner else " "
         colour = "red" if item.rank > 4 else "green" if item.rank <= 2 else None
-        place = click.style(printable(item.citation), bold=is_winner)
-        trust = click.style(item.trust, fg=colour)
-        click.echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}")
+        place = style(item.citation, bold=is_winner)
+        trust = style(item.trust, fg=colour)
+        echo(f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}")
         for line in _telling(item.text):
-            click.echo(f"      {clip(printable(line), 140)}")
+            echo(f"      {clip(line, 140)}")
         for verdict in item.verdicts:
             if verdict.verdict in ("gone", "moved", "changed"):
-                what = f"{verdict.verdict}: {printable(verdict.claim.shown)}: {printable(verdict.why)}"
-                click.echo(click.style(f"      {what}", fg="yellow"))
-    winner = printable(resolution.winner or "none of them")
-    click.echo(f"{click.style('believe', bold=True)} {winner}: {printable(resolution.why)}")
+                what = f"{verdict.verdict}: {verdict.claim.shown}: {verdict.why}"
+                echo(style(f"      {what}", fg="yellow"))
+    winner = resolution.winner or "none of them"
+    echo(f"{style('believe', bold=True)} {winner}: {resolution.why}")

@@ -29,6 +29,7 @@ from truekeep.interfaces.cli.output import (
     shown_finding,
     workspace_option,
 )
+from truekeep.interfaces.cli.terminal import echo, echo_text, style
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 
@@ -157,14 +158,12 @@ def list_(
     if rows:
         print_table(["draft", "age", "writer", "repository", "reasons"], rows)
         if old := sum(map(bool, changed)):
-            click.echo(
-                f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again"
-            )
+            echo(f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again")
         of = f" of {len(waiting)}" if len(waiting) > len(rows) else ""
         step = f"show {drafts[0].id}" if len(waiting) == 1 else "walk"
-        click.echo(f"{many(len(rows), 'draft')}{of}. next: truekeep review {step}")
+        echo(f"{many(len(rows), 'draft')}{of}. next: truekeep review {step}")
     else:
-        click.echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
+        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
 
 
 @review.command()
@@ -191,7 +190,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
         }
         print_json("review-show", data)
         return
-    click.echo(click.style(found.id, bold=True))
+    echo(style(found.id, bold=True))
     _show_proposal(opened, proposal)
     _show_original(found)
 
@@ -199,31 +198,31 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
 def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
     """Where a draft came from, why it waits, and what approving would write."""
     found, filing, changed = proposal.draft, proposal.filing, opened.review.outdated(proposal.draft)
-    click.echo(f"from {printable(_origin(found))}")
+    echo(f"from {_origin(found)}")
     if found.original and not found.is_proposal and not found.is_upkeep:
-        click.echo(f"original: {printable(found.original)}")
+        echo(f"original: {found.original}")
     if changed:
         told = f"outdated: {' and '.join(changed)} changed since; reject it, the next run proposes what is left of it"
-        click.echo(click.style(printable(told), fg="red"))
-    click.echo(click.style("why it waits", bold=True))
+        echo(style(told, fg="red"))
+    echo(style("why it waits", bold=True))
     for code, sentence in found.reasons:
-        click.echo(f"  {click.style(code, fg='yellow')}: {printable(sentence)}")
+        echo(f"  {style(code, fg='yellow')}: {sentence}")
     if filing.blocking:
-        click.echo(click.style("must be mended before it can be approved", bold=True))
+        echo(style("must be mended before it can be approved", bold=True))
         print_findings(filing.blocking, indent="  ")
     elif filing.outcome == "already":
-        click.echo(f"{filing.target} says this already; approving only closes the draft")
+        echo(f"{filing.target} says this already; approving only closes the draft")
     if proposal.difference:
-        click.echo(click.style("approving would write", bold=True))
+        echo(style("approving would write", bold=True))
         print_difference(proposal.difference)
 
 
 def _show_original(found: Draft) -> None:
-    click.echo(click.style({"whole": "the original", "masked": "the original, masked"}.get(found.kept, ""), bold=True))
+    echo(style({"whole": "the original", "masked": "the original, masked"}.get(found.kept, ""), bold=True))
     if found.kept == "elsewhere" and not found.body:
-        click.echo("  not copied here; look at the original itself")
+        echo("  not copied here; look at the original itself")
     else:
-        click.echo(printable(found.body.decode("utf-8", "replace"), newlines=True).rstrip("\n"))
+        echo_text(found.body.decode("utf-8", "replace").rstrip("\n"))
 
 
 @review.command()
@@ -245,7 +244,7 @@ def walk(
     waiting = opened.review.drafts(judged=True)
     drafts = _chosen(waiting, why, writer, repository)
     if not drafts:
-        click.echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
+        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
         return
     done = Counter[str]()
     for number, draft in enumerate(drafts, 1):
@@ -254,20 +253,21 @@ def walk(
             break
         done[word] += 1
     told = [f"{done[word]} {word}" for word in ("approved", "rejected") if done[word]]
-    click.echo(", ".join([*told, f"{len(opened.review.drafts())} still wait"]))
+    echo(", ".join([*told, f"{len(opened.review.drafts())} still wait"]))
 
 
 def _decide(opened: Workspace, wanted: str, place: str) -> str:
     """Show a draft, and do what the person says: approved, rejected, left or quit."""
     try:
         proposal = opened.review.show(wanted, exact=True)
-        title = printable(proposal.filing.title) or wanted
-        click.echo("\n" + click.style(f"{place}: {title}", bold=True))
+        title = proposal.filing.title or wanted
+        echo()
+        echo(style(f"{place}: {title}", bold=True))
         _show_proposal(opened, proposal)
         while True:
-            click.echo("[a]pprove  [x] reject  [e]dit  [o]riginal  [n]ext  [q]uit: ", nl=False)
+            echo("[a]pprove  [x] reject  [e]dit  [o]riginal  [n]ext  [q]uit: ", nl=False)
             key = _key()
-            click.echo(key)
+            echo(key)
             if key in "nq":
                 return "left" if key == "n" else "quit"
             if key == "o":
@@ -278,7 +278,7 @@ def _decide(opened: Workspace, wanted: str, place: str) -> str:
             proposal = opened.review.show(wanted, exact=True)
             _show_proposal(opened, proposal)
     except NotFound:
-        click.echo("somebody else has decided it")
+        echo("somebody else has decided it")
         return "left"
 
 
@@ -288,11 +288,11 @@ def _act(opened: Workspace, proposal: Proposal, key: str) -> str:
     try:
         if key == "a":
             filing = opened.review.approve(wanted, seen=proposal.seen)
-            click.echo(f"{coloured(_did(proposal.draft, filing), width=9)} {filing.target}")
+            echo(f"{coloured(_did(proposal.draft, filing), width=9)} {filing.target}")
             return "approved"
         if key == "x":
             opened.review.reject(wanted, seen=proposal.seen)
-            click.echo(coloured("rejected"))
+            echo(coloured("rejected"))
             return "rejected"
         opened.review.edit(wanted, _in_editor, seen=proposal.seen)
     except NotFound:
@@ -349,7 +349,7 @@ def approve(
         filing = opened.review.approve(found, target=target, anyway=anyway)
         if not as_json:
             way = "took away" if draft.is_removal else "->"
-            click.echo(f"{coloured(_did(draft, filing), width=9)} {found} {way} {filing.target}")
+            echo(f"{coloured(_did(draft, filing), width=9)} {found} {way} {filing.target}")
         return {"draft": found, "outcome": filing.outcome, "target": filing.target}
 
     return _for_each(drafts, act, "approved", as_json=as_json)
@@ -393,9 +393,9 @@ def reject(ctx: click.Context, drafts: tuple[str, ...], reason: str, as_json: bo
     def act(wanted: str) -> dict[str, Any]:
         draft = opened.review.reject(wanted, reason=reason)
         if not as_json:
-            click.echo(
+            echo(
                 f"{coloured('rejected')} {draft.id}"
-                + (f"; original: {printable(draft.original)}" if draft.original and not draft.is_upkeep else "")
+                + (f"; original: {draft.original}" if draft.original and not draft.is_upkeep else "")
             )
         return _draft_json(draft)
 
@@ -425,9 +425,7 @@ def edit(ctx: click.Context, draft: str, from_stdin: bool, as_json: bool, worksp
     if as_json:
         print_json("review-edit", _draft_json(found) | {"changed": changed})
     else:
-        click.echo(
-            f"{found.id}: " + (f"changed. next: truekeep review approve {found.id}" if changed else "not changed")
-        )
+        echo(f"{found.id}: " + (f"changed. next: truekeep review approve {found.id}" if changed else "not changed"))
 
 
 @review.command()
@@ -460,9 +458,9 @@ def retry(ctx: click.Context, draft: str | None, as_json: bool, workspace: str |
         )
         return
     for found, filing in results:
-        click.echo(f"{coloured(filing.outcome, width=9)} {found.id} -> {filing.target or 'still waits'}")
+        echo(f"{coloured(filing.outcome, width=9)} {found.id} -> {filing.target or 'still waits'}")
         print_findings(filing.blocking, indent="          ")
-    click.echo(f"{sum(filing.outcome != 'review' for _, filing in results)} of {len(results)} filed")
+    echo(f"{sum(filing.outcome != 'review' for _, filing in results)} of {len(results)} filed")
 
 
 @review.command()
@@ -496,10 +494,10 @@ def prune(
         return
     verb = "would be removed" if dry_run else "removed"
     for draft in drafts:
-        click.echo(f"draft {draft.id} ({shown_age(_age_of(draft))}) {verb}")
+        echo(f"draft {draft.id} ({shown_age(_age_of(draft))}) {verb}")
     for file in files:
-        click.echo(f"{withhold(printable(file))} {verb}")
-    click.echo(f"{many(len(drafts), 'draft')} and {many(len(files), 'processed file')} {verb}")
+        echo(f"{withhold(file)} {verb}")
+    echo(f"{many(len(drafts), 'draft')} and {many(len(files), 'processed file')} {verb}")
 
 
 def _parse_age(text: str) -> timedelta:

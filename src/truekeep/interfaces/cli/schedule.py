@@ -21,7 +21,7 @@ from truekeep.integrations.schedule.intervals import parse_every, parse_quiet_ho
 from truekeep.integrations.schedule.run import is_at_work, run_job
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.terminal import echo, print_note, style
 from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.schedule_log import FAILED, Run, append_run, judge_runs, read_runs
 
@@ -88,13 +88,13 @@ def install(
         told = _shown(placed.system, placed.installed, placed.settings)
         print_json("schedule-install", {**told, "updated": placed.is_update, "notes": list(placed.installed.notes)})
         return
-    word = click.style("updated" if placed.is_update else "installed", fg="green")
+    word = style("updated" if placed.is_update else "installed", fg="green")
     quiet = f", nothing filed {placed.settings.quiet_hours}" if placed.settings.quiet_hours else ""
-    click.echo(f"{word} every {render_every(placed.settings.every)} by {placed.system}{quiet}")
+    echo(f"{word} every {render_every(placed.settings.every)} by {placed.system}{quiet}")
     for where in placed.installed.where:
-        click.echo(f"  {printable(where)}")
+        echo(f"  {where}")
     for note in placed.installed.notes:
-        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+        print_note(note)
 
 
 @schedule.command()
@@ -133,7 +133,7 @@ def status(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | 
     else:
         _show_status(found, known, health, next_at, now, is_at_work(side.state))
         for alarm in alarms:
-            click.echo(click.style("look: ", fg="red") + printable(alarm))
+            echo(style("look: ", fg="red") + alarm)
     return EXIT_ALARM if alarms and exit_code else 0
 
 
@@ -160,29 +160,27 @@ def _show_status(
     if found is not None:
         every = render_every(found[1].every) if found[1].every else "?"
         quiet = f", nothing filed {known.quiet_hours}" if known and known.quiet_hours else ""
-        click.echo(f"timer      every {every} by {found[0]}{quiet}")
+        echo(f"timer      every {every} by {found[0]}{quiet}")
         for where in found[1].where:
-            click.echo(f"           {printable(where)}")
+            echo(f"           {where}")
         if found[0] == "cron" and not cron.is_running():
-            click.echo(click.style("           no cron daemon runs here: start it, or it never runs", fg="yellow"))
+            echo(style("           no cron daemon runs here: start it, or it never runs", fg="yellow"))
     if health.last is None:
-        click.echo("last run   never")
+        echo("last run   never")
     else:
         last = health.last
         ago = max(0, int((now - last.at).total_seconds() // 60))
         told = " ".join(f"{key}={value}" for key, value in last.counts.items())
-        click.echo(
-            f"last run   {last.at.astimezone():%Y-%m-%d %H:%M}, {ago} min ago, {last.seconds:.1f} s: {last.ending}"
-        )
+        echo(f"last run   {last.at.astimezone():%Y-%m-%d %H:%M}, {ago} min ago, {last.seconds:.1f} s: {last.ending}")
         for line in (told, last.why):
             if line:
-                click.echo(f"           {printable(line)}")
+                echo(f"           {line}")
     if health.busy:
-        click.echo(f"since then {health.busy} starts found a run going on")
+        echo(f"since then {health.busy} starts found a run going on")
     if is_running:
-        click.echo("now        a run is going on")
+        echo("now        a run is going on")
     if next_at is not None:
-        click.echo(f"next run   {next_at:%Y-%m-%d %H:%M}")
+        echo(f"next run   {next_at:%Y-%m-%d %H:%M}")
 
 
 @schedule.command()
@@ -198,7 +196,7 @@ def remove(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if as_json:
         print_json("schedule-remove", {"removed": list(gone)})
     else:
-        click.echo(f"removed from {' and '.join(gone)}" if gone else "the timer was gone already; forgotten")
+        echo(f"removed from {' and '.join(gone)}" if gone else "the timer was gone already; forgotten")
 
 
 @schedule.command()
@@ -248,10 +246,10 @@ def run(
     if as_json:
         print_json("schedule-run", _shown_run(done) or {})
     elif is_told:
-        why = f" {printable(done.why)}" if done.why and not failed else ""
-        click.echo(f"{click.style(done.ending, fg='red' if failed else 'green')}{why} ({done.seconds:.1f} s)")
+        why = f" {done.why}" if done.why and not failed else ""
+        echo(f"{style(done.ending, fg='red' if failed else 'green')}{why} ({done.seconds:.1f} s)")
     elif failed:
-        click.echo(f"truekeep schedule: {printable(done.why)}", err=True)
+        echo(f"truekeep schedule: {done.why}", err=True)
     return EXIT_FAILED if failed else 0
 
 
@@ -268,9 +266,9 @@ def _log_failure(at: datetime, error: TruekeepError, state: Path | None = None) 
 def _tell(step: Step) -> None:
     told = ", ".join(f"{value} {key}" for key, value in step.counts.items() if value)
     if step.problem:
-        click.echo(f"{click.style('failed'.ljust(11), fg='red')} {step.name}: {printable(step.problem)}")
+        echo(f"{style('failed'.ljust(11), fg='red')} {step.name}: {step.problem}")
     else:
-        click.echo(f"{click.style(step.name.ljust(11), fg='green')} {told or 'nothing new'}")
+        echo(f"{style(step.name.ljust(11), fg='green')} {told or 'nothing new'}")
 
 
 def _opened(ctx: click.Context, workspace: str | None) -> Workspace | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,19 +14,18 @@ from truekeep.core.dates import parse_since, shown_age
 from truekeep.core.errors import as_argument
 from truekeep.interfaces.cli.complete_values import complete_memory_files
 from truekeep.interfaces.cli.output import (
-    echo,
-    echo_text,
     emit,
     json_option,
     open_workspace,
     print_json,
     shown_verdicts,
-    style,
     workspace_option,
 )
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, echo_text, style
 from truekeep.memory.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
-from truekeep.text.unicode import clip, printable
+from truekeep.text.unicode import clip
 from truekeep.workspace.search import RANKINGS
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 6
 MAX_LIMIT = 1000
 MAX_LINES_PER_HIT = 7
-_BAR = 24
 
 
 @click.command()
@@ -59,7 +57,8 @@ def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspa
     if watch:
         _watch(opened, as_json=as_json)
         return
-    done = opened.search.index(rebuild=rebuild, progress=_progress(as_json))
+    with ProgressDisplay("indexing") as display:
+        done = opened.search.index(rebuild=rebuild, progress=display.step)
     _show_indexed(done, as_json=as_json)
 
 
@@ -72,22 +71,7 @@ def _watch(opened: Any, *, as_json: bool) -> None:
         _show_indexed(done, as_json=as_json)
         sys.stdout.flush()
 
-    opened.search.watch(
-        tell, stop=stop, warn=lambda what: click.echo(click.style(printable(what), fg="yellow"), err=True)
-    )
-
-
-def _progress(as_json: bool) -> Callable[[str, int, int], None]:
-    """A line that counts, for a person at a terminal; nothing for anyone else."""
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def tell(what: str, at: int, total: int) -> None:
-        filled = _BAR * at // max(1, total)
-        end = "\r\x1b[K" if at >= total else ""
-        click.echo(f"\r{what:11} {'█' * filled}{'░' * (_BAR - filled)} {at}/{total}{end}", nl=False, err=True)
-
-    return tell
+    opened.search.watch(tell, stop=stop, warn=lambda what: echo(style(what, fg="yellow"), err=True))
 
 
 def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
@@ -99,12 +83,12 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
     rebuilt = f", rebuilt because {done.rebuilt}" if done.rebuilt and done.rebuilt != "asked for" else ""
     meaning = f"meaning by {done.provider} {done.model}".rstrip() if done.provider != "none" else "words only"
     sessions = f" and {done.transcripts} transcripts" if done.transcripts else ""
-    click.echo(
-        f"{click.style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: "
+    echo(
+        f"{style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: "
         f"{changed}{removed}{rebuilt} ({done.seconds:.1f} s; {meaning})"
     )
     for note in done.notes:
-        click.echo(click.style(f"  {printable(note)}", fg="yellow"), err=True)
+        echo(style(f"  {note}", fg="yellow"), err=True)
 
 
 @click.command()
@@ -223,7 +207,7 @@ def _render_lines(hit: Hit) -> Iterator[str]:
         chosen, best = lines[start : start + MAX_LINES_PER_HIT], best - start
     for at, (_, line) in enumerate(chosen):
         mark = style("▸", fg="green") if at == best and len(chosen) > 1 else " "
-        yield f" {mark} {clip(printable(line), 160)}"
+        yield f" {mark} {clip(line, 160)}"
     if len(lines) > len(chosen):
         cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
         yield style(f"   … {len(lines) - len(chosen)} more lines: truekeep get {cited}", dim=True)
@@ -307,16 +291,16 @@ def get(
     echo_text(excerpt.text)
     for verdict in excerpt.verdicts:
         if verdict.verdict in ("gone", "moved", "changed"):
-            what = f"line {verdict.claim.line}: {printable(clip(verdict.claim.shown, 60))}: {printable(verdict.why)}"
-            click.echo(click.style(f"{verdict.verdict} {what}", fg="yellow"), err=True)
-    tail = f"{printable(excerpt.path)} · {excerpt.store} · {shown_age(excerpt.age_days)}"
+            what = f"line {verdict.claim.line}: {clip(verdict.claim.shown, 60)}: {verdict.why}"
+            echo(style(f"{verdict.verdict} {what}", fg="yellow"), err=True)
+    tail = f"{excerpt.path} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:
         tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"
     if excerpt.checked_at:
         tail += f" · {len(excerpt.verdicts)} claims checked {excerpt.checked_at}"
     elif excerpt.unchecked:
         tail += f" · claims {excerpt.unchecked}"
-    click.echo(click.style(f"[{tail}]", dim=True), err=True)
+    echo(style(f"[{tail}]", dim=True), err=True)
 
 
 def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:

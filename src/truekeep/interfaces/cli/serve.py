@@ -13,6 +13,7 @@ import click
 from truekeep.core.errors import BadInput
 from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
 from truekeep.interfaces.cli.output import open_workspace, workspace_option
+from truekeep.interfaces.cli.terminal import echo
 from truekeep.interfaces.web.auth import Keys
 
 PORT = 8378
@@ -79,7 +80,9 @@ def serve(
 
     def announce() -> None:
         mode = " read-only" if read_only else ""
-        click.echo(f"serving {path}{mode}; open\n  {link}\npress Ctrl-C to stop", err=False)
+        echo(f"serving {path}{mode}; open")
+        echo(f"  {link}")
+        echo("press Ctrl-C to stop")
         if is_opened:
             import webbrowser  # here: costs 50 ms, and is seldom asked for
 
@@ -89,7 +92,7 @@ def serve(
         with listener:
             serve_site(path, keys, listener, hosts={*names, *name}, read_only=read_only, announce=announce)
     except KeyboardInterrupt:
-        click.echo("stopped", err=True)
+        echo("stopped", err=True)
         ctx.exit(EXIT_INTERRUPTED)
 
 

@@ -15,6 +15,7 @@ from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.git import find_top
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
+from truekeep.interfaces.cli.terminal import echo, echo_text, print_note
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -84,7 +85,7 @@ def wake(
         left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
         print_json("wake", {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left})
     else:
-        click.echo(brief.text, nl=False)
+        echo_text(brief.text)
 
 
 @click.command()
@@ -141,7 +142,7 @@ def checkpoint(
     if values and source is None:
         asked = from_values(values)
         if _has_input():
-            click.echo(click.style("note: ", fg="yellow") + "standard input was not read; `-` reads it too", err=True)
+            print_note("standard input was not read; `-` reads it too")
     else:
         read = parse_checkpoint(_stdin())
         asked = merged(read, from_values(values)) if values else read
@@ -201,11 +202,11 @@ def show_saved(left: CheckpointResult, as_json: bool, kind: str) -> None:
         print_json(kind, {"paths": list(left.paths), "handoffs": list(left.handoffs), "notes": list(left.notes)})
         return
     for path in left.paths:
-        click.echo(f"wrote {path}")
+        echo(f"wrote {path}")
     for path in left.handoffs:
-        click.echo(f"left {path} for the canonical host")
+        echo(f"left {path} for the canonical host")
     for note in left.notes:
-        click.echo(click.style("note: ", fg="yellow") + note, err=True)
+        print_note(note)
 
 
 def text_or_stdin(text: tuple[str, ...]) -> str:

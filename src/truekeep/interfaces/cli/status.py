@@ -28,6 +28,8 @@ from truekeep.interfaces.cli.output import (
     short_path,
     workspace_option,
 )
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.sessions.session_record import closeouts, iter_records
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
@@ -48,7 +50,6 @@ BARS = "▁▂▃▄▅▆▇█"
 _TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
 _NAMES = 13  # the width of the column of names, and of verdicts
 _WORDS = 7
-_LONG = 1000  # files
 _NARROWEST = 20  # letters of what was found that a target leaves room for
 _PLACES = 3  # problems and things unseen that are named
 
@@ -85,7 +86,8 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     failures = find_failures(runs_folder(opened), now=now_utc())
     if opened is not None:
         roots = list(dict.fromkeys(record.root for record in records if record.root))
-        health = opened.health.check(session_roots=roots, progress=_progress)
+        with ProgressDisplay("reading memory") as display:
+            health = opened.health.check(session_roots=roots, progress=display.count)
         if trouble:
             health = health._replace(unseen=tuple(dict.fromkeys((trouble, *health.unseen))))
         memory = _memory(opened, health)
@@ -96,18 +98,21 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
         print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
     elif health is not None and memory is not None:
         for line in render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars()):
-            click.echo(_encodable(line))
+            echo(_encodable(line))
     else:
         for failure in failures:
             for line in _whole("act", failure.name, failure.what, failure.hint, room=_room(), has_bars=_has_bars()):
-                click.echo(_encodable(line))
-        click.echo(_encodable(_no_memory()))
+                echo(_encodable(line))
+        echo(_encodable(_no_memory()))
+        echo()
         if waiting is not None:
             wait = "handoff waits" if waiting == 1 else "handoffs wait"
-            click.echo(f"{waiting} {wait} in this repository's inboxes for the canonical host\n")
+            echo(f"{waiting} {wait} in this repository's inboxes for the canonical host")
+            echo()
         for alarm in receipts:
-            click.echo(f"{click.style(f'{alarm.code}: ', fg='red')}{printable(alarm.message)}")
-            click.echo(f"  {printable(alarm.hint)}\n")
+            echo(f"{style(f'{alarm.code}: ', fg='red')}{alarm.message}")
+            echo(f"  {alarm.hint}")
+            echo()
         _show_closeouts(found, days)
     is_bad = health.verdict != "ok" if health is not None else bool(receipts or failures)
     return EXIT_ALARM if exit_code and is_bad else 0
@@ -131,12 +136,12 @@ def _no_memory() -> str:
     if routes := _own_routes():
         ways = ", ".join(f"{route.name} ({route.via})" for route in routes)
         return (
-            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` has the last runs\n"
+            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` has the last runs"
         )
     path = default_path()
     if path.is_dir():
-        return f"{short_path(path)} is not adopted yet: `truekeep init` does, and leaves every file as it is\n"
-    return "No memory is kept on this machine: `truekeep init` begins one, unless another is the canonical host\n"
+        return f"{short_path(path)} is not adopted yet: `truekeep init` does, and leaves every file as it is"
+    return "No memory is kept on this machine: `truekeep init` begins one, unless another is the canonical host"
 
 
 def _own_routes() -> list[Route]:
@@ -164,14 +169,7 @@ def _shown_host(opened: Workspace) -> str:
     except (TruekeepError, OSError):
         return "in doubt: `truekeep doctor`"
     more = "" if host.id == opened.machine.id else " (not this machine)" if host.id else ": `truekeep host show`"
-    return printable(host.name) + more
-
-
-def _progress(done: int, total: int) -> None:
-    """How far the first look at a large memory is, on a terminal."""
-    if total >= _LONG and sys.stderr.isatty():
-        told = "\r\x1b[K" if done >= total else f"\rread {done:,} of {total:,} files"
-        click.echo(told, nl=False, err=True)
+    return host.name + more
 
 
 # --- The screen -----------------------------------------------------------------------------------------------------
@@ -227,7 +225,7 @@ def _beside(said: str, target: str, room: int | None) -> str:
 def _row(verdict: str, name: str, said: str, room: int | None) -> str:
     line = _cut(f"{verdict.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
     tint = _TINTS.get(verdict)
-    return click.style(line[: len(verdict)], fg=tint) + line[len(verdict) :] if tint else line
+    return style(line[: len(verdict)], fg=tint) + line[len(verdict) :] if tint else line
 
 
 def _whole(verdict: str, name: str, said: str, hint: str, *, room: int | None, has_bars: bool) -> Iterator[str]:
@@ -340,9 +338,7 @@ def closeout(days: int, as_json: bool) -> None:
 
 def _show_closeouts(found: list[Closeout], days: int) -> None:
     if not found:
-        click.echo(
-            f"No session was noted in the last {days} days: `truekeep connect` installs the hooks that note them."
-        )
+        echo(f"No session was noted in the last {days} days: `truekeep connect` installs the hooks that note them.")
         return
     rows = [
         [
@@ -360,8 +356,9 @@ def _show_closeouts(found: list[Closeout], days: int) -> None:
     missed = [(item, item.missed[0]) for item in found if item.missed]
     for item, record in missed[:5]:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
-        click.echo(f"\nlook at {item.harness} session {record.id} of {day}: {record.work}, nothing left")
-        click.echo(f"  {record.transcript or '(no transcript)'}")
+        echo()
+        echo(f"look at {item.harness} session {record.id} of {day}: {record.work}, nothing left")
+        echo(f"  {record.transcript or '(no transcript)'}")
 
 
 def _shown(item: Closeout) -> dict[str, Any]:
@@ -398,19 +395,20 @@ def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
     Example: truekeep status problems --json
     """
     with open_workspace(ctx, workspace) as opened:
-        found = list(opened.maintenance.survey(_progress).problems(opened.today()))
+        with ProgressDisplay("reading memory") as display:
+            found = list(opened.maintenance.survey(display.count).problems(opened.today()))
         unread = opened.maintenance.last_refresh.unread if opened.maintenance.last_refresh is not None else ()
     if as_json:
         shown = [{**item._asdict(), "what": withhold(item.what)} for item in found]
         print_json("status-problems", {"problems": shown, "unread": list(unread)})
     else:
         for item in found:
-            place = click.style(printable(f"{item.path}:{item.line}"), fg="yellow")
-            click.echo(f"{place} {item.code}: {withhold(printable(item.what))}")
+            place = style(f"{item.path}:{item.line}", fg="yellow")
+            echo(f"{place} {item.code}: {withhold(item.what)}")
         for why in unread:
-            click.echo(f"{click.style('not seen', fg='yellow')} {printable(why)}")
+            echo(f"{style('not seen', fg='yellow')} {why}")
         files = len({item.path for item in found})
-        click.echo(f"{many(len(found), 'problem')} in {many(files, 'file')}" if found else "nothing wrong")
+        echo(f"{many(len(found), 'problem')} in {many(files, 'file')}" if found else "nothing wrong")
     return EXIT_ALARM if exit_code and (found or unread) else 0
 
 
@@ -464,19 +462,20 @@ def _show_pipeline(seen: Pipeline) -> None:
         headers = ["machine", "writer", "repository", "last handoff", "last sync"]
         print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], rows)
     else:
-        click.echo("no handoff was ever received here")
+        echo("no handoff was ever received here")
     if seen.routes:
-        click.echo()
+        echo()
         rows = [[item.name, item.via, _minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
         tints = ["red" if item.problem else "yellow" for item in seen.routes]
         print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
     last = f"{_minute(seen.last_ingest)} UTC" if seen.last_ingest else "never"
-    click.echo(f"\nlast ingest {last}; {seen.drafts} to review")
+    echo()
+    echo(f"last ingest {last}; {seen.drafts} to review")
     for alarm in seen.alarms:
-        click.echo(click.style(f"{alarm.code}: ", fg="red") + printable(alarm.message))
-        click.echo(f"  {printable(alarm.hint)}")
+        echo(style(f"{alarm.code}: ", fg="red") + alarm.message)
+        echo(f"  {alarm.hint}")
     if not seen.alarms:
-        click.echo(click.style("no alarm", fg="green"))
+        echo(style("no alarm", fg="green"))
 
 
 def _trouble(route: Reach) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,8 @@ from truekeep.handoffs.sync.runner import run_routes
 from truekeep.interfaces.cli.complete_values import complete_routes
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, print_table, workspace_option
-from truekeep.text.unicode import printable
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, print_note, style
 from truekeep.workspace.machine_role import check_side, side_of
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ def add(ctx: click.Context, /, name: str, via: str, as_json: bool, workspace: st
     if as_json:
         print_json("sync-add", {"name": name, "via": via, "options": options})
     else:
-        click.echo(f"{click.style('added', fg='green')} {name}; `truekeep sync run {name}` tries it")
+        echo(f"{style('added', fg='green')} {name}; `truekeep sync run {name}` tries it")
         if via != "rsync" and side.is_host:
-            click.echo("  `truekeep sync key` prints the key that each producer needs for it")
+            echo("  `truekeep sync key` prints the key that each producer needs for it")
 
 
 @sync.command()
@@ -118,7 +118,7 @@ def key(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if as_json:
         print_json("sync-key", {"key": public})
     else:
-        click.echo(public)
+        echo(public)
 
 
 @sync.command()
@@ -139,7 +139,7 @@ def remove(ctx: click.Context, name: str, as_json: bool, workspace: str | None) 
     if as_json:
         print_json("sync-remove", {"name": name, "via": route.via})
     else:
-        click.echo(f"removed {name}; what it brought stays in {side.state / 'synced' / name}")
+        echo(f"removed {name}; what it brought stays in {side.state / 'synced' / name}")
 
 
 @sync.command()
@@ -159,19 +159,21 @@ def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: st
     if unknown := [name for name in names if name not in routes]:
         raise NotFound(f"there is no route {unknown[0]!r}", hint=f"known: {', '.join(routes) or 'none'}")
     chosen = [route for name, route in routes.items() if not names or name in names]
-    is_live = not as_json and sys.stderr.isatty()
+    with ProgressDisplay("syncing") as display:
+        finished: list[Contact] = []
 
-    def say(contact: Contact) -> None:
-        _say(contact, is_host=side.is_host)
+        def count(contact: Contact) -> None:
+            finished.append(contact)
+            display.count(len(finished), len(chosen))
 
-    done = run_routes(chosen, side, tell=say if is_live else lambda _: None)
+        done = run_routes(chosen, side, tell=count)
     if as_json:
         print_json("sync-run", {"contacts": [item._asdict() for item in done]})
     elif not chosen:
-        click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
-    elif not is_live:
+        echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+    else:
         for item in done:
-            say(item)
+            _say(item, is_host=side.is_host)
     return EXIT_UNREACHED if any(not item.ok for item in done) else 0
 
 
@@ -180,13 +182,13 @@ def _say(contact: Contact, *, is_host: bool) -> None:
         told = _moved(contact, is_host=is_host)
         told += f", {contact.refused} refused" if contact.refused else ""
         told += f", {contact.waiting} still being written: next run" if contact.waiting else ""
-        click.echo(f"{click.style('reached', fg='green')} {contact.route}: {told} ({contact.seconds:.1f} s)")
+        echo(f"{style('reached', fg='green')} {contact.route}: {told} ({contact.seconds:.1f} s)")
     else:
-        click.echo(f"{click.style('failed', fg='red')}  {contact.route}: {printable(contact.problem)}")
+        echo(f"{style('failed', fg='red')}  {contact.route}: {contact.problem}")
         if contact.hint:
-            click.echo(f"         {printable(contact.hint)}")
+            echo(f"         {contact.hint}")
     for note in contact.notes:
-        click.echo(click.style("note: ", fg="yellow") + printable(note), err=True)
+        print_note(note)
 
 
 def _moved(contact: Contact, *, is_host: bool) -> str:
@@ -225,7 +227,7 @@ def status(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         )
         return
     if not found:
-        click.echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+        echo("there is no route yet; `truekeep sync add --help` shows how to add one")
         return
     rows = [_row(*item, is_host=side.is_host) for item in found]
     tints = [_tint(history) for _, history in found]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,9 @@ from truekeep.interfaces.cli.output import (
     shown_age,
     workspace_option,
 )
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.reconcile import show_offers, shown_offer
+from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.maintenance.duplicates import uses_meaning
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
 EXIT_NOTHING, EXIT_WAITING = 10, 11
-_LONG = 500  # changed files from which on it is told how far it is
 _MOST = 20  # rows of one kind that are shown
 _LATELY = 60.0  # seconds that the files were looked at before
 _TINTS = {"verify first": "yellow", "decide": "yellow", "cannot be read": "red"}
@@ -59,10 +59,10 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
     if ctx.invoked_subcommand is not None:
         return
     opened = open_workspace(ctx, workspace)
-    desk = opened.maintenance
-    decayed = desk.decay(dry_run=dry_run)
-    doubled = desk.duplicates(dry_run=dry_run)
-    lasting = desk.promote(dry_run=dry_run)
+    with ProgressDisplay("cleaning up") as display:
+        decayed = opened.maintenance.decay(dry_run=dry_run)
+        doubled = opened.maintenance.duplicates(dry_run=dry_run, progress=display.count)
+        lasting = opened.maintenance.promote(dry_run=dry_run)
     if as_json:
         told = {
             "decay": shown_decay(decayed),
@@ -71,11 +71,11 @@ def tidy(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str | None
         }
         print_json("tidy", {"dry_run": dry_run, **told})
         return
-    click.echo(click.style("decay", bold=True))
+    echo(style("decay", bold=True))
     show_decay(decayed, opened.config.decay, dry_run=dry_run)
-    click.echo(click.style("duplicates", bold=True))
+    echo(style("duplicates", bold=True))
     _show_doubles(doubled, opened, dry_run=dry_run)
-    click.echo(click.style("promote", bold=True))
+    echo(style("promote", bold=True))
     _show_promoted(lasting, dry_run=dry_run)
     _show_problems(lasting.problems)
 
@@ -111,7 +111,8 @@ def decay(
     Example: truekeep tidy decay --dry-run
     """
     opened = open_workspace(ctx, workspace)
-    done = opened.maintenance.decay(dry_run=dry_run, archive=archive, force=force)
+    with ProgressDisplay("looking for expired entries"):
+        done = opened.maintenance.decay(dry_run=dry_run, archive=archive, force=force)
     if as_json:
         print_json("tidy-decay", {"dry_run": dry_run, **shown_decay(done)})
     else:
@@ -157,7 +158,7 @@ def show_decay(done: DecayReport, settings: DecayConfig, *, dry_run: bool, every
         tints = [_TINTS.get(row[0]) for row in shown]
         print_table(["what", "where", "what becomes of it, and why"], shown, tints=tints)
     for note in done.notes:
-        click.echo(click.style(printable(note), fg="yellow"), err=True)
+        echo(style(note, fg="yellow"), err=True)
     counts = (
         (len(done.leaving), "log entry", "out of search"),
         (len(done.returning), "log entry", "back in search"),
@@ -167,14 +168,14 @@ def show_decay(done: DecayReport, settings: DecayConfig, *, dry_run: bool, every
         (done.sessions, "session", "out of search"),
     )
     told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count) or "nothing to forget"
-    click.echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
+    echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
         undated = sum(card.age_days is None for card in done.cards)
         told = f"{many(wanting, 'card')} to verify, {len(done.cards) - wanting} to decide on"
-        click.echo(f"{told}; {undated} of them undated" if undated else told)
+        echo(f"{told}; {undated} of them undated" if undated else told)
         first = min(done.cards, key=lambda card: (card.is_checked, not card.can_be_confirmed))
-        click.echo(f"next: {' / '.join(_commands(first))}; each takes several names")
+        echo(f"next: {' / '.join(_commands(first))}; each takes several names")
 
 
 def _first(rows: Sequence[Row], *, every: bool) -> list[Row]:
@@ -244,26 +245,13 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
     Example: truekeep tidy duplicates --dry-run
     """
     with open_workspace(ctx, workspace) as opened:
-        found = opened.maintenance.duplicates(dry_run=dry_run, progress=_progress(as_json))
+        with ProgressDisplay("comparing cards") as display:
+            found = opened.maintenance.duplicates(dry_run=dry_run, progress=display.count)
         if as_json:
             print_json("tidy-duplicates", {"dry_run": dry_run, **_shown_doubles(found, opened)})
         else:
             _show_doubles(found, opened, dry_run=dry_run)
             _show_problems(found.problems)
-
-
-def _progress(as_json: bool) -> Callable[[int, int], None]:
-    """How far it is, on a terminal, where it takes long."""
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def tell(done: int, total: int) -> None:
-        if total >= _LONG:
-            end = "\n" if done >= total else ""
-            click.echo(f"\rread {done:,} of {total:,} changed files", nl=False, err=True)
-            click.echo(end, nl=False, err=True)
-
-    return tell
 
 
 def _has_meaning(opened: Workspace) -> bool:
@@ -288,10 +276,10 @@ def _show_doubles(found: TidyReport, opened: Workspace, *, dry_run: bool) -> Non
         ]
         print_table(["card", "card", "why", "likeness"], rows)
         if len(found.doubles) > _MOST:
-            click.echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
+            echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
     _show_offered(found, dry_run=dry_run, nothing="no two cards say the same")
     if not _has_meaning(opened):
-        click.echo("by words only: there is no search index with vectors. `truekeep index` makes one")
+        echo("by words only: there is no search index with vectors. `truekeep index` makes one")
 
 
 @tidy.command()
@@ -330,12 +318,9 @@ def _show_promoted(found: TidyReport, *, dry_run: bool) -> None:
 def _show_offered(found: TidyReport, *, dry_run: bool, nothing: str) -> None:
     show_offers(found.offered, dry_run=dry_run)
     if not found.offered and not found.doubles:
-        click.echo(nothing)
+        echo(nothing)
 
 
 def _show_problems(problems: Sequence[FileProblem]) -> None:
     if problems:
-        click.echo(
-            click.style(f"{many(len(problems), 'problem')} in memory files; ", fg="yellow")
-            + "`truekeep status problems`"
-        )
+        echo(style(f"{many(len(problems), 'problem')} in memory files; ", fg="yellow") + "`truekeep status problems`")

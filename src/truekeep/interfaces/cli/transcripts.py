@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,9 @@ from truekeep.core.dates import many, parse_since
 from truekeep.core.errors import BadInput
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import json_option, print_json, print_table, workspace_option
-from truekeep.text.unicode import clip, printable
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, echo_text, style
+from truekeep.text.unicode import clip
 from truekeep.workspace import producer
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def sync(ctx: click.Context, force: bool, as_json: bool, workspace: str | None) 
     """
     opened = workspace_if_any(ctx, workspace)
     sync_ = opened.sessions.sync_transcripts if opened is not None else producer.sync_transcripts
-    done = sync_(force=force, progress=_progress(as_json))
+    with ProgressDisplay("reading sessions") as display:
+        done = sync_(force=force, progress=display.count)
     if as_json:
         print_json("transcripts-sync", done._asdict())
         return
@@ -72,22 +74,12 @@ def _archive(ctx: click.Context, workspace: str | None) -> Archive:
 def _show_synced(done: TranscriptImportReport) -> None:
     new = f"{many(done.turns, 'new turn')} from {many(done.read, 'session')}" if done.turns else "nothing new"
     expired = f", {done.expired} past their age" if done.expired else ""
-    click.echo(
-        f"{click.style('kept', fg='green')} {many(done.sessions, 'session')} in {done.size / 1e6:.1f} MB: "
+    echo(
+        f"{style('kept', fg='green')} {many(done.sessions, 'session')} in {done.size / 1e6:.1f} MB: "
         f"{new}{expired} ({many(done.originals, 'original')}, {done.seconds:.1f} s)"
     )
     for line in (*done.notes, *done.problems):
-        click.echo(click.style(f"  {printable(line)}", fg="yellow"), err=True)
-
-
-def _progress(as_json: bool) -> Callable[[int, int], None]:
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def tell(at: int, total: int) -> None:
-        click.echo(f"\rsessions {at}/{total}" + ("\r\x1b[K" if at >= total else ""), nl=False, err=True)
-
-    return tell
+        echo(style(f"  {line}", fg="yellow"), err=True)
 
 
 @transcripts.command("list")
@@ -113,7 +105,7 @@ def list_(
     if not found:
         asked = harness or repository or since
         told = "no session in the archive is like that; `truekeep transcripts list` shows all"
-        click.echo(told if asked else "no session is in the archive; `truekeep transcripts sync` takes them in")
+        echo(told if asked else "no session is in the archive; `truekeep transcripts sync` takes them in")
         return
     short = _shorten([kept.name for kept in found])
     rows = [
@@ -202,7 +194,8 @@ def show(ctx: click.Context, session: str, turns: str | None, as_json: bool, wor
     _show_head(told)
     for number, turn in chosen:
         if told.parent and number == told.shared + 1:
-            click.echo(click.style(f"\n— what is above it shares with {told.parent} —", dim=True))
+            echo()
+            echo(style(f"— what is above it shares with {told.parent} —", dim=True))
         _show_turn(number, turn)
 
 
@@ -211,11 +204,11 @@ def _parse_turns(text: str | None, total: int) -> tuple[int, int]:
         return 1, total
     match = _TURNS.fullmatch(text.strip())
     if match is None or not (match[1] or match[3]):
-        raise BadInput(f"--turns {printable(text)[:40]} is no range", hint="3, 3-9, 20- or -5")
+        raise BadInput(f"--turns {text[:40]} is no range", hint="3, 3-9, 20- or -5")
     first = int(match[1] or 1)
     last = int(match[3]) if match[3] else total if match[2] else first
     if not 1 <= first <= last or first > total:
-        raise BadInput(f"there is no turn {printable(text)[:40]}", hint=f"it has turns 1 to {total}")
+        raise BadInput(f"there is no turn {text[:40]}", hint=f"it has turns 1 to {total}")
     return first, min(last, total)
 
 
@@ -223,17 +216,18 @@ def _show_head(told: Conversation) -> None:
     kept = told.kept
     place = ", ".join(part for part in (kept.repository or kept.cwd, kept.branch) if part)
     last = f"{kept.moment.astimezone():%Y-%m-%d %H:%M}"
-    click.echo(click.style(printable(f"{kept.harness}  {place}"), bold=True))
-    click.echo(click.style(printable(f"session {kept.name}, {many(kept.total, 'turn')}, last {last}"), dim=True))
-    click.echo(click.style(printable(f"original {kept.pointer}"), dim=True))
+    echo(style(f"{kept.harness}  {place}", bold=True))
+    echo(style(f"session {kept.name}, {many(kept.total, 'turn')}, last {last}", dim=True))
+    echo(style(f"original {kept.pointer}", dim=True))
 
 
 def _show_turn(number: int, turn: Turn) -> None:
-    who = click.style("User", fg="cyan", bold=True) if turn.role == "user" else click.style("Assistant", fg="green")
+    who = style("User", fg="cyan", bold=True) if turn.role == "user" else style("Assistant", fg="green")
     when = _shown_moment(turn.at)
-    click.echo(f"\n{who} {click.style('  '.join((f'[{number}]', *when, f'line {turn.line}')), dim=True)}")
-    for line in printable(turn.text, newlines=True).split("\n"):
-        click.echo(_wrapped(line) if line.strip() else "")
+    echo()
+    echo(f"{who} {style('  '.join((f'[{number}]', *when, f'line {turn.line}')), dim=True)}")
+    for line in turn.text.split("\n"):
+        echo_text(_wrapped(line) if line.strip() else "")
 
 
 def _shown_moment(at: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,9 @@ from truekeep.interfaces.cli.output import (
     shown_verdict,
     workspace_option,
 )
-from truekeep.text.unicode import clip, printable
+from truekeep.interfaces.cli.progress import ProgressDisplay
+from truekeep.interfaces.cli.terminal import echo, style
+from truekeep.text.unicode import clip
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.match_repositories import count_outcomes
 from truekeep.verify.memory_reader import expand_folders, is_outside, read_memory, text_memory
@@ -114,10 +116,10 @@ def verify(
         checked = _anywhere(files, root, online=given["online"])
     else:
         opened = open_workspace(ctx, workspace)
-        tell = _progress(as_json)
-        checked = opened.verification.verify(
-            files, repository=root, changed=given["changed"], online=given["online"], progress=tell
-        )
+        with ProgressDisplay("verifying") as display:
+            checked = opened.verification.verify(
+                files, repository=root, changed=given["changed"], online=given["online"], progress=display.step
+            )
     repairs: Sequence[Repair] = ()
     done: Sequence[str] = ()
     if given["fix"] and opened is not None:
@@ -213,17 +215,6 @@ def _here() -> Path | None:
     return find_top(Path.cwd())
 
 
-def _progress(as_json: bool) -> Callable[[str, int, int], None]:
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def tell(what: str, at: int, total: int) -> None:
-        end = "\r\x1b[K" if at >= total else ""
-        click.echo(f"\r{what} {at}/{total} repositories{end}", nl=False, err=True)
-
-    return tell
-
-
 def shown_checked(
     checked: Sequence[CheckedMemory], repairs: Sequence[Repair] = (), done: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -271,7 +262,7 @@ def _show_next(checked: Sequence[CheckedMemory]) -> None:
     has_drops = any(verdict.verdict == "gone" for item in cards for verdict in item.verdicts)
     if has_moves or has_drops:
         steps = ["writes the moves"] * has_moves + ["proposes what to drop"] * has_drops
-        click.echo(f"next: truekeep verify --fix {' and '.join(steps)}")
+        echo(f"next: truekeep verify --fix {' and '.join(steps)}")
 
 
 def _show(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
@@ -282,34 +273,30 @@ def _show(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
         at = f" at {item.head[:10]}" if item.head else ""
         doing = f", {item.doing} in progress" if item.doing else ""
         held_against = item.repository or ", ".join(Path(root).name for root in item.roots) or "no repository"
-        where = f"{printable(held_against)}{at}{doing}"
-        click.echo(
-            f"{click.style(printable(item.path or 'standard input'), bold=True)}  {click.style(where, dim=True)}"
-        )
+        where = f"{held_against}{at}{doing}"
+        echo(f"{style((item.path or 'standard input'), bold=True)}  {style(where, dim=True)}")
         for verdict in sorted(shown, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
             _show_verdict(verdict)
         if item.left_out:
-            click.echo(
-                click.style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow")
-            )
+            echo(style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow"))
     counts = count_verdicts(checked)
-    parts = [click.style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
+    parts = [style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
     if not checked:
-        click.echo("nothing to check: no memory changed since the last check")
+        echo("nothing to check: no memory changed since the last check")
         return
-    click.echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
+    echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
     _show_reasons(checked, show_all=show_all)
     _show_missing(checked)
 
 
 def _show_verdict(verdict: Verdict) -> None:
     claim = verdict.claim
-    word = click.style(verdict.verdict.ljust(12), fg=_COLOURS[verdict.verdict])
-    dirty = click.style(" (not committed)", fg="yellow") if verdict.is_dirty else ""
-    click.echo(f"  {claim.line:>4}  {word} {printable(clip(claim.shown, 70))}")
-    click.echo(f"        {click.style('↳ ' + printable(verdict.why), dim=verdict.verdict == 'confirmed')}{dirty}")
+    word = style(verdict.verdict.ljust(12), fg=_COLOURS[verdict.verdict])
+    dirty = style(" (not committed)", fg="yellow") if verdict.is_dirty else ""
+    echo(f"  {claim.line:>4}  {word} {clip(claim.shown, 70)}")
+    echo(f"        {style('↳ ' + verdict.why, dim=verdict.verdict == 'confirmed')}{dirty}")
     for candidate in verdict.candidates:
-        click.echo(f"          {printable(candidate)}")
+        echo(f"          {candidate}")
 
 
 def _show_reasons(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
@@ -325,14 +312,14 @@ def _show_reasons(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
     ordered = sorted(reasons.items(), key=lambda pair: -len(pair[1]))
     for why, places in ordered[:_REASONS]:
         where = f"{places[0]}, …" if len(places) > 1 else places[0]
-        what = f"  {len(places)} unverifiable: {printable(clip(why, 400))} ({printable(where)})"
-        click.echo(click.style(what, dim=True))
+        what = f"  {len(places)} unverifiable: {clip(why, 400)} ({where})"
+        echo(style(what, dim=True))
     if len(ordered) > _REASONS:
         more = many(len(ordered) - _REASONS, "more reason")
-        click.echo(click.style(f"  … and {more} (--all shows each claim)", dim=True))
+        echo(style(f"  … and {more} (--all shows each claim)", dim=True))
     homeless = [item for item in checked if item.path.startswith(f"{CARDS}/") and not (item.repository or item.roots)]
     if homeless and sum(len(item.verdicts) for item in homeless):
-        click.echo(
+        echo(
             f"next: `truekeep repos match` says which repository the cards are about that name none ({len(homeless)}"
             " here); --fix writes it"
         )
@@ -343,32 +330,32 @@ def _show_missing(checked: Sequence[CheckedMemory]) -> None:
     for kind in sorted({item.missing for item in checked} - {""}):
         names = sorted({Path(root).name for item in checked if item.missing == kind for root in item.roots})
         are = f"is a {kind} clone" if len(names) == 1 else f"are {kind} clones"
-        told = f"{printable(', '.join(names))} {are}: what is gone is found only where the tree shows it"
-        click.echo(click.style(f"{told}. For the rest: {_DEEPEN[kind]}", fg="yellow"))
+        told = f"{', '.join(names)} {are}: what is gone is found only where the tree shows it"
+        echo(style(f"{told}. For the rest: {_DEEPEN[kind]}", fg="yellow"))
     if _is_unchecked(checked):
-        click.echo(click.style("nothing could be checked", fg="red"))
+        echo(style("nothing could be checked", fg="red"))
 
 
 def _show_repairs(repairs: Sequence[Repair], done: Sequence[str], *, dry_run: bool) -> None:
     for repair in repairs if dry_run else ():
         for edit in repair.edits:
-            place = f"{printable(repair.path)}:{edit.verdict.claim.line}"
-            click.echo(f"would write {place}  {printable(edit.shown)}")
+            place = f"{repair.path}:{edit.verdict.claim.line}"
+            echo(f"would write {place}  {edit.shown}")
         if repair.draft is not None:
             what = "remove" if repair.draft.is_removal else "drop from"
-            click.echo(f"would propose to {what} {printable(repair.path)}: draft {repair.draft.id}")
+            echo(f"would propose to {what} {repair.path}: draft {repair.draft.id}")
     for line in done:
-        click.echo(click.style("done     ", fg="green") + printable(line))
+        echo(style("done     ", fg="green") + line)
     for repair in repairs:
         if repair.waiting is not None and repair.draft is None:
             known = f"{repair.path}: what is gone is proposed already; truekeep review show {repair.waiting.id}"
-            click.echo(click.style("waits    ", fg="yellow") + printable(known))
+            echo(style("waits    ", fg="yellow") + known)
         if repair.kept:
-            click.echo(click.style("kept     ", dim=True) + printable(repair.kept))
+            echo(style("kept     ", dim=True) + repair.kept)
         for line in repair.left:
-            click.echo(click.style("by hand  ", fg="yellow") + printable(line))
+            echo(style("by hand  ", fg="yellow") + line)
     if not dry_run and any(repair.draft is not None or repair.waiting is not None for repair in repairs):
-        click.echo("next: truekeep review walk")
+        echo("next: truekeep review walk")
 
 
 def list_claims(file: str, *, show_all: bool, as_json: bool) -> None:
@@ -385,9 +372,9 @@ def list_claims(file: str, *, show_all: bool, as_json: bool) -> None:
     if shown:
         print_table(("line", "kind", "claim", "about", "why"), [_row(claim) for claim in shown])
     tail = f"; {hidden} more count only if the repository knows them, or speak of the past (--all)" if hidden else ""
-    click.echo(f"{len(shown)} {'claim' if len(shown) == 1 else 'claims'}{tail}")
+    echo(f"{len(shown)} {'claim' if len(shown) == 1 else 'claims'}{tail}")
     if found.left_out:
-        click.echo(click.style(f"{found.left_out} more were left out", fg="yellow"), err=True)
+        echo(style(f"{found.left_out} more were left out", fg="yellow"), err=True)
 
 
 def _row(claim: Claim) -> tuple[str, ...]:
@@ -443,14 +430,10 @@ def repos(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         ]
         print_table(("repository", "cards", "kind", "folder"), rows_shown)
     else:
-        click.echo('no checkouts are known: add patterns such as "~/repos/*" to repositories in .truekeep/config.toml')
+        echo('no checkouts are known: add patterns such as "~/repos/*" to repositories in .truekeep/config.toml')
     for name, count in sorted(missing.items()):
         cards = f"{count} card{'s' if count > 1 else ''}"
-        click.echo(
-            click.style(
-                f"no checkout of {printable(name)} here ({cards}): add its folder to verify.checkouts", fg="yellow"
-            )
-        )
+        echo(style(f"no checkout of {name} here ({cards}): add its folder to verify.checkouts", fg="yellow"))
 
 
 @repos.command()
@@ -478,7 +461,8 @@ def match(
     if dry_run and not fix:
         raise click.UsageError("--dry-run goes with --fix", ctx=ctx)
     opened = open_workspace(ctx, workspace)
-    found, left = opened.repositories.match(files, progress=_progress(as_json))
+    with ProgressDisplay("matching") as display:
+        found, left = opened.repositories.match(files, progress=display.step)
     is_written = fix and not dry_run and any(item.is_writable for item in found)
     done = opened.repositories.assign(found) if is_written else []
     if as_json:
@@ -523,35 +507,33 @@ def _show_matches(
     written = {item.path: item for item in done}
     for item in found:
         tint = {"matched": "green", "ambiguous": "yellow"}.get(item.outcome, "bright_black")
-        about = f"  {click.style(printable(item.repository), bold=True)}" if item.repository else ""
-        click.echo(f"{click.style(item.outcome.ljust(9), fg=tint)} {printable(item.path)}{about}")
-        click.echo(click.style(f"          ↳ {printable(clip(item.why, 300))}", dim=True))
+        about = f"  {style(item.repository, bold=True)}" if item.repository else ""
+        echo(f"{style(item.outcome.ljust(9), fg=tint)} {item.path}{about}")
+        echo(style(f"          ↳ {clip(item.why, 300)}", dim=True))
         for candidate in item.candidates if item.outcome != "matched" else ():
             shown = "named, " if candidate.is_named else ""
             count = many(len(candidate.proofs), "claim")
-            click.echo(f"            {printable(candidate.repository or candidate.root)}: {shown}{count}")
+            echo(f"            {(candidate.repository or candidate.root)}: {shown}{count}")
         if item.problem:
-            click.echo(click.style("          by hand: ", fg="yellow") + printable(item.problem))
+            echo(style("          by hand: ", fg="yellow") + item.problem)
         if item.path in written:
             entry = written[item.path].entry
             undo = f" (`truekeep undo {entry}` takes it back)" if entry is not None else ""
             tint = "green" if entry is not None else "yellow"
-            click.echo("          " + click.style("done", fg=tint) + f" {printable(written[item.path].told)}{undo}")
+            echo("          " + style("done", fg=tint) + f" {written[item.path].told}{undo}")
         elif dry_run and item.is_writable:
-            click.echo(f"          would write repository: {printable(item.repository)}")
+            echo(f"          would write repository: {item.repository}")
     for line in left:
-        click.echo(click.style(printable(line), fg="yellow"), err=True)
+        echo(style(line, fg="yellow"), err=True)
     if not found:
-        click.echo("every card names its repository" if not left else "nothing to match")
+        echo("every card names its repository" if not left else "nothing to match")
         return
     counts = count_outcomes(found)
     parts = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-    click.echo(f"{many(len(found), 'card')} without a repository: {parts}")
+    echo(f"{many(len(found), 'card')} without a repository: {parts}")
     if any(item.is_writable for item in found) and (not fix or dry_run):
-        click.echo("next: truekeep repos match --fix writes what is matched")
+        echo("next: truekeep repos match --fix writes what is matched")
     elif any(item.entry is not None for item in done):
-        click.echo("next: truekeep verify")
+        echo("next: truekeep verify")
     if counts["ambiguous"] or counts["thin"]:
-        click.echo(
-            "the others need you: write `repository: NAME` into their frontmatter; `truekeep repos` has the names"
-        )
+        echo("the others need you: write `repository: NAME` into their frontmatter; `truekeep repos` has the names")
