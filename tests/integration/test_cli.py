@@ -288,7 +288,7 @@ HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio",
     ("arguments", "more"),
     [
         (["--help"], ("apsw", "truekeep.workspace.workspace", "tomllib", "json", "subprocess")),
-        (["ingest"], ("difflib", "truekeep.handoffs.sync.mirror")),
+        (["ingest"], ("truekeep.handoffs.sync.mirror")),
     ],
 )
 def test_starting_up_imports_little(place: Place, arguments: list[str], more: tuple[str, ...]) -> None:
@@ -318,7 +318,7 @@ def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
     assert '"mode": "hybrid"' in done.stdout
     assert "8443" in done.stdout
     loaded = set(done.stderr.split())
-    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles", "difflib"}
+    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles"}
 
 
 @pytest.mark.needs("bash")
@@ -620,6 +620,7 @@ def test_prose_loses_its_end_and_names_their_middle() -> None:
     assert cut("short", 15) == "short"
     assert fit_widths([60, 5, 40], 59) == [25, 5, 25]
     assert fit_widths([60, 60], 10) == [10, 10]
+    assert fit_widths([60, 16, 60], 40, whole=(1,)) == [10, 16, 10]
 
 
 def test_the_beginning_of_a_cards_name_will_do_for_looking_at_it(place: Place) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from truekeep.core.errors import BadInput
 
@@ -20,6 +20,14 @@ def parse_since(text: str, today: date) -> date | None:
     except (ValueError, OverflowError) as error:
         hint = "give a date such as 2026-03-01, or an age such as 30d, 8w, 6m or 1y"
         raise BadInput(f"since {text[:40]!r} is not a date", hint=hint) from error
+
+
+def local_minute(stamp: str) -> str:
+    """A UTC time stamp of the ledger or a log as local time: 2026-11-18 05:34."""
+    try:
+        return f"{datetime.fromisoformat(stamp).astimezone():%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError):
+        return stamp[:16].replace("T", " ")
 
 
 def shown_age(age_days: int | None) -> str:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from truekeep.core import file_io
+from truekeep.core.dates import local_minute
 from truekeep.core.errors import BadSetup, NotCanonical, SplitHost
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, Machine, has_routes
 from truekeep.core.toml import render_text
@@ -354,9 +355,9 @@ def lease_history(host_status: HostStatus) -> list[str]:
     """One line for each lease: who took over when and from whom, and who wrote last."""
     lines = [
         f"{item.name} ({item.id[:8]}): generation {item.generation}"
-        + (f", took over {shown_time(item.taken_at)}" if item.taken_at else "")
+        + (f", took over {local_minute(item.taken_at)}" if item.taken_at else "")
         + (f" from {item.taken_from}" if item.taken_from else "")
-        + (f", released it {shown_time(item.released_at)}" if item.released_at else "")
+        + (f", released it {local_minute(item.released_at)}" if item.released_at else "")
         + (f", last wrote on {item.wrote_at[:10]}" if item.wrote_at else ", has not written since")
         for item in host_status.leases
     ]
@@ -364,7 +365,3 @@ def lease_history(host_status: HostStatus) -> list[str]:
     if host_status.is_split:
         lines += [f".truekeep/{name} is a conflict copy left by a sync tool" for name in host_status.copies]
     return lines
-
-
-def shown_time(stamp: str) -> str:
-    return f"{stamp[:10]} {stamp[11:16]} UTC"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from truekeep.core.dates import local_minute
 from truekeep.core.derived_db import UnusableDatabase
 from truekeep.core.state_dir import STATE
 from truekeep.search.index_schema import open_index
@@ -77,7 +78,7 @@ def failures(name: str, found: Sequence[Failure]) -> Reading:
 def pipeline(seen: Pipeline) -> Reading:
     filed, held = sum(source.filed for source in seen.sources), sum(source.held for source in seen.sources)
     machines = len({source.machine for source in seen.sources})
-    last = f"last ingest {seen.last_ingest[:16].replace('T', ' ')} UTC" if seen.last_ingest else "ingest has never run"
+    last = f"last ingest {local_minute(seen.last_ingest)}" if seen.last_ingest else "ingest has never run"
     said = f"{filed} filed and {held} held in a week, from {count_of(machines, 'machine')}; {last}"
     figures = {
         "filed": filed,
@@ -114,7 +115,7 @@ def search(workspace: Workspace) -> Reading:
     figures["indexed_at"] = status.indexed_at or None
     told = [f"{status.waiting} changed since"] if status.waiting else []
     told += [f"{status.unembedded} pieces without a vector"] if status.unembedded else []
-    when = f", brought up to date {status.indexed_at[:16].replace('T', ' ')} UTC" if status.indexed_at else ""
+    when = f", brought up to date {local_minute(status.indexed_at)}" if status.indexed_at else ""
     said = f"{count_of(files, 'file')}{when}; {', '.join(told) or 'nothing changed since'}"
     is_behind = status.waiting > max(MAX_FILES_BEHIND, MAX_SHARE_BEHIND * files) or status.unembedded > MAX_FILES_BEHIND
     hint = "`truekeep index` takes them in" if is_behind else ""

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 from tests.support.helpers import CLAUDE, NOW, Place, a_card, a_handoff, git_repo, run_cli, tree
 from tests.support.histories import History
 from truekeep.interfaces.cli.status import bars, render
+from truekeep.interfaces.cli.terminal import for_terminal
 from truekeep.maintenance.survey.service import CardFacts
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.results import read_seals
@@ -611,7 +613,7 @@ def test_the_next_steps_for_cards_and_index_fit_into_a_line(place: Place) -> Non
 def test_one_screen_whatever_is_wrong(has_bars: bool) -> None:
     health, memory = everything_wrong()
     lines = list(render(health, memory, "sessions " * 30, room=100, has_bars=has_bars))
-    plain = [line.replace("\x1b[31m", "").replace("\x1b[33m", "").replace("\x1b[0m", "") for line in lines]
+    plain = [click.unstyle(for_terminal(line)) for line in lines]
     assert len(lines) <= 40
     assert max(map(len, plain)) <= 100
     assert health.verdict == "act"
@@ -627,10 +629,11 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     assert health.verdict == OK, [reading for reading in health.readings if reading.verdict != OK]
     memory = {"workspace": "w", "canonical_host": "h"}
     lines = list(render(health, memory, "", room=100, has_bars=True))
-    assert not any("\x1b" in line for line in lines)
+    assert not any("\x1b" in for_terminal(line) for line in lines)
     assert lines[-1] == "nothing needs a person"
     put(place, "old.md", created=day(300))
     lines = list(render(see(place), memory, "", room=100, has_bars=True))
+    lines = [for_terminal(line) for line in lines]
     assert [line.split()[0] for line in lines if "\x1b" in line] == ["\x1b[31mact\x1b[0m"]
     assert lines[-1] == "1 to act on"
     put(place, "twin.md", "Proxy in front of staging", created=day(2))

@@ -34,7 +34,7 @@ from truekeep.interfaces.cli.output import (
     shown_finding,
     workspace_option,
 )
-from truekeep.interfaces.cli.terminal import echo, echo_text, print_note, prompt, style
+from truekeep.interfaces.cli.terminal import ask_yes_no, echo, echo_text, print_note, prompt, style
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 from truekeep.workspace import producer
@@ -453,7 +453,7 @@ def drop(
                 raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
             shown = opened.cards.get(found)[0]
             age = shown_age(age_in_days(shown.updated, _today()))
-            confirm(f"Drop {shown.path} ({age} old): {shown.topic}?", abort=True)
+            ask_yes_no(f"Drop {shown.path} ({age} old): {shown.topic}?", abort=True)
         dropped = opened.cards.drop(found, reason=reason, actor=person(), seen=stored.data)
         if as_json:
             print_json("card-drop", {"path": dropped.path, "entry": dropped.entry, "left": list(dropped.left)})

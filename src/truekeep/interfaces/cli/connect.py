@@ -35,7 +35,7 @@ from truekeep.interfaces.cli.output import (
     short_path,
     workspace_option,
 )
-from truekeep.interfaces.cli.terminal import confirm, echo, style
+from truekeep.interfaces.cli.terminal import ask_yes_no, echo, style
 from truekeep.text.unified_diff import difference
 from truekeep.workspace.machine_role import is_producer
 from truekeep.workspace.workspace import default_path
@@ -269,7 +269,7 @@ def _ask(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
-    confirm(question, default=True, abort=True)
+    ask_yes_no(question, default=True, abort=True)
 
 
 # What is shown.

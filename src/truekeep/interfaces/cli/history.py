@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import many, parse_since
+from truekeep.core.dates import local_minute, many, parse_since
 from truekeep.core.errors import BadInput, EditedSince, NotFound, TruekeepError
 from truekeep.interfaces.cli.app import show_error
 from truekeep.interfaces.cli.complete_values import complete_memory_files
@@ -76,7 +77,7 @@ def _entry_json(entry: LedgerEntry, record: HandoffRow | None) -> dict[str, Any]
     "--since",
     default="",
     metavar="DAY",
-    help="Only entries from this day on, in UTC: 2026-03-01, or 30d, 8w, 6m, 1y ago.",
+    help="Only entries from this day on: 2026-03-01, or 30d, 8w, 6m, 1y ago.",
 )
 @click.option("--until", default="", metavar="DAY", help="Only entries up to this day.")
 @json_option
@@ -102,8 +103,14 @@ def history(
     Example: truekeep history memory/cards/staging-proxy.md --since 30d
     """
     opened = open_workspace(ctx, workspace)
-    days = [day.isoformat() if (day := parse_since(given, opened.today())) else "" for given in (since, until)]
-    sought = LedgerQuery(who=who, machine=machine, verb=verb, since=days[0], until=days[1])
+    first, last = parse_since(since, opened.today()), parse_since(until, opened.today())
+    sought = LedgerQuery(
+        who=who,
+        machine=machine,
+        verb=verb,
+        since=_utc_stamp(first, time.min) if first else "",
+        until=_utc_stamp(last, time.max) if last else "",
+    )
     entries = list(opened.history.entries(file, limit=None if everything else limit, sought=sought))
     if as_json:
         print_json("history", {"entries": [_entry_json(entry, record) for entry, record in entries]})
@@ -116,9 +123,9 @@ def history(
         undone = f" (undone by {entry.undone_by})" if entry.undone_by else ""
         more = f", … and {len(entry.paths) - 2} more" if len(entry.paths) > 2 else ""
         files = ", ".join(entry.paths[:2]) + more
-        rows.append([str(entry.id), entry.at[:16].replace("T", " "), entry.verb, origin, files, entry.note + undone])
+        rows.append([str(entry.id), local_minute(entry.at), entry.verb, origin, files, entry.note + undone])
     if rows:
-        print_table(["entry", "when (UTC)", "what", "who", "files", "note"], rows, colour=2)
+        print_table(["entry", "when", "what", "who", "files", "note"], rows, colour=2, whole=(0, 1))
     else:
         is_asked = any(sought)
         echo(
@@ -126,6 +133,11 @@ def history(
             if file
             else f"nothing {'like that ' if is_asked else ''}has been written yet"
         )
+
+
+def _utc_stamp(day: date, at: time) -> str:
+    """A local day and time as the ledger stamps it."""
+    return f"{datetime.combine(day, at).astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 @click.command()
@@ -187,14 +199,14 @@ def _who(line: BlamedLine) -> str:
     if line.is_first:
         return "made by truekeep init"
     if line.arrival is not None:
-        return f"came with {line.arrival.archive}, imported {line.arrival.at[:16].replace('T', ' ')}"
+        return f"came with {line.arrival.archive}, imported {local_minute(line.arrival.at)}"
     if entry is None:
         return "there before truekeep first changed the file" if line.is_older else style("by hand", fg="cyan")
     origin = ""
     if record is not None:
         where = f" in {record.origin.repository}" if record.origin.repository else ""
         origin = f" {record.origin.name} by {record.origin.writer}@{record.origin.machine}{where}"
-    when = entry.at[:16].replace("T", " ")
+    when = local_minute(entry.at)
     verb = "restored" if entry.verb == "undone" else entry.verb
     told = f":{origin}" if origin else f": {entry.note}" if entry.note else ""
     return f"entry {entry.id}, {when}, {coloured(verb)} by {entry.actor}{told}"

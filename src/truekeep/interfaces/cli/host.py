@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.core.dates import local_minute
 from truekeep.core.errors import BadInput
-from truekeep.core.host_lease import lease_history, refusal, shown_time
+from truekeep.core.host_lease import lease_history, refusal
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.interfaces.cli.terminal import echo, prompt, style
 
@@ -48,7 +49,7 @@ def show(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     echo(f"canonical host  {_shown_canonical(host_status)}")
     echo()
     print_table(
-        ["machine", "id", "generation", "took over (UTC)", "from", "released (UTC)", "last wrote"],
+        ["machine", "id", "generation", "took over", "from", "released", "last wrote"],
         [_row(item) for item in host_status.leases],
     )
     if host_status.is_split:
@@ -83,7 +84,7 @@ def take(ctx: click.Context, yes: bool, as_json: bool, workspace: str | None) ->
     if as_json:
         print_json("host-take", {"taken": not is_held, "tenure": _lease_json(lease)})
     elif is_held:
-        echo(f"{here.name} is the canonical host already, since {shown_time(lease.taken_at)}")
+        echo(f"{here.name} is the canonical host already, since {local_minute(lease.taken_at)}")
     else:
         done = style("taken", fg="green")
         echo(f"{done}: {here.name} is the canonical host now (generation {lease.generation})")
@@ -107,7 +108,7 @@ def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         print_json("host-release", {"tenure": _lease_json(lease)})
         return
     name = lease.name
-    echo(f"released: {name} is the canonical host no longer, since {shown_time(lease.released_at)}")
+    echo(f"released: {name} is the canonical host no longer, since {local_minute(lease.released_at)}")
     echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
 
 
@@ -140,12 +141,12 @@ def _shown_canonical(host_status: HostStatus) -> str:
     found = host_status.canonical
     if found is None:
         return style("in doubt", fg="red") if host_status.is_split else style("nobody", fg="yellow")
-    since = f", since {shown_time(found.taken_at)}" if found.taken_at else ""
+    since = f", since {local_minute(found.taken_at)}" if found.taken_at else ""
     return f"{found.name} ({found.id[:8]}), generation {found.generation}{since}"
 
 
 def _row(item: HostLease) -> list[str]:
-    times = [stamp[:16].replace("T", " ") or "-" for stamp in (item.taken_at, item.released_at)]
+    times = [local_minute(stamp) or "-" for stamp in (item.taken_at, item.released_at)]
     taken_at, released_at = times
     wrote = item.wrote_at[:10] or "-"
     return [item.name, item.id[:8], str(item.generation), taken_at, item.taken_from or "-", released_at, wrote]

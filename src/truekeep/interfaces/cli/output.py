@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_NARROW = 10  # letters that a column keeps, however narrow the window
+MIN_COLUMN_WIDTH = 10
 _OPENED = "truekeep.opened"  # key in click's context: the workspaces opened by this command
 _JSON = "truekeep.json"  # key in click's context: True with --json
 
@@ -163,14 +163,18 @@ def print_table(
     *,
     colour: int | None = None,
     tints: Sequence[str | None] = (),
+    whole: Collection[int] = (),
 ) -> None:
-    """Aligned columns, each row's last one with its tint. On a terminal the widest are cut until a row fits."""
+    """Print aligned columns. On a terminal the widest are cut until a row fits, but never those in `whole`.
+
+    `colour` is the column whose words are coloured, `tints` the colour of each row's last column.
+    """
     clean = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *clean, strict=True)]
     if sys.stdout.isatty():
         import shutil
 
-        widths = fit_widths(widths, shutil.get_terminal_size((100, 24)).columns)
+        widths = fit_widths(widths, shutil.get_terminal_size((100, 24)).columns, whole)
         clean = [[cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in clean]
         headers = [cut(header, width) for header, width in zip(headers, widths, strict=True)]
     echo(style(_row(headers, widths), bold=True))
@@ -190,11 +194,14 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
-def fit_widths(widths: Sequence[int], room: int) -> list[int]:
-    """Widths of columns that fit: the widest give way, down to the next widest, and none to less than a few letters."""
+def fit_widths(widths: Sequence[int], room: int, whole: Collection[int] = ()) -> list[int]:
+    """Column widths that fit into `room`: the widest shrink first, none below MIN_COLUMN_WIDTH or listed in `whole`."""
     fitting = list(widths)
-    while sum(fitting) + 2 * (len(fitting) - 1) > room and max(fitting) > _NARROW:
-        fitting[fitting.index(max(fitting))] -= 1
+    while sum(fitting) + 2 * (len(fitting) - 1) > room:
+        widest = max((at for at in range(len(fitting)) if at not in whole), key=fitting.__getitem__, default=None)
+        if widest is None or fitting[widest] <= MIN_COLUMN_WIDTH:
+            break
+        fitting[widest] -= 1
     return fitting
 
 
@@ -202,7 +209,7 @@ def cut(text: str, width: int) -> str:
     """A text that fits: prose without its end; a name or path without its middle, for its end tells it from others."""
     if len(text) <= width:
         return text
-    if " " in text.strip() or width < _NARROW:
+    if " " in text.strip() or width < MIN_COLUMN_WIDTH:
         return text[: width - 1].rstrip() + "…"
     tail = (width - 1) // 2
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"

@@ -11,7 +11,7 @@ from truekeep.core.dates import many
 from truekeep.core.model import INDEX
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import confirm, echo, style
+from truekeep.interfaces.cli.terminal import ask_yes_no, echo, style
 
 if TYPE_CHECKING:
     from truekeep.maintenance.proposals import ProposalOutcome
@@ -73,7 +73,7 @@ def shown_reconciled(result: ReconcileReport) -> dict[str, Any]:
 
 def _is_meant(result: ReconcileReport) -> bool:
     echo(result.held)
-    return confirm("Take these lines out?", default=False)
+    return ask_yes_no("Take these lines out?", default=False)
 
 
 def shown_offer(item: ProposalOutcome) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import many
+from truekeep.core.dates import local_minute, many
 from truekeep.core.errors import BadSetup, TruekeepError
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import STATE
@@ -450,8 +450,8 @@ def _show_pipeline(seen: Pipeline) -> None:
                 item.machine,
                 item.writer,
                 item.repository or "-",
-                _minute(item.last_at) or "never",
-                _minute(item.last_sync) or "-",
+                local_minute(item.last_at) or "never",
+                local_minute(item.last_sync) or "-",
                 str(item.filed),
                 str(item.held),
                 str(item.waiting),
@@ -465,10 +465,10 @@ def _show_pipeline(seen: Pipeline) -> None:
         echo("no handoff was ever received here")
     if seen.routes:
         echo()
-        rows = [[item.name, item.via, _minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
+        rows = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
         tints = ["red" if item.problem else "yellow" for item in seen.routes]
         print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
-    last = f"{_minute(seen.last_ingest)} UTC" if seen.last_ingest else "never"
+    last = local_minute(seen.last_ingest) if seen.last_ingest else "never"
     echo()
     echo(f"last ingest {last}; {seen.drafts} to review")
     for alarm in seen.alarms:
@@ -481,7 +481,3 @@ def _show_pipeline(seen: Pipeline) -> None:
 def _trouble(route: Reach) -> str:
     parts = [route.problem, f"{route.waiting} still being written" if route.waiting else "", *route.notes[:1]]
     return "; ".join(part for part in parts if part)
-
-
-def _minute(at: str) -> str:
-    return at[:16].replace("T", " ")

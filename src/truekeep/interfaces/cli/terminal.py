@@ -24,13 +24,13 @@ def style(text: str, **styles: Any) -> str:
 
 def echo(line: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print one line. Control and hidden characters, line breaks too, are printed as escapes."""
-    click.echo(_for_terminal(line), err=err, nl=nl)
+    click.echo(for_terminal(line), err=err, nl=nl)
 
 
 def echo_text(text: str, *, err: bool = False) -> None:
     """Print text of several lines; its line breaks and tabs stay."""
     for line in text.removesuffix("\n").split("\n"):
-        click.echo(_for_terminal(line, tabs=True), err=err)
+        click.echo(for_terminal(line, tabs=True), err=err)
 
 
 def print_note(line: str) -> None:
@@ -41,16 +41,17 @@ def print_warning(line: str) -> None:
     echo(style("warning: ", fg="yellow") + line, err=True)
 
 
-def confirm(question: str, *, default: bool = False, abort: bool = False) -> bool:
-    return click.confirm(_for_terminal(question), default=default, abort=abort)
+def ask_yes_no(question: str, *, default: bool = False, abort: bool = False) -> bool:
+    return click.confirm(for_terminal(question), default=default, abort=abort)
 
 
 def prompt(question: str, **options: Any) -> Any:
     """Ask for a line of text. Takes the options of click.prompt."""
-    return click.prompt(_for_terminal(question), **options)
+    return click.prompt(for_terminal(question), **options)
 
 
-def _for_terminal(line: str, *, tabs: bool = False) -> str:
+def for_terminal(line: str, *, tabs: bool = False) -> str:
+    """A line with styles as a terminal takes it, and everything else escaped."""
     first, *styled = line.split(_STYLE_MARK)
     pieces = [printable(first, newlines=tabs)]
     for piece in styled:
