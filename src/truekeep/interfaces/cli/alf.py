@@ -30,17 +30,8 @@ from truekeep.integrations.alf.zip_container import ArchiveProblem
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.interruptible import InterruptibleGroup
-from truekeep.interfaces.cli.output import (
-    echo,
-    echo_text,
-    emit,
-    json_option,
-    open_workspace,
-    print_json,
-    print_table,
-    style,
-    workspace_option,
-)
+from truekeep.interfaces.cli.output import emit, json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.interfaces.cli.terminal import echo, echo_text, style
 from truekeep.workspace.workspace import default_path
 
 EXIT_PROBLEMS = 1

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
-from truekeep.interfaces.cli.output import echo
+from truekeep.interfaces.cli.terminal import echo
 
 
 class InterruptibleGroup(click.Group):
