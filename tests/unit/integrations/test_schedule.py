@@ -723,7 +723,7 @@ def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) 
     with place.open() as workspace:
         released = workspace.host.release()
     done = run_cli(*at)
-    assert (done.returncode, "nobody is the canonical host" in json.loads(done.stdout)["why"]) == (1, True), done
+    assert (done.returncode, "there is no canonical host" in json.loads(done.stdout)["why"]) == (1, True), done
     with place.open() as workspace:
         workspace.state.write_lease(HostLease(id="0" * 32, name="box", generation=2, taken_at=AT))
     done = run_cli(*at)

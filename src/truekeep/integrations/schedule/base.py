@@ -1,4 +1,4 @@
-"""What each timer of a system can do for us; systemd, launchd and cron are the three that there are."""
+"""The back ends that can run truekeep regularly: systemd, launchd and cron."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _SECONDS = 30.0
 
 
 class InstalledJob(NamedTuple):
-    """A job as a back end has it."""
+    """A job as it is installed."""
 
     where: tuple[str, ...]  # files, or the crontab
-    every: int  # minutes; 0 where it cannot be told
+    every: int  # minutes; 0 if unknown
     made: tuple[str, ...] = ()  # folders, and the crontab, that install made
     notes: tuple[str, ...] = ()
 
 
 class Backend(Protocol):
-    """A timer of the system, as a module."""
+    """The functions of each back-end module."""
 
     def missing(self) -> str:
-        """Why this one cannot be used here; empty when it can."""
+        """Return why this back end cannot be used here; "" when it can."""
 
     def is_running(self) -> bool:
-        """Whether a job that is installed here would be run."""
+        """Whether this back end would run an installed job now."""
 
     def install(self, job: Job) -> InstalledJob:
-        """Install a job, or bring the one of this name up to date."""
+        """Install a job, or update the one of this name."""
 
     def find(self, name: str) -> InstalledJob | None:
-        """The job of this name, if it is installed."""
+        """Return the job of this name, if it is installed."""
 
     def command(self, name: str) -> tuple[str, ...]:
-        """What the job of this name runs, word by word; nothing where that cannot be told."""
+        """Return the command that the job of this name runs; empty if unknown."""
 
     def remove(self, name: str, made: tuple[str, ...]) -> bool:
-        """Take a job away, and what install had made for it. Tells whether there was one."""
+        """Remove a job and the folders that install made for it; False if there was none."""
 
     def next_run(self, name: str, now: datetime) -> datetime | None:
-        """When it runs next, if that is known."""
+        """Return when it runs next, if known."""
 
 
 def backend(system: str) -> Backend:
@@ -58,24 +58,24 @@ def backend(system: str) -> Backend:
 
 
 def choose(system: str) -> str:
-    """The back end to use: the one that is named, else one that would run."""
+    """Return the back end to use: the named one, else the first that is running."""
     if system != "auto":
         why = backend(system).missing()
         if why:
-            raise BadSetup(f"{system} cannot be used here: {why}", hint="--system auto takes what there is")
+            raise BadSetup(f"{system} cannot be used here: {why}", hint="use --system auto")
         return system
     order = ("launchd", "cron") if sys.platform == "darwin" else ("systemd", "cron")
     there = [name for name in order if not backend(name).missing()]
     if not there:
         raise BadSetup(
             f"there is neither {' nor '.join(order)} here",
-            hint="let something else run `truekeep schedule run --timer`",
+            hint="have another program run `truekeep schedule run --timer`",
         )
     return next((name for name in there if backend(name).is_running()), there[-1])
 
 
 def ask(*arguments: str, given: bytes = b"") -> Ran:
-    """Run a tool of the system; one that is missing has failed."""
+    """Run a program of the system; a missing one counts as failed."""
     try:
         return run_tool(arguments, seconds=_SECONDS, given=given)
     except ToolMissing as error:
@@ -83,7 +83,7 @@ def ask(*arguments: str, given: bytes = b"") -> Ran:
 
 
 def check_ours(path: Path) -> None:
-    """Raise if a file of somebody else has the place of ours."""
+    """Raise BadInput if the file was not written by truekeep."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -95,7 +95,7 @@ def check_ours(path: Path) -> None:
 
 
 def remove_made(folders: tuple[str, ...]) -> None:
-    """Remove the folders that install made, if nobody has put anything there since."""
+    """Remove the folders that install made, if they are empty."""
     for folder in folders:
         if os.path.isabs(folder):
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""The job: what a timer of the system is to run, and what was agreed about it. Kept in the machine's own schedule.toml.
+"""The job that the system runs, and its settings in the machine's schedule.toml.
 
-A timer belongs to a machine and its user, not to a workspace, which may move or be a copy; so does this file, with a
-table for each job.
+A timer belongs to a machine and its user, not to a workspace, which may move or be a copy. So does schedule.toml, which
+has a table for each job.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _PASSED_ON = (
     "OPENCLAW_STATE_DIR",
     "TRUEKEEP_MACHINE_ID",
 )
-"""What decides where things are. Keys of embedders are not here: a unit and a crontab are no place for secrets."""
+"""Variables that say where files are. Keys of embedders are left out: others can read a unit or a crontab."""
 
 
 class Job(NamedTuple):
-    """What is run, as a back end installs it."""
+    """A command to run regularly."""
 
-    name: str  # truekeep; for a workspace other than the default one, with a few digits of its path
+    name: str  # "truekeep"; for another workspace than the default, with a digest of its path
     command: tuple[str, ...]
     environment: Mapping[str, str]
     every: int  # minutes
 
 
 class ScheduleSettings(NamedTuple):
-    """What was agreed at install."""
+    """The settings of an installed job."""
 
-    every: int  # minutes, as installed
+    every: int  # minutes
     system: str
     quiet_hours: QuietHours | None = None
     workspace: str = ""
     installed_at: str = ""  # UTC
-    made: tuple[str, ...] = ()  # folders, and the crontab, that were not there before
+    made: tuple[str, ...] = ()  # folders, and the crontab, that install made
 
 
 def job_name(workspace: Path | None) -> str:
@@ -65,7 +65,7 @@ def job_name(workspace: Path | None) -> str:
 
 
 def plan_job(workspace: Path | None, every: int) -> Job:
-    """The job for this workspace, or for a machine that only produces."""
+    """Return the job for this workspace, or for a machine that only sends handoffs."""
     command = [*installed_command(), "schedule", "run", "--timer"]
     if workspace is not None:
         command += ["--workspace", str(workspace)]
@@ -78,7 +78,7 @@ def plan_job(workspace: Path | None, every: int) -> Job:
 
 
 def _search_path(first: str) -> str:
-    """The folders of the tools that the job may need; timers know few. Short: a line of a crontab is not long."""
+    """Return PATH for the job, which timers set to very little. Short, because a crontab line has a limit."""
     found = [os.path.dirname(path) for tool in TOOLS if (path := find_program(tool))]
     folders = dict.fromkeys((os.path.dirname(first), *found, *_USUAL))
     return ":".join(folder for folder in folders if ":" not in folder)
@@ -100,12 +100,12 @@ def settings_path() -> Path:
 
 
 def names() -> list[str]:
-    """The jobs that were installed here."""
+    """Return the names of the jobs that were installed here."""
     return list(_read_all())
 
 
 def read_settings(name: str) -> ScheduleSettings | None:
-    """What was agreed about a job; None when it was never installed here."""
+    """Return the settings of a job; None if it was never installed here."""
     table = _read_all().get(name)
     if table is None:
         return None
@@ -120,11 +120,11 @@ def read_settings(name: str) -> ScheduleSettings | None:
             made=tuple(str(item) for item in table.get("made", ())),
         )
     except (BadInput, TypeError) as error:
-        raise BadSetup(f"{where}: {error}", hint="mend it, or run `truekeep schedule install` again") from error
+        raise BadSetup(f"{where}: {error}", hint="correct it, or run `truekeep schedule install` again") from error
 
 
 def write_settings(name: str, settings: ScheduleSettings | None) -> None:
-    """Keep what was agreed about a job, or forget it."""
+    """Write the settings of a job; None removes them."""
     tables = _read_all()
     if settings is None:
         tables.pop(name, None)
@@ -157,22 +157,22 @@ def _rendered(value: Any) -> str:
 
 
 def _read_all() -> dict[str, dict[str, Any]]:
-    given = read_toml(settings_path(), hint="mend it, or remove it and run `truekeep schedule install`")
+    given = read_toml(settings_path(), hint="correct it, or remove it and run `truekeep schedule install`")
     return {name: table for name, table in given.items() if isinstance(table, dict)}
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str):
-        raise BadInput(f"{key} is not a text")
+        raise BadInput(f"{key} is not a string")
     return value
 
 
-# --- Files of the back ends -----------------------------------------------------------------------------------------
+# --- Folders of the back ends -----------------------------------------------------------------------------------------
 
 
 def make_folders(folder: Path) -> tuple[str, ...]:
-    """Make a folder and what is missing above it. Gives what was made, deepest first."""
+    """Make a folder and its parents. Returns those that were missing, deepest first."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return tuple(str(path) for path in missing)

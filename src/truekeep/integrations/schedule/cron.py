@@ -1,6 +1,6 @@
-"""A line in the user's crontab, between two marks. Everything else in it keeps its bytes.
+"""cron: a line in the user's crontab, between two marker comments. The rest of the crontab keeps its bytes.
 
-The crontab is read and written through crontab(1) alone, and read again to see that it holds what it should.
+The crontab is read and written with crontab(1), and read again after writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from truekeep.integrations.schedule.config import Job
 from truekeep.integrations.schedule.intervals import even_every, next_even, render_every
 from truekeep.text.managed_block import BlockMarkers, BrokenBlock, cut_block, find_block, put_block
 
-MADE = "crontab"  # in `made`: there was none before
+MADE = "crontab"  # in `made`: install created the crontab
 _NONE = ("no crontab for", "no such file")
 _WHEN = re.compile(rb"^(?:\*/(\d+)|(\*)) \* \* \* \* |^0 (?:\*/(\d+)|(\*)) \* \* \* |^(0 0) \* \* \* ", re.MULTILINE)
 _ASSIGNED = re.compile(r"[A-Z_][A-Z0-9_]*=", re.ASCII)
@@ -29,11 +29,11 @@ def missing() -> str:
 
 
 def is_running() -> bool:
-    """Whether a cron daemon is at work, as far as this system tells."""
+    """Whether a cron daemon runs; True where /proc does not show it."""
     try:
         numbers = [name for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return True  # it does not tell
+        return True
     for number in numbers:
         try:
             with open(f"/proc/{number}/comm", "rb") as file:
@@ -51,7 +51,7 @@ def install(job: Job) -> InstalledJob:
     before = read_crontab()
     _write(_changed(before or b"", job.name, line), before)
     if not is_running():
-        notes.append("no cron daemon runs here; the line waits for one")
+        notes.append("no cron daemon runs here; the job runs once one is started")
     return InstalledJob(("crontab",), every, (MADE,) if before is None else (), tuple(notes))
 
 
@@ -59,7 +59,7 @@ def _changed(before: bytes, name: str, line: str) -> bytes:
     try:
         return put_block(before, line, _marks(name))
     except BrokenBlock as error:
-        raise BadInput(f"in the crontab, {error}", hint="mend it with `crontab -e` and run it again") from error
+        raise BadInput(f"in the crontab, {error}", hint="correct it with `crontab -e`, then run this again") from error
 
 
 def find(name: str) -> InstalledJob | None:
@@ -82,9 +82,9 @@ def command(name: str) -> tuple[str, ...]:
     if span is None:
         return ()
     lines = text[span[0] : span[1]].decode("utf-8", "surrogateescape").splitlines()
-    told = next((line for line in lines if line and not line.startswith("#")), "")
+    job_line = next((line for line in lines if line and not line.startswith("#")), "")
     try:
-        words = shlex.split(" ".join(told.split(" ")[5:]).replace("\\%", "%"))  # after the five of when
+        words = shlex.split(" ".join(job_line.split(" ")[5:]).replace("\\%", "%"))  # after the five time fields
     except ValueError:
         return ()
     first = next((at for at, word in enumerate(words) if not _ASSIGNED.match(word)), len(words))
@@ -98,7 +98,7 @@ def remove(name: str, made: tuple[str, ...]) -> bool:
     try:
         after = cut_block(before or b"", _marks(name))
     except BrokenBlock as error:
-        raise BadInput(f"in the crontab, {error}", hint="take truekeep's lines out with `crontab -e`") from error
+        raise BadInput(f"in the crontab, {error}", hint="remove truekeep's lines with `crontab -e`") from error
     if before is None or after == before:
         return False
     if not after.strip() and MADE in made:
@@ -116,7 +116,7 @@ def next_run(name: str, now: datetime) -> datetime | None:
 
 
 def read_crontab() -> bytes | None:
-    """The user's crontab; None when there is none. Not being told is no reason to believe that."""
+    """Return the user's crontab; None if there is none. Raises StorageFailed if that is not certain."""
     done = ask("crontab", "-l")
     if done.ok:
         return done.out
@@ -130,9 +130,9 @@ def _write(after: bytes, before: bytes | None) -> None:
         return
     done = ask("crontab", "-", given=after)
     if not done.ok:
-        raise StorageFailed(f"crontab did not take it: {done.last_words}", hint="the crontab is as it was")
+        raise StorageFailed(f"crontab did not accept it: {done.last_words}", hint="the crontab is unchanged")
     if read_crontab() != after:
-        raise StorageFailed("the crontab holds something else than was written", hint="look at it with `crontab -l`")
+        raise StorageFailed("the crontab differs from what was written", hint="look at it with `crontab -l`")
 
 
 def _marks(name: str) -> BlockMarkers:
@@ -143,12 +143,12 @@ def _marks(name: str) -> BlockMarkers:
 
 
 def render_line(job: Job) -> str:
-    """When, and what, for the shell; % would end a line of a crontab, and crons differ on what a backslash means."""
+    """Return the crontab line. `%` is escaped, it would end the line; backslashes are refused, crons differ on them."""
     assigned = [f"{key}={shlex.quote(value)}" for key, value in job.environment.items()]
-    told = " ".join((*assigned, *map(shlex.quote, job.command)))
-    if "\\" in told:
+    command_line = " ".join((*assigned, *map(shlex.quote, job.command)))
+    if "\\" in command_line:
         raise BadInput("a crontab cannot hold a path with a backslash", hint="--system systemd can")
-    return f"{_when(job.every)} {told.replace('%', chr(92) + '%')}"
+    return f"{_when(job.every)} {command_line.replace('%', chr(92) + '%')}"
 
 
 def _when(every: int) -> str:

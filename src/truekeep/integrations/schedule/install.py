@@ -1,4 +1,4 @@
-"""Installing the schedule, finding it again, and taking it away: once for each workspace, with one back end."""
+"""Installs, finds and removes the schedule of a workspace, with one back end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from truekeep.integrations.schedule.intervals import QuietHours
 
 
 class InstallResult(NamedTuple):
-    """What install did."""
+    """The outcome of an install."""
 
     name: str
     system: str
@@ -31,7 +31,7 @@ class InstallResult(NamedTuple):
 def install(
     workspace: Path | None, *, every: int, quiet_hours: QuietHours | None, system: str, at: str
 ) -> InstallResult:
-    """Let the system run truekeep. Done again, it brings up to date what is there, and nothing runs twice."""
+    """Install the schedule, or update it. Removes it from other back ends, so that nothing runs twice."""
     job = plan_job(workspace, every)
     known = read_settings(job.name)
     there = find(job.name)
@@ -54,19 +54,19 @@ def install(
 
 
 def find(name: str) -> tuple[str, InstalledJob] | None:
-    """Which back end has the job of this name, and how."""
+    """Return the back end that has the job of this name, and the job."""
     for system in SYSTEMS:
         try:
             found = backend(system).find(name)
         except TruekeepError:
-            continue  # a crontab that one may not read has nothing of ours
+            continue  # a crontab that this user may not read has no job of ours
         if found is not None:
             return system, found
     return None
 
 
 def remove(workspace: Path | None) -> tuple[str, ...]:
-    """Take the job away wherever it is. Gives the systems that had it."""
+    """Remove the job from every back end. Returns the back ends that had it."""
     name = job_name(workspace)
     try:
         known = read_settings(name)
@@ -90,7 +90,7 @@ def remove(workspace: Path | None) -> tuple[str, ...]:
 
 
 def _to_clear(name: str, known: ScheduleSettings | None, system: str) -> tuple[str, ...]:
-    """What goes with a job: what was made for it, unless another job is there, too, which inherits that."""
+    """Return the folders to remove with a job: those install made, unless another job still uses them."""
     if known is None or known.system != system:
         return ()
     for other in names():

@@ -1,4 +1,4 @@
-"""How often, and when not: intervals and quiet hours, text to values and back. Pure."""
+"""Intervals and quiet hours: parsing and rendering. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MINUTES = {"m": 1, "h": 60, "d": DAY}
 
 
 def parse_every(text: str) -> int:
-    """An interval in minutes."""
+    """Parse an interval such as 30m or 2h into minutes."""
     match = _EVERY.match(text.strip().lower())
     minutes = int(match[1]) * _MINUTES[match[2][0]] if match else 0
     if not 1 <= minutes <= DAY:
-        raise BadInput(f"{text[:40]!r} is no interval", hint="from 1m to 24h, such as 30m or 2h")
+        raise BadInput(f"{text[:40]!r} is not an interval", hint="from 1m to 24h, such as 30m or 2h")
     return minutes
 
 
@@ -28,21 +28,21 @@ def render_every(minutes: int) -> str:
 
 
 def even_every(minutes: int) -> int:
-    """The longest interval up to this one that a clock face can show: a part of an hour, or of a day in hours."""
+    """Return the longest interval up to this one that divides an hour or, in hours, a day: cron has no others."""
     whole = 60 if minutes >= 60 else 1
     span = DAY if minutes >= 60 else 60
     return max(size for size in range(whole, minutes + 1, whole) if span % size == 0)
 
 
 def next_even(now: datetime, minutes: int) -> datetime:
-    """When the clock next shows a whole number of intervals since midnight."""
+    """Return the next time that is a whole number of intervals after midnight."""
     minute = now.replace(second=0, microsecond=0)
     past = minute.hour * 60 + minute.minute
     return minute + timedelta(minutes=minutes - past % minutes)
 
 
 class QuietHours(NamedTuple):
-    """A time of the day, local, in which nothing is filed. One that ends before it begins goes on after midnight."""
+    """A local time of day in which nothing is filed. If it ends before it begins, it goes past midnight."""
 
     begin: time
     end: time
@@ -58,7 +58,7 @@ class QuietHours(NamedTuple):
 
 
 def parse_quiet_hours(text: str) -> QuietHours | None:
-    """Quiet hours such as 09:00-18:00; None where there are none."""
+    """Parse quiet hours such as 09:00-18:00; None for "" and "none"."""
     if text.strip().lower() in ("", "none"):
         return None
     match = _HOURS.match(text.strip())
@@ -67,7 +67,7 @@ def parse_quiet_hours(text: str) -> QuietHours | None:
     except ValueError:
         hours = None
     if not hours:
-        raise BadInput(f"{text[:40]!r} are no quiet hours", hint="such as 09:00-18:00, or 22:00-06:00, or none")
+        raise BadInput(f"{text[:40]!r} is not a time range", hint="such as 09:00-18:00, or 22:00-06:00, or none")
     if hours.begin == hours.end:
-        raise BadInput(f"{text} would be always, or never", hint="let them begin and end at different times")
+        raise BadInput(f"{text} begins and ends at the same time", hint="give two different times")
     return hours

@@ -1,4 +1,4 @@
-"""A launchd agent: a property list in the user's own folder."""
+"""launchd: an agent, which is a property list in the user's LaunchAgents folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def install(job: Job) -> InstalledJob:
         done = ask("launchctl", "load", "-w", str(path))  # before macOS 10.10, and from ssh
     if not done.ok:
         raise StorageFailed(
-            f"launchctl did not take {path}: {done.last_words}", hint="log in at the machine's screen once"
+            f"launchctl did not load {path}: {done.last_words}", hint="log in at the machine's screen once"
         )
     return InstalledJob((str(path),), job.every, made)
 

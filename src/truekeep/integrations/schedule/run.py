@@ -1,7 +1,7 @@
 """One run of the job: sync, ingest, transcripts, index, verify, decay, tidy, reconcile, each on its own.
 
-A step that fails is told and the next ones are done. Only the canonical host files; every other machine syncs and
-keeps its transcripts. In quiet hours nothing is filed and nothing removed; the rest goes on.
+A step that fails is reported, and the next ones still run. Only the canonical host files handoffs; other machines sync
+and store transcripts. In quiet hours nothing is filed and nothing removed.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from truekeep.maintenance.proposals import ProposalOutcome
     from truekeep.workspace.workspace import Workspace
 
-LOCK = "logs"  # the folder that the kernel's lock is on
-PATIENCE = 30.0  # seconds that a step waits for another truekeep that is writing
-SILENCE = timedelta(days=1)  # that a machine may be out of reach before it is a failure: laptops are closed at night
+LOCK_FOLDER = "logs"
+LOCK_WAIT_SECONDS = 30.0  # for another truekeep that is writing
+MAX_UNREACHED = timedelta(days=1)  # before it is a failure: laptops are closed at night
 _HANDOFFS = ("brought", "receipts", "processed")
 _UPKEEP = ("expired", "proposed", "reconciled", "asked")
 
 
 class Step(NamedTuple):
-    """What one step came to."""
+    """The outcome of one step."""
 
     name: str
     counts: Mapping[str, int]
     problem: str = ""
-    unreached: tuple[str, ...] = ()  # routes, in words; not yet a failure
+    unreached: tuple[str, ...] = ()  # descriptions of routes; not yet a failure
 
 
 Work = Callable[[], Step]
@@ -56,23 +56,23 @@ def run_job(
     *,
     now: Callable[[], datetime],
     quiet_hours: QuietHours | None = None,
-    tell: Callable[[Step], None] = lambda _: None,
-    patience: float = PATIENCE,
+    on_step: Callable[[Step], None] = lambda _: None,
+    patience: float = LOCK_WAIT_SECONDS,
 ) -> Run:
-    """Do every step, and write the line. A run beside another one writes its line, too, and raises Busy."""
+    """Do every step and log the run. If another run is going on, logs that and raises Busy."""
     started, clock = now(), time.monotonic()
-    folder = side.state / LOCK
+    folder = side.state / LOCK_FOLDER
     file_io.make_private(folder)
     with file_io.locked(str(folder)) as held:
         if not held:
             append_run(side.state, Run(started, 0.0, {}, BUSY))
-            raise Busy("another run of the schedule is going on", hint="`truekeep schedule status` tells since when")
+            raise Busy("another run of the schedule is going on", hint="`truekeep schedule status` shows since when")
         is_quiet = side.is_host and quiet_hours is not None and quiet_hours.holds(started)
         steps = []
         for name, work in plan_steps(workspace, side, is_quiet=is_quiet, now=now):
-            step = _do(name, work, patience)
+            step = _run_step(name, work, patience)
             steps.append(step)
-            tell(step)
+            on_step(step)
         ending, why = _ending(steps, is_quiet)
         if ending != FAILED and workspace is not None and not side.is_host:
             why = "; ".join(filter(None, (_elsewhere(workspace), why)))
@@ -86,11 +86,11 @@ def run_job(
 def plan_steps(
     workspace: Workspace | None, side: LocalMachine, *, is_quiet: bool, now: Callable[[], datetime]
 ) -> list[tuple[str, Work]]:
-    """The steps of this machine, in their order. Transcripts come before the index, which takes them in."""
+    """Return the steps of this machine, in order. Transcripts come before the index, which includes them."""
     steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
     if workspace is None or not side.is_host:
         if workspace is not None and is_astray(workspace):
-            steps.append(("ingest", lambda: _ingest(workspace)))  # it refuses, and says who files
+            steps.append(("ingest", lambda: _ingest(workspace)))  # refuses, and names the canonical host
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
     if not is_quiet:
         steps.append(("ingest", lambda: _ingest(workspace)))
@@ -103,10 +103,10 @@ def plan_steps(
 
 
 def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
-    """The steps of upkeep. They share one look at the files; a night in which nothing changed is over after it."""
-    proposed = -1  # by tidying; until that was done, and where it failed
+    """Return the maintenance steps. They share one scan of the files; if nothing changed, they end after it."""
+    proposed = -1  # by tidy; -1 until it has run, or if it failed
 
-    @cache  # made when the first of them begins
+    @cache  # opened by the first step that needs it
     def nightly() -> Maintenance:
         return workspace.maintenance.nightly()
 
@@ -130,8 +130,8 @@ def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
     ]
 
 
-def _do(name: str, work: Work, patience: float) -> Step:
-    """One step. Another truekeep at work is waited for; whatever goes wrong is told."""
+def _run_step(name: str, work: Work, patience: float) -> Step:
+    """Do one step. Waits for another truekeep that is writing; a failure becomes the step's problem."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -144,7 +144,7 @@ def _do(name: str, work: Work, patience: float) -> Step:
             return Step(name, {}, error.message)
         except OSError as error:
             return Step(name, {}, f"{error.filename or 'a file'}: {error.strerror or error}")
-        except Exception as error:  # noqa: BLE001 - a bug in one step is not the others'
+        except Exception as error:  # noqa: BLE001 - a bug in one step must not stop the others
             if is_database_error(error):
                 return Step(name, {}, f"a database cannot be used: {error}")
             note_bug(error, f"{SCHEDULED}{name}")
@@ -159,7 +159,7 @@ def _ending(steps: list[Step], is_quiet: bool) -> tuple[str, str]:
     failed = "; ".join(f"{step.name}: {step.problem}" for step in steps if step.problem)
     if failed:
         return FAILED, failed
-    unreached = "; ".join(told for step in steps for told in step.unreached)
+    unreached = "; ".join(route for step in steps for route in step.unreached)
     why = f"unreached {unreached}" if unreached else ""
     if is_quiet:
         return QUIET_HOURS, why
@@ -189,20 +189,21 @@ def _sync(side: LocalMachine, now: datetime) -> Step:
         "receipts": sum(contact.receipts for contact in done),
     }
     out = [(contact, read_history(side.state, contact.route).last_ok_at) for contact in done if not contact.ok]
-    silent = [_told(contact, last) for contact, last in out if not _is_recent(last, now)]
-    asleep = tuple(_told(contact, last) for contact, last in out if _is_recent(last, now))
+    silent = [_describe(contact, last) for contact, last in out if not _is_recent(last, now)]
+    asleep = tuple(_describe(contact, last) for contact, last in out if _is_recent(last, now))
     return Step("sync", counts, ", ".join(silent), asleep)
 
 
-def _told(contact: Contact, last: str) -> str:
+def _describe(contact: Contact, last: str) -> str:
     return f"{contact.route} ({contact.problem}; last reached {last or 'never'})"
 
 
 def _is_recent(last: str, now: datetime) -> bool:
     try:
-        return bool(last) and -SILENCE <= now - datetime.fromisoformat(last) <= SILENCE  # a clock may have been ahead
+        age = now - datetime.fromisoformat(last)
     except ValueError:
         return False
+    return -MAX_UNREACHED <= age <= MAX_UNREACHED  # negative: the clock was ahead
 
 
 def _ingest(workspace: Workspace) -> Step:
@@ -220,7 +221,7 @@ def _transcripts(workspace: Workspace | None) -> Step:
 
 
 def _index(workspace: Workspace) -> Step:
-    done = workspace.search.index(wait=PATIENCE)
+    done = workspace.search.index(wait=LOCK_WAIT_SECONDS)
     return Step("index", {"indexed": done.changed + done.removed})
 
 
@@ -242,7 +243,7 @@ def _tidy(nightly: Maintenance) -> Step:
     for propose in (nightly.duplicates, nightly.promote):
         try:
             offered += propose().offered
-        except Exception as error:  # noqa: BLE001 - what fails in one of them is not the other's, and told after both
+        except Exception as error:  # noqa: BLE001 - the other one still runs; raised after both
             failed = failed or error
     if failed is not None:
         raise failed
@@ -258,8 +259,8 @@ def _reconcile(nightly: Maintenance, tidied: int) -> Step:
 
 
 def is_at_work(state: Path) -> bool:
-    """Whether a run is going on."""
-    folder = state / LOCK
+    """Whether a run of the schedule is going on."""
+    folder = state / LOCK_FOLDER
     if not folder.is_dir():
         return False
     with file_io.locked(str(folder)) as held:

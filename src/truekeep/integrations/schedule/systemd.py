@@ -1,4 +1,4 @@
-"""A systemd user timer: two units in the user's own folder, switched on where a user manager answers."""
+"""systemd: a service and a timer in the user's unit folder, enabled if the user manager runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from truekeep.integrations.schedule.base import OURS, InstalledJob, ask, check_o
 from truekeep.integrations.schedule.config import Job, make_folders
 from truekeep.integrations.schedule.intervals import DAY, even_every
 
-_PLAIN = re.compile(r"/[\w/.+,:@~ -]*\Z", re.ASCII)  # what systemd takes as the name of a program, and some less
-_THROUGH = ("/bin/sh", "-c", 'exec "$@"', "truekeep")
+_PLAIN = re.compile(r"/[\w/.+,:@~ -]*\Z", re.ASCII)  # program paths that systemd accepts
+_SHELL_WRAPPER = ("/bin/sh", "-c", 'exec "$@"', "truekeep")
 _START = re.compile(r"^ExecStart=(.*)$", re.MULTILINE)
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _EVERY = re.compile(r"^# every (\d+) minutes$", re.MULTILINE)
@@ -38,26 +38,27 @@ def install(job: Job) -> InstalledJob:
     made = make_folders(folder)
     file_io.write_whole(service, render_service(job).encode(), mode=0o644)
     file_io.write_whole(timer, render_timer(job).encode(), mode=0o644)
-    return InstalledJob((str(service), str(timer)), job.every, made, _switch_on(timer.name))
+    return InstalledJob((str(service), str(timer)), job.every, made, _enable(timer.name))
 
 
-def _switch_on(timer: str) -> tuple[str, ...]:
+def _enable(timer: str) -> tuple[str, ...]:
     if not is_running():
         done = ask("systemctl", "--user", "enable", timer)
-        notes = [] if done.ok else [f"it could not be enabled: {done.last_words}"]
-        return (*notes, f"no user manager answers here; from a login session, `systemctl --user enable --now {timer}`")
+        notes = [] if done.ok else [f"cannot enable the timer: {done.last_words}"]
+        later = f"run `systemctl --user enable --now {timer}` in a login session"
+        return (*notes, f"no user manager runs here; {later}")
     ask("systemctl", "--user", "daemon-reload")
     done = ask("systemctl", "--user", "enable", timer)
-    if done.ok:  # restart, not start: a timer that runs would keep its old interval
+    if done.ok:  # a start would keep the old interval of a running timer
         done = ask("systemctl", "--user", "restart", timer)
     if not done.ok:
         raise StorageFailed(
-            f"systemctl did not switch {timer} on: {done.last_words}", hint=f"`systemctl --user status {timer}`"
+            f"systemctl did not start {timer}: {done.last_words}", hint=f"`systemctl --user status {timer}`"
         )
     if "Linger=no" in ask("loginctl", "show-user", str(os.getuid()), "--property=Linger").out.decode(
         "ascii", "replace"
     ):
-        return ("it runs while you are logged in; `loginctl enable-linger` lets it run always",)
+        return ("it runs only while you are logged in; `loginctl enable-linger` makes it run always",)
     return ()
 
 
@@ -81,7 +82,7 @@ def command(name: str) -> tuple[str, ...]:
         return ()
     line = _START.search(text)
     words = tuple(_unquoted(word) for word in _WORD.findall(line[1])) if line is not None else ()
-    return words[len(_THROUGH) :] if words[: len(_THROUGH)] == _THROUGH else words
+    return words[len(_SHELL_WRAPPER) :] if words[: len(_SHELL_WRAPPER)] == _SHELL_WRAPPER else words
 
 
 def remove(name: str, made: tuple[str, ...]) -> bool:
@@ -123,9 +124,9 @@ def _folder() -> Path:
 
 
 def render_service(job: Job) -> str:
-    # A program whose path systemd would not take is started by a shell, to which it is an argument like any other.
-    through = () if _PLAIN.match(job.command[0]) else _THROUGH
-    words = [quote_word(word) for word in (*through, *job.command)]
+    # A program whose path systemd rejects is started through a shell, as an argument.
+    wrapper = () if _PLAIN.match(job.command[0]) else _SHELL_WRAPPER
+    words = [quote_word(word) for word in (*wrapper, *job.command)]
     environment = "".join(f"Environment={_quoted(f'{key}={value}')}\n" for key, value in job.environment.items())
     return (
         f"# {OURS}\n"
@@ -158,7 +159,7 @@ def render_timer(job: Job) -> str:
 
 
 def _when(every: int) -> str:
-    """By the clock where it can show the interval, so that a run that was slept through is caught up with."""
+    """Return the time settings: a calendar where possible, because systemd then catches up on runs it missed asleep."""
     if even_every(every) != every:
         return f"OnStartupSec=2min\nOnUnitActiveSec={every}min\n"
     calendar = "daily" if every == DAY else f"*:0/{every}" if every < 60 else f"*-*-* 0/{every // 60}:00"
@@ -166,7 +167,7 @@ def _when(every: int) -> str:
 
 
 def quote_word(word: str) -> str:
-    """A word of a command line: for systemd, % and $ mean something even between quotes."""
+    """Quote a word of ExecStart; systemd expands % and $ even between quotes."""
     return _quoted(word).replace("$", "$$")
 
 

@@ -236,7 +236,7 @@ def run(
             side,
             now=lambda: datetime.now().astimezone(),
             quiet_hours=hours,
-            tell=_tell if is_told else lambda _: None,
+            on_step=_tell if is_told else lambda _: None,
         )
     except Busy:
         if timer:

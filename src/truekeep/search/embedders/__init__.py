@@ -1,7 +1,7 @@
-"""Embedders: text → vectors. One small protocol, several implementations, each a module that is loaded when chosen.
+"""Embedders: text → vectors. One small protocol, several implementations, each in a module that is loaded when chosen.
 
-An embedder may be wrong in every way (hang, NaN, half a batch, another model under the same name); what it returns is
-checked here, once, before anyone stores or compares it. Nothing in this folder reads memory or writes the index.
+An embedder may fail in any way (hang, NaN, half a batch, another model under the same name). Its vectors are validated
+here, once, before they are stored or compared. Nothing in this folder reads memory or writes the index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ else:
 
 
 def load_numpy() -> Any:
-    """numpy, with one thread: more of them cost start-up and processor time, and a batch is too small to gain."""
+    """Import numpy with one thread: more cost start-up time, and the batches are too small to gain."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import numpy
 
@@ -27,7 +27,7 @@ def load_numpy() -> Any:
 
 
 def multiply(asked: memoryview, table: memoryview, *, kind: str, out: str) -> memoryview:
-    """The dot product of every asked row with every row of a table, by SIMD, as plain bytes."""
+    """Return the dot products of every asked row with every row of a table, as plain bytes."""
     import simsimd
 
     scores: Any = simsimd.cdist(asked, table, "dot", dtype=kind, out_dtype=out)  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def multiply(asked: memoryview, table: memoryview, *, kind: str, out: str) -> me
 
 
 class EmbedderFailed(Exception):
-    """An embedder cannot answer: said in the result, never fatal, because words still answer."""
+    """An embedder cannot answer. Search then uses words only and reports this."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class EmbedderFailed(Exception):
 
     @property
     def told(self) -> str:
-        """The message, and what helps."""
+        """The message with its hint."""
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
@@ -53,17 +53,17 @@ class Embedder(Protocol):
 
     provider: str  # static, transformer, openai, ollama, ...
     model: str
-    key: str  # whatever else decides the vectors: endpoint, dimensions, a digest of the weights; never a credential
+    key: str  # what else decides the vectors: endpoint, dimensions, a digest of the weights; never a credential
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
-        """One vector for each text, in order. Raises EmbedderFailed."""
+        """Return one vector for each text, in order. Raises EmbedderFailed."""
         ...
 
 
 def validate_vectors(vectors: Sequence[Sequence[float]], count: int, *, who: str) -> list[Vector]:
-    """Unit vectors, or EmbedderFailed: as many as asked for, all of one size, every number finite.
+    """Return unit vectors. Raises EmbedderFailed unless there are `count`, of one size, with finite numbers.
 
-    A vector of nothing but zeros stays one: that is how an embedder says that a text holds nothing it knows.
+    A vector of zeros is kept: the embedder knows nothing in that text.
     """
     if len(vectors) != count:
         raise EmbedderFailed(f"{who} returned {len(vectors)} vectors for {count} texts")
@@ -71,7 +71,7 @@ def validate_vectors(vectors: Sequence[Sequence[float]], count: int, *, who: str
     for values in vectors:
         try:
             vector = array("f", values)
-        except (TypeError, ValueError, OverflowError) as error:  # whatever JSON can hold may arrive here
+        except (TypeError, ValueError, OverflowError) as error:  # JSON can hold anything
             raise EmbedderFailed(f"{who} returned something that is not a vector") from error
         if not vector or (unit and len(vector) != len(unit[0])):
             raise EmbedderFailed(f"{who} returned vectors of different sizes")
@@ -83,7 +83,7 @@ def validate_vectors(vectors: Sequence[Sequence[float]], count: int, *, who: str
 
 
 class VersionedEmbedder:
-    """An embedder whose model may change under the same name; each time it does, its key does too."""
+    """An embedder whose model changed under the same name: each change gives it another key."""
 
     def __init__(self, embedder: Embedder, epoch: int) -> None:
         self._embedder = embedder

@@ -1,4 +1,4 @@
-"""Which embedder the settings mean, and making it."""
+"""Chooses and makes the embedder of the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose(settings: SearchConfig, environ: Mapping[str, str]) -> str:
-    """Which embedder the settings mean. `auto` takes what is local first, then the services in the document's order."""
+    """Return the provider of the settings. `auto` prefers a local one, then the services in the documented order."""
     if settings.embedder != "auto":
         return settings.embedder
     if settings.model and os.path.isdir(os.path.expanduser(settings.model)):
@@ -29,7 +29,7 @@ def choose(settings: SearchConfig, environ: Mapping[str, str]) -> str:
 def make_embedder(
     provider: str, settings: SearchConfig, environ: Mapping[str, str], *, lexicon: str = ""
 ) -> Embedder | None:
-    """The embedder of that name; None when there shall be none. Raises EmbedderFailed when it cannot be had."""
+    """Make the embedder of a provider; None for "none". Raises EmbedderFailed."""
     if provider == "none":
         return None
     if provider == "static":

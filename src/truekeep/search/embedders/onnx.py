@@ -20,13 +20,13 @@ from truekeep.core.extras import install_command
 from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, validate_vectors
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
-_MOST_TOKENS = 512  # when neither the tokenizer nor the model says
+_DEFAULT_MAX_TOKENS = 512
 _BATCH = 32
 _OFFSET_MODELS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their positions begin at 2, so two fewer are left
 
 
 def make_transformer(model: str) -> Embedder:
-    """The embedder for a directory, or, if it is none and does not look like one, for a name that fastembed knows."""
+    """Make the embedder for a model directory or, if this is not a path, for a model name of fastembed."""
     path = Path(model).expanduser()
     if model and (model.startswith(("/", "~", ".")) or path.is_dir()):
         return Transformer(path)
@@ -34,7 +34,7 @@ def make_transformer(model: str) -> Embedder:
 
 
 class ModelSettings(NamedTuple):
-    """What the files beside a model say about how to use it."""
+    """How to use a model, from the files beside it."""
 
     pooling: str = "mean"
     query_prompt: str = ""
@@ -56,8 +56,7 @@ class Transformer:
         self._settings = _read_settings(folder)
         self.model = folder.resolve().name
         self.key = self._make_key()
-        # Quantized on the fly, activations share one scale within a batch, so that a text's neighbours would change
-        # its vector.
+        # Dynamic quantization uses one scale for a batch, so the other texts of a batch would change a vector.
         self._batch = 1 if "quantized" in self._model_path.name else _BATCH
         self._graph: Graph | None = None
 
@@ -65,14 +64,14 @@ class Transformer:
         return f"<Transformer {self.model}>"
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
-        """One vector for each text, in order. Raises EmbedderFailed."""
+        """Return one vector for each text, in order. Raises EmbedderFailed."""
         if not texts:
             return []
         if self._graph is None:
             self._graph = Graph(self._model_path, self._tokenizer_path, self._settings)
         prompt = self._settings.query_prompt if is_query else self._settings.document_prompt
         rows = self._graph.tokenize([prompt + _sound(text) for text in texts])
-        # Texts of like length share a batch, so that little of it is padding.
+        # Texts of similar length share a batch, to save padding.
         order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
         found: list[Any] = [None] * len(rows)
         for start in range(0, len(order), self._batch):
@@ -82,7 +81,7 @@ class Transformer:
         return validate_vectors(found, len(texts), who=f"the transformer {self.model}")
 
     def _make_key(self) -> str:
-        """A digest of everything in the directory that decides a vector, wherever the directory is."""
+        """Return a digest of all files in the directory that decide a vector."""
         digest = hashlib.sha256()
         for path in (*_iter_weights(self._model_path), self._tokenizer_path):
             digest.update(_read_digest(path).encode())
@@ -103,7 +102,7 @@ class Graph:
             options = runtime.SessionOptions()
             options.log_severity_level = 4  # it would write warnings about the graph to the terminal
             self._session = runtime.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # both packages raise classes of their own, derived from nothing in common
+        except Exception as error:  # both packages raise their own exceptions, with no common base
             raise EmbedderFailed(f"the model in {model_path.parent} cannot be loaded: {_brief(error)}") from error
         self._inputs = {value.name: value.type for value in self._session.get_inputs()}
         unknown = self._inputs.keys() - {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
@@ -120,9 +119,9 @@ class Graph:
             raise EmbedderFailed(f"the tokenizer failed: {_brief(error)}") from error
 
     def run(self, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-        """A pooled vector for each row of token ids."""
+        """Return a pooled vector for each row of token ids."""
         numpy = self._numpy
-        width = max(1, *(len(row) for row in rows))  # a row of no tokens still is a row
+        width = max(1, *(len(row) for row in rows))  # a row may have no tokens
         ids = numpy.full((len(rows), width), self._padding, dtype=numpy.int64)
         mask = numpy.zeros((len(rows), width), dtype=numpy.int64)
         for place, row in enumerate(rows):
@@ -181,7 +180,7 @@ class FastembedEmbedder:
         return f"<Fastembed {self.model}>"
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
-        """One vector for each text, in order. Raises EmbedderFailed."""
+        """Return one vector for each text, in order. Raises EmbedderFailed."""
         if not texts:
             return []
         sound = [_sound(text) for text in texts]
@@ -190,7 +189,7 @@ class FastembedEmbedder:
                 self._engine = importlib.import_module("fastembed").TextEmbedding(model_name=self.model)
             ask = self._engine.query_embed if is_query else self._engine.passage_embed
             found = [[float(value) for value in vector] for vector in ask(sound)]
-        except Exception as error:  # network, disk, an unknown name, the runtime: each with errors of its own
+        except Exception as error:  # network, disk, unknown name, runtime: each has its own errors
             raise EmbedderFailed(
                 f"fastembed cannot use {self.model}: {_brief(error)}",
                 hint="It downloads a model once; that needs the network. A model directory does not.",
@@ -212,7 +211,7 @@ def _find_model(folder: Path) -> Path:
 
 
 def _iter_weights(model_path: Path) -> Iterator[Path]:
-    """The graph, and the files beside it that hold the weights when it is too large to."""
+    """Return the graph, and the files that hold the weights of a large one."""
     yield model_path
     for pattern in ("_data*", ".data*"):
         yield from sorted(model_path.parent.glob(model_path.name + pattern))
@@ -261,7 +260,7 @@ def _read_json(path: Path, missing: Any) -> Any:
 
 
 def _find_pooling(config: dict[str, Any]) -> str:
-    """`mean` or `cls`. Newer files name the mode, older ones have a switch for each."""
+    """Return `mean` or `cls`. Newer files name the mode, older ones have a switch for each."""
     named = config.get("pooling_mode")
     modes = (
         [named] if named else [name for name, on in config.items() if name.startswith("pooling_mode_") and on is True]
@@ -284,14 +283,14 @@ def _find_prompt(config: dict[str, Any], *names: str) -> str:
 
 
 def _set_limits(tokenizer: Any, settings: ModelSettings) -> int:
-    """Tells the tokenizer how long a text may be; the token that fills a row up."""
-    most = (tokenizer.truncation or {}).get("max_length", _MOST_TOKENS)
+    """Set the maximum length of the tokenizer; return the padding token."""
+    most = (tokenizer.truncation or {}).get("max_length", _DEFAULT_MAX_TOKENS)
     most = min(most, settings.most_positions or most)
     padding: int | None = (tokenizer.padding or {}).get("pad_id")
     if padding is None:
         known = (tokenizer.token_to_id(name) for name in ("[PAD]", "<pad>"))
         padding = next((token for token in known if token is not None), 0)
-    tokenizer.no_padding()  # rows are filled up here, batch by batch
+    tokenizer.no_padding()  # padding is done here, batch by batch
     tokenizer.enable_truncation(most)
     return padding
 
@@ -308,7 +307,7 @@ def _load(package: str) -> Any:
 
 
 def _sound(text: str) -> str:
-    """The text without lone surrogates, which the tokenizer refuses."""
+    """Replace lone surrogates, which the tokenizer refuses."""
     return text.encode("utf-8", "replace").decode()
 
 

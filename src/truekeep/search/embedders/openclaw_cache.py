@@ -1,4 +1,4 @@
-"""Borrows vectors from OpenClaw's databases, so that what it has paid for need not be embedded again.
+"""Reuses vectors from OpenClaw's databases, so that texts it has embedded are not paid for twice.
 
 It keeps vectors under the SHA-256 of the text, in two tables that have had two names and two encodings: JSON up to and
 including the first builds with the new names, then float64 blobs. Which of them a database has is seen from its tables
@@ -37,7 +37,7 @@ _COLUMNS = {
     **dict.fromkeys(_META_TABLES, frozenset({"key", "value"})),
 }
 _BATCH = 500
-_FITS = "octet_length(embedding) BETWEEN 3 AND 1000000"  # `[]` and empty blobs stand for no vector
+_FITS = "octet_length(embedding) BETWEEN 3 AND 1000000"  # `[]` and empty blobs are not vectors
 
 
 class LentModel(NamedTuple):
@@ -50,7 +50,7 @@ class LentModel(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Whose vectors these are. The same model behind another endpoint has another key, and maybe other vectors."""
+    """The provider of vectors. The same model at another endpoint has another key, and may give other vectors."""
 
     provider: str
     model: str
@@ -58,7 +58,7 @@ class Owner(NamedTuple):
 
 
 def find_databases(state_dir: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """OpenClaw's databases, the current layout before the old one. Links below the state directory are not followed."""
+    """Find OpenClaw's databases, the current layout first. Symlinks below the state directory are not followed."""
     if state_dir is None:
         named = environ.get("OPENCLAW_STATE_DIR", "").strip()
         state_dir = Path(named).expanduser() if named else Path.home() / ".openclaw"
@@ -67,7 +67,7 @@ def find_databases(state_dir: Path | None = None, *, environ: Mapping[str, str] 
         for agent in _list_folder(state_dir / "agents")
         if _is_kind(agent, stat.S_ISDIR) and _is_kind(agent / "agent", stat.S_ISDIR)
     ]
-    # Beside a database lie others, such as main.sqlite.reindex-lock.sqlite, which hold nothing.
+    # Other files beside a database, such as main.sqlite.reindex-lock.sqlite, hold no vectors.
     found += [
         path
         for path in _list_folder(state_dir / "memory")
@@ -77,7 +77,7 @@ def find_databases(state_dir: Path | None = None, *, environ: Mapping[str, str] 
 
 
 class Lender:
-    """One database, open for reading. Raises EmbedderFailed when it cannot be read; a broken row is passed over."""
+    """One database, open for reading. Raises EmbedderFailed if it cannot be read; skips broken rows."""
 
     def __init__(self, path: Path, *, busy_ms: int = 1_000) -> None:
         from truekeep.core.sqlite import ReadOnlyDatabase  # here: the embedder is chosen before a database is needed
@@ -103,7 +103,7 @@ class Lender:
         self._db.close()
 
     def models(self) -> list[LentModel]:
-        """What there is to borrow, most first. A text counts once, however often its vector is kept."""
+        """Return the models with vectors here, the one with most texts first. A text counts once."""
         texts: dict[tuple[str, str, int], set[str]] = {}
         with self._reading():
             for table in self._tables & {*_CHUNK_TABLES, *_CACHE_TABLES}:
@@ -115,7 +115,7 @@ class Lender:
     def find(
         self, model: str, text_hashes: Collection[str], *, provider: str = "", dims: int | None = None
     ) -> dict[str, Vector]:
-        """Vectors of these texts, by the SHA-256 of the text in hex; those that are not there are left out.
+        """Return the vectors of these texts, by the SHA-256 of the text in hex; missing ones are left out.
 
         All come from one owner and are of one size: `dims`, or the size that most have.
         """
@@ -128,7 +128,7 @@ class Lender:
                 is_indexed = indexed is not None and indexed.model == model and provider in ("", indexed.provider)
                 owner = indexed if is_indexed else self._find_cached_owner(cache, model, provider)
                 _take(self._iter_cached(cache, owner, wanted), found, dims)
-                # A chunk does not say who made its vector, the meta row does. Without one, whoever was meant did.
+                # Only the meta row names the provider of the chunks. Without one, the asked provider is assumed.
                 if is_indexed or (indexed is None and not provider):
                     _take(self._iter_chunks(chunks, model, wanted - found.keys()), found, dims)
                 if owner is not None or found:  # an older layout in the same file may be another owner's
@@ -139,11 +139,11 @@ class Lender:
             found = {digest: vector for digest, vector in found.items() if len(vector) == most}
         return found
 
-    # --- Rows. Table names in the statements are the constants above; text is read as bytes, since a damaged row may
-    # hold anything.
+    # --- Rows. Table names in the statements are the constants above; text is read as bytes: a damaged row may hold
+    # anything.
 
     def _iter_sizes(self, table: str) -> Iterator[tuple[str, str, int, str]]:
-        """Provider, model, size and text of each vector, without reading the vectors."""
+        """Return provider, model, size and text hash of each vector, without reading the vectors."""
         is_cache = table in _CACHE_TABLES
         # A chunk takes the provider from the meta row of the same layout.
         indexed = None if is_cache else self._find_indexed(_META_TABLES[_CHUNK_TABLES.index(table)])
@@ -169,7 +169,7 @@ class Lender:
                 yield named, known, dims, read
 
     def _measure(self, table: str, provider: bytes | None, model: bytes) -> int:
-        """The size of this model's vectors, where only reading one tells; 0 if none of a few can be read."""
+        """Return the size of this model's vectors by reading one; 0 if a few cannot be read."""
         where, values = ("", (model,)) if provider is None else ("AND provider = CAST(? AS TEXT)", (model, provider))
         for kind, data in self._db.execute(
             f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {table} "  # noqa: S608
@@ -181,7 +181,7 @@ class Lender:
         return 0
 
     def _find_indexed(self, table: str | None) -> Owner | None:
-        """Whose vectors the chunks are, from the meta row."""
+        """Return the provider of the chunks, from the meta row."""
         if table not in self._tables:
             return None
         row = self._db.execute(
@@ -198,7 +198,7 @@ class Lender:
         return Owner(*(value if isinstance(value, str) else "" for value in values))
 
     def _find_cached_owner(self, table: str | None, model: str, provider: str) -> Owner | None:
-        """Of several with vectors of this model, the one that was last used."""
+        """Return the provider with vectors of this model that was used last."""
         if table is None:
             return None
         row = self._db.execute(
@@ -228,7 +228,7 @@ class Lender:
     def _iter_chunks(self, table: str | None, model: str, wanted: Collection[str]) -> Iterator[tuple[Any, ...]]:
         if table is None or not wanted:
             return
-        # No index leads from a hash to its chunks, so all are looked at once, and the vectors fetched by row.
+        # There is no index on the hash, so all hashes are read once, and vectors fetched by row.
         rows = [
             row
             for row, digest in self._db.execute(
@@ -247,7 +247,7 @@ class Lender:
     # --- The connection
 
     def _find_tables(self) -> set[str]:
-        """Which of the known tables are there with the columns that are needed."""
+        """Return the known tables that exist with the needed columns."""
         there = {name for (name,) in self._db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         return {table for table, needed in _COLUMNS.items() if table in there and needed <= self._list_columns(table)}
 
@@ -294,7 +294,7 @@ def _take(rows: Iterable[tuple[Any, ...]], found: dict[str, Vector], dims: int |
 
 
 def _decode(kind: str, data: bytes) -> Vector | None:
-    """The vector in a row, or None if there is no sound one."""
+    """Return the vector in a row, None if it is not valid."""
     values: Any
     if kind == "blob":
         if len(data) % 8:
@@ -353,7 +353,7 @@ def _is_kind(path: Path, is_kind: Callable[[int], bool]) -> bool:
 
 
 class Lending:
-    """An embedder that first looks whether OpenClaw has the vector already: the same model, the same text."""
+    """An embedder that first looks for the vector in OpenClaw's databases: same model, same text."""
 
     def __init__(self, embedder: Embedder, databases: Sequence[Path]) -> None:
         self._embedder = embedder
@@ -368,11 +368,11 @@ class Lending:
             try:
                 found.update(self._ask(path, [wanted for wanted in hashes if wanted not in found]))
             except EmbedderFailed:
-                continue  # it lends nothing today; the model itself answers
+                continue  # unreadable now; the model itself answers
         missing = [at for at in range(len(texts)) if not hashes or hashes[at] not in found]
         made = self._embedder.embed([texts[at] for at in missing], is_query=is_query)
         if made and any(len(vector) != len(made[0]) for vector in found.values()):
-            return self._embedder.embed(texts, is_query=is_query)  # it is another model after all
+            return self._embedder.embed(texts, is_query=is_query)  # the sizes differ: another model
         self.lent += len(texts) - len(missing)
         fresh = dict(zip(missing, made, strict=True))
         return [fresh[at] if at in fresh else found[hashes[at]] for at in range(len(texts))]

@@ -34,28 +34,28 @@ _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _FORMAT = b"truekeep lexicon 4\n"
 _PIECES = 32_000
-_SLOTS = 65_536  # of the table that finds a piece; twice as many as there are pieces
+_HASH_SLOTS = 65_536  # twice as many as pieces
 _SLOT = struct.Struct("<QH")
-_NEAR = 0.35  # cosine below which two words have nothing to do with each other
-_UNIT = 65_536 / _NEAR  # the product of a vector with itself
+_MIN_COSINE = 0.35  # below, two words are unrelated
+_UNIT = 65_536 / _MIN_COSINE  # the product of a vector with itself
 _SCALE = _UNIT**0.5  # a unit vector's numbers as 8 bits: nearly five standard deviations fit
 _HIGH = (b"\x01", b"\x02", b"\x03")  # third bytes of scores that are near; no score reaches 2**18
-_MOST_WORDS = 60_000  # word vectors kept while indexing; 60 MB
-_TOGETHER = 64  # texts summed up in one go
-_FEW = 12  # texts that are cheaper to sum up in Python than to load numpy for
+_MAX_CACHED_WORDS = 60_000  # 60 MB of vectors
+_TEXTS_PER_SUM = 64
+_MAX_TEXTS_WITHOUT_NUMPY = 12  # loading numpy takes longer
 _LONGEST_WORD = 64
 _BLANK = "▁"
 
 
 class StaticNearness:
-    """How near known words are to a question; 0 for all others."""
+    """The cosine of known words with a question; 0 for all others."""
 
     def __init__(self, places: Mapping[str, int], scores: memoryview) -> None:
         self._places = places
         self._scores = scores
 
     def of(self, words: Iterable[str]) -> float:
-        """About the cosine of a short text: words are nearly at right angles, so lengths add up as squares."""
+        """Return about the cosine of a short text: words are nearly orthogonal, so squared lengths add up."""
         places, scores = self._places, self._scores
         found = [scores[at] for at in map(places.get, words) if at is not None]
         return sum(found) / _UNIT / len(found) ** 0.5 if found else 0.0
@@ -68,7 +68,7 @@ class Static:
     model = "wordllama-l2-supercat-256"
 
     def __init__(self, folder: str | None = None, *, lexicon: str = "") -> None:
-        """The package's folder, found by itself unless named, and where the lexicon is kept (in memory if nowhere)."""
+        """Take the folder of the package (searched if empty) and the lexicon file (in memory if empty)."""
         self._folder = folder or _package_folder()
         self._weights_path = os.path.join(self._folder, _WEIGHTS)
         self._lexicon_path = lexicon
@@ -87,7 +87,7 @@ class Static:
         self._known_bytes = memoryview(b"")
         self._known_vectors = memoryview(b"")
         self._rows: dict[str, int] = {}
-        self._cuts: dict[str, tuple[int, ...]] = {}  # goes with its table: a cache of the module would keep the table
+        self._cuts: dict[str, tuple[int, ...]] = {}  # not a module cache, which would keep the table alive
         self._table: Any = None
 
     # Texts.
@@ -96,7 +96,7 @@ class Static:
         if not texts:
             return []
         self._open()
-        if len(texts) <= _FEW:
+        if len(texts) <= _MAX_TEXTS_WITHOUT_NUMPY:
             return [self._sum_up(sorted(_words(text))) for text in texts]
         table = self.embed_table(texts)
         vectors = []
@@ -107,23 +107,23 @@ class Static:
         return vectors
 
     def embed_table(self, texts: Sequence[str]) -> Any:
-        """The vectors of many texts as one numpy table, without the detour over Python's numbers."""
+        """Return the vectors of many texts as one numpy table."""
         np = load_numpy()
 
         self._open()
         sums = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        for start in range(0, len(texts), _TOGETHER):
-            part = texts[start : start + _TOGETHER]
+        for start in range(0, len(texts), _TEXTS_PER_SUM):
+            part = texts[start : start + _TEXTS_PER_SUM]
             sums[start : start + len(part)] = self._sum_table(part)
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         lengths[lengths == 0] = 1
         return sums / lengths
 
     def _sum_table(self, texts: Sequence[str]) -> Any:
-        """Which text has which word, as a table of ones, times the vectors of the words."""
+        """Multiply the text-word incidence table with the vectors of the words."""
         np = load_numpy()
 
-        if len(self._rows) > _MOST_WORDS:
+        if len(self._rows) > _MAX_CACHED_WORDS:
             self._rows.clear()
         rows = self._rows
         indices: list[int] = []
@@ -142,7 +142,7 @@ class Static:
         return ones @ self._table[used] if len(used) else 0
 
     def _learn(self, words: Iterable[str]) -> None:
-        """Add words to the table of word vectors; its first row is nothing."""
+        """Add words to the table of word vectors; its first row is empty."""
         np = load_numpy()
 
         if self._table is None:
@@ -169,7 +169,7 @@ class Static:
     # Words.
 
     def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], StaticNearness]:
-        """For each word the known words near it in meaning, with their cosine; and how near any is to a question."""
+        """Return the known words near each word with their cosine, and the nearness of any word to the question."""
         self._open()
         packed = bytearray(pack(question))
         for word in words:
@@ -192,33 +192,33 @@ class Static:
         return near, StaticNearness(self._places, flat)
 
     def knows(self, word: str) -> bool:
-        """Whether this is a word of its own, in any language of the table."""
+        """Whether this is a known word, in any language of the table."""
         with suppress(EmbedderFailed):
             self._open()
         return word in self._places
 
     def pieces_of(self, word: str) -> tuple[int, ...]:
-        """A word's pieces, as the tokenizer of the vectors cuts it: always join the pair that became a piece first."""
+        """Return the pieces of a word by byte-pair encoding: always join the pair with the lowest rank."""
         word = word[:_LONGEST_WORD]
         found = self._cuts.get(word)
         if found is None:
-            if len(self._cuts) > _MOST_WORDS:
+            if len(self._cuts) > _MAX_CACHED_WORDS:
                 self._cuts.clear()
             found = self._cuts[word] = _cut(_BLANK + word, self)
         return found
 
     def find_piece(self, text: str) -> int | None:
-        """The number of a piece, looked up where it lies: a question needs a hundred of them, not all 32,000."""
+        """Return the number of a piece, read from the file: a question needs a hundred of 32,000."""
         data = text.encode("utf-8", "replace")
         mark = zlib.adler32(data) << 32 | zlib.crc32(data)
-        slot = mark % _SLOTS
+        slot = mark % _HASH_SLOTS
         while True:
             found, number = _SLOT.unpack_from(self._table_bytes, slot * _SLOT.size)
             if found == mark:
                 return int(number)
             if not found:
                 return None
-            slot = (slot + 1) % _SLOTS
+            slot = (slot + 1) % _HASH_SLOTS
 
     # Files.
 
@@ -240,7 +240,7 @@ class Static:
         count = int.from_bytes(lexicon[start : start + 4], "little")
         names = int.from_bytes(lexicon[start + 4 : start + 8], "little")
         table = start + 8
-        vectors = table + _SLOTS * _SLOT.size
+        vectors = table + _HASH_SLOTS * _SLOT.size
         words = vectors + count * DIMENSIONS
         whole = memoryview(lexicon)
         self._table_bytes = whole[table:vectors]
@@ -261,7 +261,7 @@ class Static:
         return _FORMAT + self.key.encode() + b"\n"
 
     def _read_lexicon(self) -> mmap.mmap | bytes | None:
-        """The lexicon, if one is there and whole."""
+        """Return the lexicon file if it is complete."""
         head = self._head()
         try:
             with open(self._lexicon_path, "rb") as file:
@@ -272,21 +272,21 @@ class Static:
         if data[:start] != head:
             return None
         count, names = (int.from_bytes(data[at : at + 4], "little") for at in (start, start + 4))
-        return data if len(data) == start + 8 + _SLOTS * _SLOT.size + count * DIMENSIONS + names else None
+        return data if len(data) == start + 8 + _HASH_SLOTS * _SLOT.size + count * DIMENSIONS + names else None
 
     def _make_lexicon(self, weights: mmap.mmap) -> bytes:
         """Read the tokenizer's vocabulary; the pieces that are whole words become the known ones."""
         np = load_numpy()
         with open(os.path.join(self._folder, _TOKENIZER), encoding="utf-8") as file:
             vocabulary: dict[str, int] = json.load(file)["model"]["vocab"]
-        table = bytearray(_SLOTS * _SLOT.size)
+        table = bytearray(_HASH_SLOTS * _SLOT.size)
         known: dict[str, int] = {}
         for piece, number in vocabulary.items():
             data = piece.encode()
             mark = zlib.adler32(data) << 32 | zlib.crc32(data)
-            slot = mark % _SLOTS
+            slot = mark % _HASH_SLOTS
             while table[slot * _SLOT.size : slot * _SLOT.size + 8] != bytes(8):
-                slot = (slot + 1) % _SLOTS
+                slot = (slot + 1) % _HASH_SLOTS
             _SLOT.pack_into(table, slot * _SLOT.size, mark, number)
             word = piece[1:]
             if piece.startswith(_BLANK) and len(word) > 1 and word.isalpha():
@@ -306,7 +306,7 @@ class Static:
 
 
 def pack(vector: Sequence[float]) -> bytes:
-    """A unit vector in 8 bits a number."""
+    """Return a unit vector with 8 bits a number."""
     scale = _SCALE
     return bytes([(127 if (v := round(x * scale)) > 127 else -127 if v < -127 else v) & 0xFF for x in vector])
 
@@ -337,7 +337,7 @@ def _cut(word: str, static: Static) -> tuple[int, ...]:
         number = static.find_piece(part)
         if number is not None:
             pieces.append(number)
-        else:  # a character that is no piece: its bytes are
+        else:  # a character that is not a piece is split into bytes
             pieces += [
                 found
                 for byte in part.encode("utf-8", "replace")
@@ -357,7 +357,7 @@ def _package_folder() -> str:
 
 
 def _write(path: str, data: bytes) -> None:
-    """Derived: a disk that cannot be written costs only time."""
+    """Write the lexicon; a failure only costs time later."""
     beside = f"{path}.{os.getpid()}"
     try:
         with open(beside, "wb") as file:

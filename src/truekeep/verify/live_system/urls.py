@@ -195,7 +195,7 @@ def _is_public(address: str) -> bool:
 def _exchange(
     method: str, parts: SplitResult, host: str, addresses: list[str], port: int, deadline: float
 ) -> tuple[int, str]:
-    """Return status and Location of one response, reading only its head; status 0 when there is none.
+    """Return status and Location of one response, reading only its head; status 0 without one.
 
     A socket and not an HTTP client, because the connection must go to the address that was checked, and one deadline
     must cover every read: a server that sends a byte now and then would keep a client waiting for ever.
