@@ -1,4 +1,4 @@
-"""A run of `index`: everything is brought up to date, in the index that is there or in a successor that fits better."""
+"""A run of `truekeep index`: bring the index up to date, or rebuild it beside itself if it no longer fits."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from truekeep.search.embedders import Embedder
     from truekeep.search.index_file import IndexFile
     from truekeep.search.searcher import Searcher
-    from truekeep.search.transcript_index import Sessions
+    from truekeep.search.transcript_index import TranscriptIndex
     from truekeep.search.workspace_files import MemoryFileScanner
 
-_LARGE_CACHE = 60_000  # vectors
+_MAX_CACHED_VECTORS = 60_000
 
-Tell = Callable[[str, int, int], None]  # what is being done, how much of it is done, and how much there is
+IndexProgress = Callable[[str, int, int], None]  # the step, how much of it is done, and how much there is
 
 
 class IndexReport(NamedTuple):
-    """What `index` did."""
+    """The result of `truekeep index`."""
 
     files: int
     chunks: int
@@ -39,7 +39,7 @@ class IndexReport(NamedTuple):
     transcripts: int
     provider: str
     model: str
-    rebuilt: str  # why everything was indexed anew, or nothing
+    rebuilt: str  # why the index was rebuilt; empty: it was not
     notes: tuple[str, ...]
     seconds: float = 0.0
 
@@ -48,35 +48,35 @@ class _BuildResult(NamedTuple):
     changed: int
     removed: int
     embedded: int
-    told: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
-class Indexing(NamedTuple):
-    """Whoever runs this holds the lock on the file."""
+class IndexRun(NamedTuple):
+    """One run of `truekeep index`. The caller holds the indexer's lock."""
 
     file: IndexFile
-    open: Callable[[], Searcher]  # the file for writing, and whoever answers from it
+    open: Callable[[], Searcher]  # open the file for writing
     embedders: Embedders
     files: MemoryFileScanner
-    sessions: Sessions
+    sessions: TranscriptIndex
     now: Callable[[], datetime]
     note: Callable[[str], None]
-    tell: Tell
+    progress: IndexProgress
 
     def run(self, *, rebuild: bool) -> IndexReport:
-        """Bring the index up to date, all of it; build it anew beside itself when it no longer fits."""
+        """Bring all of the index up to date; rebuild it if it no longer fits the settings."""
         searcher = self._open()
         embedder, failure = self.embedders.find_wanted()
         if not failure:
             embedder, failure = self.embedders.check_model(searcher.db, embedder)
-        why = "asked for" if rebuild else find_misfit(searcher.db, embedder)
+        rebuilt = "asked for" if rebuild else find_misfit(searcher.db, embedder)
         if failure:
-            self.note(f"{failure}; what is new is indexed by its words until it answers")
-            if why:  # the index that is there has vectors, a new one would have none
-                embedder, why = searcher.embedder, ""
-        self.file.clear_successor()
+            self.note(f"{failure}; new text is indexed by its words until then")
+            if rebuilt:  # the present index has vectors, a new one would have none
+                embedder, rebuilt = searcher.embedder, ""
+        self.file.clear_replacement()
         try:
-            if why:
+            if rebuilt:
                 done = self._rebuild(searcher.db, embedder)
                 searcher = self.open()
             else:
@@ -101,8 +101,8 @@ class Indexing(NamedTuple):
             transcripts=counts.get(1, 0),
             provider=embedder.provider if embedder else "none",
             model=embedder.model if embedder else "",
-            rebuilt=why,
-            notes=done.told,
+            rebuilt=rebuilt,
+            notes=done.notes,
         )
 
     def _open(self) -> Searcher:
@@ -120,7 +120,7 @@ class Indexing(NamedTuple):
             raise StorageFailed(f"{path}: {error}", hint="check the disk and the permissions") from error
 
     def _rebuild(self, old: apsw.Connection, embedder: Embedder | None) -> _BuildResult:
-        with self.file.successor() as db:
+        with self.file.replacement() as db:
             carry_vectors(old, db, embedder)
             done = self._refresh(db, embedder)
             db.execute("INSERT INTO chunks_fts(chunks_fts) VALUES ('optimize')")
@@ -128,30 +128,30 @@ class Indexing(NamedTuple):
 
     def _refresh(self, db: apsw.Connection, embedder: Embedder | None) -> _BuildResult:
         embedder = self.embedders.borrowing(embedder)
-        looked = self.files.scan()
-        changes = self.files.find_changes(db, looked)
+        scan = self.files.scan()
+        changes = self.files.find_changes(db, scan)
         done = self.files.index_changes(
-            db, changes, embedder, fingerprint=looked.fingerprint, progress=self._progress("files")
+            db, changes, embedder, fingerprint=scan.fingerprint, progress=self._step("files")
         )
         changed, removed, embedded = done.files, done.removed, done.embedded
-        told = [*done.unread]
+        notes = [*done.unread]
         failure = done.failure
         if not failure:
-            more = self.sessions.refresh(db, embedder, progress=self._progress("transcripts"))
+            more = self.sessions.refresh(db, embedder, progress=self._step("transcripts"))
             changed, removed, embedded = changed + more.files, removed + more.removed, embedded + more.embedded
-            told += more.unread
+            notes += more.unread
             failure = more.failure
         if embedder is not None and not failure:
-            late, failure = embed_waiting(db, embedder, progress=self._progress("vectors"))
+            late, failure = embed_waiting(db, embedder, progress=self._step("vectors"))
             embedded += late
         if failure:
-            told.append(f"no vectors for now ({failure}); the words are in, and the next `truekeep index` tries again")
-        if db.execute("SELECT count(*) FROM embedding_cache").get > _LARGE_CACHE:
+            notes.append(f"no vectors yet ({failure}); words are indexed, and the next `truekeep index` tries again")
+        if db.execute("SELECT count(*) FROM embedding_cache").get > _MAX_CACHED_VECTORS:
             remove_stale_cache(db)
         with transaction(db):
             write_embedder(db, embedder)
             write_meta(db, "indexed_at", self.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-        return _BuildResult(changed, removed, embedded, tuple(told))
+        return _BuildResult(changed, removed, embedded, tuple(notes))
 
-    def _progress(self, what: str) -> Callable[[int, int], None]:
-        return lambda at, total: self.tell(what, at, total)
+    def _step(self, step: str) -> Callable[[int, int], None]:
+        return lambda done, total: self.progress(step, done, total)

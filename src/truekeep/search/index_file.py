@@ -1,10 +1,8 @@
-"""The index as a file: opened as it is on disk now, written by one at a time, set aside when damaged, replaced whole.
-
-What is in it is not known here.
-"""
+"""The index file: opened as it is on disk now, written by one process at a time, set aside when damaged, replaced whole."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +20,7 @@ from truekeep.core.sqlite import remove_database
 from truekeep.search.index_schema import open_index
 
 if TYPE_CHECKING:
-    from truekeep.search.scan_cache import Lookout
+    from truekeep.search.scan_cache import FileId, ScanCache
 
 INDEX_FILE = "index.sqlite"
 
@@ -31,14 +29,14 @@ class IndexFile:
     """The index of one workspace, on disk."""
 
     def __init__(
-        self, state: str, lookout: Lookout, *, now: Callable[[], datetime], note: Callable[[str], None]
+        self, state: str, scan_cache: ScanCache, *, now: Callable[[], datetime], note: Callable[[str], None]
     ) -> None:
         self.path = os.path.join(state, INDEX_FILE)
-        self.opened: tuple[int, int] | None = None  # which file is open, should another take its place
+        self.opened: FileId | None = None  # the file that is open; another one may take its place
         self._lock_path = os.path.join(state, "index.lock")
         self._db: apsw.Connection | None = None
-        self._is_held = False  # whether this process holds the indexer's lock
-        self._lookout = lookout
+        self._is_locked = False  # by this process
+        self._scan_cache = scan_cache
         self._now = now
         self._note = note
 
@@ -48,13 +46,13 @@ class IndexFile:
         self._db = self.opened = None
 
     def open(self, *, for_writing: bool = False) -> apsw.Connection:
-        """The index as it is on disk now: a rebuilt one is noticed, a damaged one set aside."""
+        """Open the index that is on disk now. A rebuilt one is noticed, a damaged one is set aside."""
         try:
             info = os.stat(self.path)
             here = (info.st_dev, info.st_ino)
         except FileNotFoundError:
             here = None
-            self._lookout.forget()  # another file may get its number
+            self._scan_cache.forget()  # another file may get its inode
         if self._db is not None and here is not None and here == self.opened:
             return self._db
         self.close()
@@ -75,8 +73,8 @@ class IndexFile:
         self.opened = (info.st_dev, info.st_ino)
         return db
 
-    def set_aside(self, what: str) -> None:
-        """Move a damaged index out of the way; if another process was quicker, that is as good."""
+    def set_aside(self, reason: str) -> None:
+        """Rename a damaged index, unless another process was quicker, and note it."""
         known = self.opened
         self.close()
         stamp = self._now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -85,23 +83,23 @@ class IndexFile:
             with self.lock(wait=5.0):
                 info = os.lstat(self.path)
                 if known is None or known == (info.st_dev, info.st_ino):
-                    if 0 < read_format(self.path) < INDEX.number:  # sound, and may hold what is masked today
+                    if 0 < read_format(self.path) < INDEX.number:  # not damaged, and may hold text that is masked today
                         remove_database(self.path)
                         return
                     kept = os.path.basename(derived_db.set_aside(self.path, stamp=stamp))
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise StorageFailed(f"{self.path} is damaged and cannot be moved: {error}", hint="delete it") from error
-        where = f"; it is kept as {kept} and made anew" if kept else "; it is made anew"
-        self._note(f"the index was damaged ({what}){where}")
+            raise StorageFailed(
+                f"{self.path} is damaged and cannot be renamed: {error}", hint="delete it: it is derived"
+            ) from error
+        where = f"; it is kept as {kept} and rebuilt" if kept else "; it is rebuilt"
+        self._note(f"the index was damaged ({reason}){where}")
 
     @contextmanager
     def lock(self, *, wait: float = 0.0) -> Iterator[bool]:
-        """Be the only one who indexes; gives False when another does."""
-        import fcntl
-
-        if self._is_held:
+        """Take the indexer's lock. Gives False if another process has it."""
+        if self._is_locked:
             yield True
             return
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -116,22 +114,22 @@ class IndexFile:
                         yield False
                         return
                     time.sleep(0.1)
-            self._is_held = True
+            self._is_locked = True
             yield True
         finally:
-            self._is_held = False
+            self._is_locked = False
             os.close(descriptor)
 
     @contextmanager
-    def successor(self) -> Iterator[apsw.Connection]:
-        """A new index beside this one, which answers until the new one takes its place by a rename."""
+    def replacement(self) -> Iterator[apsw.Connection]:
+        """A new index beside this one, which is replaced by a rename at the end."""
         beside = self.path + ".new"
         db = open_index(beside)
         try:
             yield db
         except BaseException:
             db.close()
-            self.clear_successor()  # a full disk must not stay full
+            self.clear_replacement()  # a full disk must not stay full
             raise
         db.close()
         self.close()
@@ -139,23 +137,23 @@ class IndexFile:
             os.unlink(self.path + "-journal")  # left by a killed writer; it belongs to the old file
         os.replace(beside, self.path)
 
-    def clear_successor(self) -> None:
-        """What a killed rebuild left."""
+    def clear_replacement(self) -> None:
+        """Remove what a killed rebuild left."""
         remove_database(self.path + ".new")
 
 
 def index_in_background(root: str, environ: Mapping[str, str]) -> str:
-    """Start an indexer of its own that outlives this process; if one runs already, it ends at once.
+    """Start an indexer that outlives this process; it ends at once if one runs already.
 
-    Gives what becomes of the rest, in words.
+    Gives a clause for a note that says who indexes the rest.
     """
-    by_hand = "`truekeep index` takes them in"
+    by_hand = "`truekeep index` indexes them"
     if environ.get("TRUEKEEP_NO_BACKGROUND"):
         return by_hand
-    from truekeep.core import child_process
+    from truekeep.core import child_process  # loads subprocess, which a search does without
 
     try:
         child_process.start("index", "--workspace", os.path.abspath(root), "--json")
     except OSError:
         return by_hand
-    return "it goes on in the background"
+    return "indexing continues in the background"

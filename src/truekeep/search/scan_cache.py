@@ -1,4 +1,4 @@
-"""The look-out: who searches again within a moment need not look at all files once more."""
+"""Remembers when the files were last scanned, so that a search soon after another can skip the scan."""
 
 from __future__ import annotations
 
@@ -7,40 +7,44 @@ from _thread import allocate_lock
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_TURN = 0.5  # seconds to wait for somebody else's look at the files
+_MAX_WAIT_SECONDS = 0.5  # for another thread's scan
+
+FileId = tuple[int, int]  # device and inode of an index file
 
 
-class Lookout:
-    """When the files were last looked at and all were in the index: of all who search one workspace in this process."""
+class ScanCache:
+    """When a scan last found every file in the index. Shared by all searches of a workspace in this process."""
 
     def __init__(self) -> None:
-        self._turn = allocate_lock()
-        self._looked: tuple[tuple[int, int] | None, dict[bool, float]] = (None, {})  # which index; transcripts or not
+        self._lock = allocate_lock()
+        self._index: FileId | None = None
+        self._scanned_at: dict[bool, float] = {}  # with transcripts or without
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """One looks, and the others have its look. Whoever would wait for long goes on without."""
-        mine = self._turn.acquire(timeout=_TURN)
+    def one_at_a_time(self) -> Iterator[None]:
+        """Let one thread scan while the others wait for its result, but not for long."""
+        is_mine = self._lock.acquire(timeout=_MAX_WAIT_SECONDS)
         try:
             yield
         finally:
-            if mine:
-                self._turn.release()
+            if is_mine:
+                self._lock.release()
 
-    def is_good(self, index: tuple[int, int] | None, transcripts: bool, within: float) -> bool:
-        known, looked = self._looked
-        return known == index and time.monotonic() - looked.get(transcripts, -within) < within
+    def is_recent(self, index: FileId | None, transcripts: bool, within: float) -> bool:
+        """Whether this index had every file in the last `within` seconds."""
+        return self._index == index and time.monotonic() - self._scanned_at.get(transcripts, -within) < within
 
-    def note(self, index: tuple[int, int] | None, transcripts: bool, at: float) -> None:
-        known, looked = self._looked
-        self._looked = (index, {**(looked if known == index else {}), transcripts: at})
+    def note(self, index: FileId | None, transcripts: bool, at: float) -> None:
+        """Note that a scan at this time found every file in this index."""
+        known = self._scanned_at if self._index == index else {}
+        self._index, self._scanned_at = index, {**known, transcripts: at}
 
     def forget(self) -> None:
-        self._looked = (None, {})
+        self._index, self._scanned_at = None, {}
 
 
-_lookouts: dict[str, Lookout] = {}  # by state folder
+_caches: dict[str, ScanCache] = {}  # by state folder
 
 
-def lookout_of(state: str) -> Lookout:
-    return _lookouts.setdefault(state, Lookout())
+def scan_cache_of(state: str) -> ScanCache:
+    return _caches.setdefault(state, ScanCache())

@@ -1,15 +1,15 @@
-"""Recall, told as one story: look at the files, bring the index up to date, ask it, say how far to trust the answer.
+"""Search over one workspace: scan the files, bring the index up to date, ask it, and note how far to trust the answer.
 
-A search never fails for want of an index. What is not in yet, because there was no time or no disk to write to, is
-searched by its words in memory; a damaged index is set aside and made again; an index that no longer fits the settings
-goes on answering while its successor is built beside it.
+A search never fails for want of an index. Files that are not in it yet, because there was no time or no disk to write
+to, are searched by their words in memory; a damaged index is set aside and rebuilt; an index that no longer fits the
+settings answers until its replacement is built beside it.
 
-    file.py        the index as a file: opened, locked, set aside, replaced
-    embedders.py   whose vectors it holds, and who answers
-    files.py       memory files, compared and taken in
-    sessions.py    sessions of harnesses, likewise
-    indexing.py    a run of `index`: all of it, or a successor
-    lookout.py     when all files were last looked at
+    index_file.py         the index file: opened, locked, set aside, replaced
+    embedder_choice.py    whose vectors the index has, and which embedder answers
+    workspace_files.py    memory files, compared with the index and indexed
+    transcript_index.py   sessions of harnesses, likewise
+    build.py              a run of `truekeep index`
+    scan_cache.py         when the files were last scanned
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.core.errors import BadInput, Busy, StorageFailed, TruekeepError
 from truekeep.core.sqlite import DAMAGE
 from truekeep.memory.file_scan import STORES, Changes, FileScan, MemoryFile
+from truekeep.search.build import IndexProgress, IndexReport, IndexRun
 from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
 from truekeep.search.index_file import IndexFile, index_in_background
 from truekeep.search.index_schema import open_index
-from truekeep.search.scan_cache import lookout_of
+from truekeep.search.refresh import refresh
+from truekeep.search.scan_cache import scan_cache_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher
-from truekeep.search.transcript_index import Sessions
+from truekeep.search.transcript_index import TranscriptIndex
 from truekeep.search.workspace_files import MemoryFileScanner
 
 if TYPE_CHECKING:
-    from truekeep.search.build import IndexReport, Tell
     from truekeep.search.excerpt import Excerpt
 
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
-_LONGEST_QUERY = 100_000
+_MAX_QUERY_LENGTH = 100_000
 
-Ask = Callable[[Searcher, Filter], IndexResult]  # one question, wherever it is put
+Ask = Callable[[Searcher, Filter], IndexResult]  # the same question for several indexes
 
 
 class SearchResult(NamedTuple):
-    """Hits, and what to know about them."""
+    """The hits of one search, with notes about them."""
 
     hits: tuple[Hit, ...]
     query: str
@@ -63,11 +64,11 @@ class SearchResult(NamedTuple):
 
 
 class Status(NamedTuple):
-    """How the index stands."""
+    """The size and state of the index."""
 
     files: Mapping[str, int]
     chunks: int
-    waiting: int  # files that changed since
+    waiting: int  # changed files that are not indexed yet
     unembedded: int
     provider: str
     model: str
@@ -77,7 +78,7 @@ class Status(NamedTuple):
 
 
 class SearchService:
-    """What one workspace remembers, found by words and by meaning."""
+    """Searches one workspace by words and by meaning."""
 
     def __init__(
         self,
@@ -88,27 +89,27 @@ class SearchService:
         now: Callable[[], datetime],
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        self.notes: list[str] = []  # what to know about the last act
+        self.notes: list[str] = []  # about the last call
         self._root = root
         self._settings = settings
         self._now = now
         self._environ = environ
-        self._lookout = lookout_of(state)
-        self._file = IndexFile(state, self._lookout, now=now, note=self._note)
+        self._scan_cache = scan_cache_of(state)
+        self._file = IndexFile(state, self._scan_cache, now=now, note=self._note)
         self._embedders = Embedders(
             settings, state, environ, note=self._note, index_in_background=self._index_in_background
         )
         self._files = MemoryFileScanner(root, state, settings.extra_paths, note=self._note)
-        self._sessions = Sessions(state, settings, now=now, environ=environ)
+        self._transcripts = TranscriptIndex(state, settings, now=now, environ=environ)
         self._searcher: Searcher | None = None
 
     def close(self) -> None:
         self._searcher = None
         self._file.close()
-        self._sessions.close()
+        self._transcripts.close()
 
-    def _note(self, what: str) -> None:
-        self.notes.append(what)
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
 
     def _index_in_background(self) -> str:
         return index_in_background(self._root, self._environ)
@@ -126,11 +127,11 @@ class SearchService:
         half_life: float | None = None,
         within: float = 0.0,
     ) -> SearchResult:
-        """Ask the index. `within`: where the files were looked at so many seconds ago and all was in, that will do."""
+        """Find memory. `within`: skip the scan if one found every file in the index so many seconds ago."""
         if not query.strip():
             raise BadInput("there is nothing to search for", hint='truekeep search "which port does staging use"')
         self.notes = []
-        query = query[:_LONGEST_QUERY].encode("utf-8", "replace").decode()  # half a character is none
+        query = query[:_MAX_QUERY_LENGTH].encode("utf-8", "replace").decode()  # without half characters
         today = self._now().date()
 
         def ask(searcher: Searcher, filter_: Filter) -> IndexResult:
@@ -148,14 +149,14 @@ class SearchService:
         found = self._with_files(found, left, ask, filter_, limit)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._with_transcripts(found, searcher, ask, filter_, limit)
-        self._note_how(found)
-        name = searcher.embedder
+        self._note_limits(found)
+        embedder = searcher.embedder
         return SearchResult(
             hits=found.hits,
             query=query,
             mode=found.mode,
-            provider=name.provider if name else "none",
-            model=name.model if name else "",
+            provider=embedder.provider if embedder else "none",
+            model=embedder.model if embedder else "",
             ranking=formula,
             notes=tuple(dict.fromkeys(self.notes)),
             corrections=found.query.corrections,
@@ -163,15 +164,15 @@ class SearchService:
         )
 
     def _ask_index(self, ask: Ask, filter_: Filter, within: float) -> tuple[Searcher, list[MemoryFile], IndexResult]:
-        """Ask the index as it is now; one that turns out to be damaged is set aside, and its successor asked.
+        """Ask the index; if it turns out to be damaged, set it aside and ask the new one.
 
-        Gives also who answered, and the files that are not in it.
+        Gives the searcher, the files that are not in its index, and the answer.
         """
         for attempt in range(2):
             try:
                 searcher, left = self._ready(transcripts=filter_.has_transcripts, within=within)
                 return searcher, left, ask(searcher, filter_)
-            except apsw.SQLError as error:  # a table is missing: somebody emptied the file behind our back
+            except apsw.SQLError as error:  # a table is missing: another program emptied the file
                 if attempt:
                     raise StorageFailed(f"{self._file.path}: {error}", hint="`truekeep index --rebuild`") from error
                 self._file.set_aside(str(error))
@@ -181,8 +182,8 @@ class SearchService:
                 self._file.set_aside(str(error))
         raise AssertionError("unreachable")
 
-    def _note_how(self, found: IndexResult) -> None:
-        """Say so where the hits were found otherwise than by words and meaning together."""
+    def _note_limits(self, found: IndexResult) -> None:
+        """Note if the hits were found by words alone, or by meaning alone."""
         if (
             found.hits
             and found.mode == "hybrid"
@@ -190,80 +191,80 @@ class SearchService:
         ):
             self._note("no memory has these words; these are the nearest in meaning")
         if found.failure:
-            self._note(f"meaning could not be asked ({found.failure}); these are found by words alone")
+            self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
 
     def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[MemoryFile]]:
-        """The index, as fresh as there is time for, and the files that are not in it."""
+        """The index, as up to date as there is time for, and the files that are not in it."""
         if not within:
-            return self._fresh(transcripts)
-        with self._lookout.turn():
+            return self._scan_and_open(transcripts)
+        with self._scan_cache.one_at_a_time():
             with suppress(UnusableDatabase, apsw.Error, OSError):
                 searcher = self._open()
-                if self._lookout.is_good(self._file.opened, transcripts, within):
+                if self._scan_cache.is_recent(self._file.opened, transcripts, within):
                     return searcher, []
-            return self._fresh(transcripts)
+            return self._scan_and_open(transcripts)
 
-    def _fresh(self, transcripts: bool) -> tuple[Searcher, list[MemoryFile]]:
-        """The index after a look at all files, and those that are not in it yet."""
-        begun = time.monotonic()
-        looked = self._files.scan()
+    def _scan_and_open(self, transcripts: bool) -> tuple[Searcher, list[MemoryFile]]:
+        """The index after a scan, and the files that are not in it yet."""
+        started = time.monotonic()
+        scan = self._files.scan()
         try:
             searcher = self._open()
         except DAMAGE:
             raise
         except (UnusableDatabase, apsw.Error, OSError) as error:
-            what = error.reason if isinstance(error, UnusableDatabase) else str(error)
-            self._note(f"the index cannot be used ({what}); these are found in the files, by words alone")
-            return Searcher(open_index(":memory:"), None), list(looked.files())
-        left = [] if self._files.is_indexed(searcher.db, looked) else self._catch_up(searcher, looked)
+            self._note(f"the index cannot be used ({_reason(error)}); these are found in the files, by words alone")
+            return Searcher(open_index(":memory:"), None), list(scan.files())
+        left = [] if self._files.is_indexed(searcher.db, scan) else self._refresh_files(searcher, scan)
         if transcripts:
-            self._catch_up_transcripts(searcher)
+            self._refresh_transcripts(searcher)
         if left or self.notes:
-            self._lookout.forget()
+            self._scan_cache.forget()
         else:
-            self._lookout.note(self._file.opened, transcripts, begun)
+            self._scan_cache.note(self._file.opened, transcripts, started)
         return searcher, left
 
-    def _catch_up(self, searcher: Searcher, looked: FileScan) -> list[MemoryFile]:
-        """Take in what changed while there is time. Returns what is left."""
-        changes = self._files.find_changes(searcher.db, looked)
+    def _refresh_files(self, searcher: Searcher, scan: FileScan) -> list[MemoryFile]:
+        """Index what changed while there is time. Gives the files that are left."""
+        changes = self._files.find_changes(searcher.db, scan)
         if not (changes.changed or changes.gone or self._files.is_record_new):
             return []
-        quick = _quick(searcher)
+        embedder = _local_embedder(searcher)
         try:
-            with self._file.lock() as held:
-                if not held:
-                    self._note("another truekeep is indexing; what changed meanwhile is found by its words")
+            with self._file.lock() as is_locked:
+                if not is_locked:
+                    self._note("another truekeep is indexing; changed files are searched by their words")
                     return changes.changed
                 until = time.monotonic() + TIME_TO_REFRESH
                 done = self._files.index_changes(
-                    searcher.db, changes, quick, fingerprint=looked.fingerprint, until=until
+                    searcher.db, changes, embedder, fingerprint=scan.fingerprint, until=until
                 )
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
-            self._note(f"the index could not be brought up to date ({error})")
+            self._note(f"updating the index failed ({error})")
             return changes.changed
         self.notes += done.unread
-        rest = self._index_in_background() if done.left or (searcher.embedder is not None and quick is None) else ""
+        needs_vectors = searcher.embedder is not None and embedder is None
+        rest = self._index_in_background() if done.left or needs_vectors else ""
         if done.left:
             self._note(f"{done.left} changed files are not in the index yet; {rest}")
             return sorted(changes.changed, key=lambda source: -source.mtime_ns)[-done.left :]
         return []
 
-    def _catch_up_transcripts(self, searcher: Searcher) -> None:
+    def _refresh_transcripts(self, searcher: Searcher) -> None:
         try:
-            with self._file.lock() as held:
-                if held:
+            with self._file.lock() as is_locked:
+                if is_locked:
                     until = time.monotonic() + TIME_TO_REFRESH
-                    done = self._sessions.refresh(searcher.db, _quick(searcher), until=until)
+                    done = self._transcripts.refresh(searcher.db, _local_embedder(searcher), until=until)
                     if done.left:
                         rest = self._index_in_background()
                         self._note(f"{done.left} transcripts are not in the index yet; {rest}")
         except DAMAGE:
             raise
         except (apsw.Error, OSError) as error:
-            self._note(f"transcripts could not be brought up to date ({error})")
+            self._note(f"updating transcripts failed ({error})")
 
     def _with_files(
         self,
@@ -273,7 +274,7 @@ class SearchService:
         filter_: Filter,
         limit: int,
     ) -> IndexResult:
-        """The same search over files that are not in the index, by their words, in memory."""
+        """Add the hits of files that are not in the index, found by words in memory."""
         if not left:
             return found
         db = open_index(":memory:")
@@ -281,7 +282,7 @@ class SearchService:
             changes = Changes(sorted(left, key=lambda source: -source.mtime_ns), [], len(left), {})
             done = self._files.index_changes(db, changes, None, until=time.monotonic() + TIME_FOR_FILES)
             if done.left:
-                self._note(f"{done.left} files were not looked at; `truekeep index` takes them in")
+                self._note(f"{done.left} files were not searched; `truekeep index` indexes them")
             extra = ask(Searcher(db, None), filter_)
         finally:
             db.close()
@@ -301,8 +302,8 @@ class SearchService:
         filter_: Filter,
         limit: int,
     ) -> IndexResult:
-        """The same search over what was said in sessions, for a question that memory has no answer to."""
-        self._catch_up_transcripts(searcher)
+        """Add hits from session transcripts, for a question that memory has no answer to."""
+        self._refresh_transcripts(searcher)
         other = ask(searcher, filter_._replace(stores=("transcripts",)))
         named = tuple(hit for hit in other.hits if "exact" in hit.parts or not other.query.identifiers)
         if not other.is_match or not named:
@@ -313,7 +314,7 @@ class SearchService:
     # Opening.
 
     def _open(self, *, for_writing: bool = False) -> Searcher:
-        """The index as it is on disk now, and whose vectors it holds."""
+        """The index that is on disk now, with the embedder whose vectors it has."""
         db = self._file.open(for_writing=for_writing)
         if self._searcher is None or self._searcher.db is not db:
             self._searcher = None
@@ -325,7 +326,7 @@ class SearchService:
         return self._searcher
 
     def _usable(self) -> Searcher:
-        """The index, or an error that says why there is none."""
+        """The index. Raises StorageFailed if there is none to use."""
         path = self._file.path
         try:
             return self._open()
@@ -336,24 +337,24 @@ class SearchService:
 
     # Indexing.
 
-    def index(self, *, rebuild: bool = False, tell: Tell = lambda *_: None, wait: float = 10.0) -> IndexReport:
-        """Bring the index up to date, all of it; build it anew beside itself when it no longer fits."""
-        from truekeep.search.build import Indexing
-
+    def index(
+        self, *, rebuild: bool = False, progress: IndexProgress = lambda *_: None, wait: float = 10.0
+    ) -> IndexReport:
+        """Bring all of the index up to date; rebuild it if it no longer fits the settings."""
         started = time.monotonic()
         self.notes = []
-        run = Indexing(
+        run = IndexRun(
             file=self._file,
             open=lambda: self._open(for_writing=True),
             embedders=self._embedders,
             files=self._files,
-            sessions=self._sessions,
+            sessions=self._transcripts,
             now=self._now,
             note=self._note,
-            tell=tell,
+            progress=progress,
         )
-        with self._file.lock(wait=wait) as held:
-            if not held:
+        with self._file.lock(wait=wait) as is_locked:
+            if not is_locked:
                 raise Busy("another truekeep is indexing", hint="wait for it to end and run it again")
             try:
                 done = run.run(rebuild=rebuild)
@@ -364,17 +365,21 @@ class SearchService:
         return done._replace(notes=notes, seconds=time.monotonic() - started)
 
     def watch(
-        self, tell: Callable[[IndexReport], None], *, stop: Any = None, warn: Callable[[str], None] = lambda _: None
+        self,
+        on_indexed: Callable[[IndexReport], None],
+        *,
+        stop: Any = None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Follow edits: index, then again whenever a memory file changes, until stopped."""
+        """Index now, and again whenever a memory file changes, until stopped."""
         import watchfiles
 
-        tell(self.index())
+        on_indexed(self.index())
         record = self._files.record_path
         state = os.path.dirname(record) + os.sep
 
         def is_memory(_: object, path: str) -> bool:
-            # A folder that is moved is one event; what is in it is seen by the sweep.
+            # Moving a folder is one event; the scan sees what is in it.
             if path.startswith(state):
                 return path == record
             return path.endswith(".md") or "." not in os.path.basename(path)
@@ -393,35 +398,33 @@ class SearchService:
                 warn(error.message)  # the next change tries again
                 continue
             if done.changed or done.removed:
-                tell(done)
+                on_indexed(done)
 
     def count_old_sessions(self) -> int:
-        """How many sessions in the index are past their age."""
-        return len(self._sessions.find_past_age(self._usable().db)) if os.path.exists(self._file.path) else 0
+        """The number of sessions in the index that are past their age."""
+        return len(self._transcripts.find_past_age(self._usable().db)) if os.path.exists(self._file.path) else 0
 
-    def let_go(self) -> int:
-        """Take out of the index what was forgotten on purpose. Gives the number of sessions that were past their age.
+    def drop_expired(self) -> int:
+        """Remove expired log entries and old sessions from the index now, not at the next search.
 
-        Any search or refresh does the same; this is for whoever has just decided it.
+        Gives the number of sessions.
         """
-        from truekeep.search.refresh import refresh
-
         self.notes = []
         if not os.path.exists(self._file.path):
             return 0
         searcher = self._usable()
-        with self._file.lock(wait=5.0) as held:
-            if not held:
-                self._note("another truekeep is indexing; what was forgotten leaves the index after that")
+        with self._file.lock(wait=5.0) as is_locked:
+            if not is_locked:
+                self._note("another truekeep is indexing; expired entries leave the index after that")
                 return 0
-            old = self._sessions.find_past_age(searcher.db)
+            old = self._transcripts.find_past_age(searcher.db)
             if old:
                 refresh(searcher.db, Changes([], old, 0, {}), None)
         if not self._files.is_decay_applied(searcher.db):
             self._ready(transcripts=False)
         return len(old)
 
-    # Looking.
+    # State.
 
     def status(self) -> Status:
         empty: dict[str, int] = dict.fromkeys(STORES, 0)
@@ -440,14 +443,17 @@ class SearchService:
                 indexed_at=read_meta(db, "indexed_at", ""),
             )
         except (UnusableDatabase, apsw.Error, OSError) as error:
-            what = error.reason if isinstance(error, UnusableDatabase) else str(error)
-            return Status(empty, 0, 0, 0, "none", "", 0, "", problem=what)
+            return Status(empty, 0, 0, 0, "none", "", 0, "", problem=_reason(error))
 
     def read_transcript(self, path: str, *, first: int, lines: int, today: date) -> Excerpt:
-        """The dialogue of an indexed session."""
-        return self._sessions.read(self._usable().db, path, first=first, lines=lines, today=today)
+        """Some lines of an indexed session."""
+        return self._transcripts.read(self._usable().db, path, first=first, lines=lines, today=today)
 
 
-def _quick(searcher: Searcher) -> Embedder | None:
-    """The embedder that answers, where nobody has to wait for its vectors."""
+def _reason(error: Exception) -> str:
+    return error.reason if isinstance(error, UnusableDatabase) else str(error)
+
+
+def _local_embedder(searcher: Searcher) -> Embedder | None:
+    """The embedder that answers, if it is the built-in one: a search does not wait for any other."""
     return searcher.embedder if searcher.embedder is not None and is_built_in(searcher.embedder) else None

@@ -1,10 +1,11 @@
-"""Sessions of harnesses in the index: what was said, to be searched, never believed.
+"""Sessions of harnesses in the search index: what was said, for search only, never taken as fact.
 
-A session is read from the archive where it is kept, and from its harness's own file while that is newer.
+A session is read from the transcript archive, and from its harness's own file while that is newer.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -14,26 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import NotFound
 from truekeep.memory.file_scan import FILE_LIMIT, MemoryFile, find_changes
+from truekeep.search.chunking import split_chunks
 from truekeep.search.file_metadata import About
+from truekeep.search.refresh import PreparedFile, RefreshReport, refresh
+from truekeep.transcripts.locations import find_transcripts, is_own_housekeeping
+from truekeep.transcripts.parser import Turn, iter_dialogue, iter_turns
 from truekeep.transcripts.service import Archive
+from truekeep.transcripts.session_file import read_lines, read_session
 
 if TYPE_CHECKING:
     import apsw
 
-    from truekeep.core.config import SearchConfig as Settings
+    from truekeep.core.config import SearchConfig
     from truekeep.search.embedders import Embedder
     from truekeep.search.excerpt import Excerpt
-    from truekeep.search.refresh import PreparedFile, RefreshReport
-    from truekeep.transcripts.parser import Turn
 
-_ARCHIVE = "archive:"  # how the location of a session in the archive begins
+_ARCHIVE = "archive:"  # the location of an archived session is this and its id
 
 
-class Sessions:
+class TranscriptIndex:
     """The sessions that one workspace can search."""
 
     def __init__(
-        self, state: str, settings: Settings, *, now: Callable[[], datetime], environ: Mapping[str, str]
+        self, state: str, settings: SearchConfig, *, now: Callable[[], datetime], environ: Mapping[str, str]
     ) -> None:
         self._archive = Archive(state)
         self._settings = settings
@@ -53,8 +57,6 @@ class Sessions:
     ) -> RefreshReport:
         """Bring the index up to date with the sessions there are."""
         changes = find_changes(db, self._sources() if self._settings.transcripts else (), transcripts=True)
-        from truekeep.search.refresh import RefreshReport, refresh
-
         if not changes.changed and not changes.gone:
             return RefreshReport()
         return refresh(
@@ -62,9 +64,7 @@ class Sessions:
         )
 
     def _sources(self) -> Iterator[MemoryFile]:
-        """What the archive holds, and the session files that it does not hold as they are now."""
-        from truekeep.transcripts.locations import find_transcripts
-
+        """Session files that are newer than the archive, then the archived sessions."""
         since = self._oldest()
         home = Path(self._environ.get("HOME") or os.path.expanduser("~"))
         known = self._archive.originals()
@@ -82,26 +82,18 @@ class Sessions:
                 yield MemoryFile(kept.shown, "transcripts", kept.turns, at, kept.version, kept.id, place)
 
     def _oldest(self) -> float:
-        """Sessions that nobody spoke in since this moment are not searched."""
+        """The time before which the last turn of a session is too old for search."""
         return (self._now() - timedelta(days=self._settings.transcript_days)).timestamp()
 
     def find_past_age(self, db: apsw.Connection) -> list[int]:
-        """The sessions in the index that are past their age, by their file ids."""
+        """The file ids of indexed sessions that are past their age."""
         rows: Any = db.execute(
             "SELECT id FROM files WHERE store = 'transcripts' AND mtime_ns < ?", (int(self._oldest() * 1e9),)
         )
         return [row[0] for row in rows]
 
     def _prepare(self, source: MemoryFile) -> PreparedFile:
-        """The dialogue of a session as lines, each with the line of the session file that it came from."""
-        import hashlib
-
-        from truekeep.search.chunking import split_chunks
-        from truekeep.search.refresh import PreparedFile
-        from truekeep.transcripts.locations import is_own_housekeeping
-        from truekeep.transcripts.parser import iter_dialogue, iter_turns
-        from truekeep.transcripts.session_file import read_lines, read_session
-
+        """Read the dialogue of a session and cut it up, with the line of the session file for each line."""
         turns: Iterable[Turn] = ()
         if source.location.startswith(_ARCHIVE):
             kept = self._archive.get(int(source.location.removeprefix(_ARCHIVE)))
@@ -132,9 +124,7 @@ class Sessions:
 
     def read(self, db: apsw.Connection, path: str, *, first: int, lines: int, today: date) -> Excerpt:
         """Some lines of the dialogue of an indexed session."""
-        from truekeep.search.excerpt import cut_transcript, local_day
-        from truekeep.transcripts.parser import iter_turns
-        from truekeep.transcripts.session_file import read_lines
+        from truekeep.search.excerpt import cut_transcript, local_day  # loads difflib, which a search does without
 
         row: Any = db.execute("SELECT origin FROM files WHERE path = ?", (path,)).fetchone()
         if row is not None and not row[0].startswith(_ARCHIVE):

@@ -105,7 +105,7 @@ class MemorySearch:
         self, *, rebuild: bool = False, progress: Callable[[str, int, int], None] = lambda *_: None, wait: float = 10.0
     ) -> IndexReport:
         """Bring the search index up to date with the files."""
-        return self._context.recall.index(rebuild=rebuild, tell=progress, wait=wait)
+        return self._context.recall.index(rebuild=rebuild, progress=progress, wait=wait)
 
     def watch(
         self,
@@ -120,7 +120,7 @@ class MemorySearch:
     def drop_expired(self, *, dry_run: bool = False) -> tuple[int, list[str]]:
         """Remove from the index what decay let go: the number of sessions, and notes to show."""
         recall = self._context.recall
-        sessions = recall.count_old_sessions() if dry_run else recall.let_go()
+        sessions = recall.count_old_sessions() if dry_run else recall.drop_expired()
         return sessions, recall.notes
 
     def status(self) -> Status:

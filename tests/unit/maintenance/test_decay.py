@@ -529,7 +529,7 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
             other = Place(base=place.base, workspace=place.workspace, repo=place.repo).open(now=NOW)
             with other:
                 inner = other.context.recall
-                inner._file._is_held = True
+                inner._file._is_locked = True
                 inner.index()
         return real(self, *given, **options)
 

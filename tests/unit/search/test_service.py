@@ -952,7 +952,7 @@ def test_what_is_left_is_not_said_to_go_on_where_nothing_may(memory: Place, monk
     monkeypatch.setattr("truekeep.search.service.TIME_TO_REFRESH", -1.0)
     monkeypatch.setattr("truekeep.search.refresh._BATCH_FILES", 1)
     (note,) = [note for note in search(memory, "otter").notes if "not in the index yet" in note]
-    assert "`truekeep index` takes them in" in note
+    assert "`truekeep index` indexes them" in note
     assert "background" not in note
 
 
