@@ -1,4 +1,4 @@
-"""The index file: opened as it is on disk now, written by one process at a time, set aside when damaged, replaced whole."""
+"""The index file: opened as it is on disk now, written by one process at a time, set aside if damaged."""
 
 from __future__ import annotations
 
