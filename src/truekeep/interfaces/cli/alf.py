@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,13 @@ from truekeep.integrations.alf.purge import REASONS, PurgeReport, purge_archive
 from truekeep.integrations.alf.record_ids import SCHEMES
 from truekeep.integrations.alf.sync_map import MAP_FILE, generic_map, write_map
 from truekeep.integrations.alf.validate import validate_archive, verdict
-from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary, Progress
+from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary
 from truekeep.integrations.alf.zip_container import ArchiveProblem
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.interruptible import InterruptibleGroup
 from truekeep.interfaces.cli.output import emit, json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import echo, echo_text, style
 from truekeep.workspace.workspace import default_path
 
@@ -106,7 +108,7 @@ def alf() -> None:
 @json_option
 @workspace_option
 @click.pass_context
-def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: str | None, **options: Any) -> None:
+def export(ctx: click.Context, /, output: str | None, workspace: str | None, **options: Any) -> None:
     """Write the workspace to an archive.
 
     Contains memory, identity and principals as records, all memory files unchanged, small artifacts, and the names of
@@ -115,10 +117,10 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
 
     Example: truekeep alf export -o agent.alf
     """
-    chosen = ExportOptions(**options)
-    with open_workspace(ctx, workspace) as opened:
+    chosen = _export_options(options)
+    with open_workspace(ctx, workspace) as opened, ProgressDisplay("exporting") as display:
         target = _target(output, opened.path.name, ".alf", chosen)
-        report = export_archive(opened, target, chosen, _progress(as_json))
+        report = export_archive(opened, target, chosen, display.step)
     _emit_report("alf-export", report, _describe_archive(report.written), agent=report.written.manifest["agent"])
 
 
@@ -136,19 +138,17 @@ def export(ctx: click.Context, /, output: str | None, as_json: bool, workspace: 
 @json_option
 @workspace_option
 @click.pass_context
-def delta(
-    ctx: click.Context, /, since: str, output: str | None, as_json: bool, workspace: str | None, **options: Any
-) -> None:
+def delta(ctx: click.Context, /, since: str, output: str | None, workspace: str | None, **options: Any) -> None:
     """Write the changes since an archive.
 
     Reads only changed files. `truekeep alf apply` combines both into a full archive.
 
     Example: truekeep alf delta --since agent.alf -o agent.alf-delta
     """
-    chosen = ExportOptions(**options)
-    with open_workspace(ctx, workspace) as opened:
+    chosen = _export_options(options)
+    with open_workspace(ctx, workspace) as opened, ProgressDisplay("comparing") as display:
         target = _target(output, opened.path.name, ".alf-delta", chosen)
-        report = export_delta(opened, target, Path(since), chosen, _progress(as_json))
+        report = export_delta(opened, target, Path(since), chosen, display.step)
     _emit_report("alf-delta", report, _describe_delta(report.written))
 
 
@@ -160,15 +160,20 @@ def delta(
 @_identity_option
 @_replace_option
 @json_option
-def apply(archive: str, deltas: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> None:
+def apply(archive: str, deltas: tuple[str, ...], output: str | None, **options: Any) -> None:
     """Combine an archive and its deltas, in order, into one archive.
 
     Example: truekeep alf apply agent.alf agent.alf-delta -o agent-new.alf
     """
-    chosen = ExportOptions(**options)
+    chosen = _export_options(options)
     target = _target(output, f"{Path(archive).stem}-applied", ".alf", chosen)
-    report = apply_deltas(Path(archive), [Path(path) for path in deltas], target, chosen, _progress(as_json))
+    with ProgressDisplay("applying") as display:
+        report = apply_deltas(Path(archive), [Path(path) for path in deltas], target, chosen, display.step)
     _emit_report("alf-apply", report, _describe_archive(report.written))
+
+
+def _export_options(options: dict[str, Any]) -> ExportOptions:
+    return ExportOptions(**{name: options[name] for name in ExportOptions._fields if name in options})
 
 
 def _target(output: str | None, stem: str, suffix: str, options: ExportOptions) -> Path:
@@ -258,12 +263,14 @@ def import_(
     if chosen.replace and chosen.keep:
         raise BadInput("--replace and --keep are opposites", hint="give one of them")
     root = _import_root(ctx, folder, workspace)
-    ask = _ask if not as_json and sys.stdin.isatty() and sys.stderr.isatty() else None
+    can_ask = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
     in_use = find_in_use()
     try:
-        report = import_archive(Path(archive), root, chosen, ask=ask, progress=_progress(as_json))
+        with ProgressDisplay("importing") as display:
+            ask = partial(_ask, display) if can_ask else None
+            report = import_archive(Path(archive), root, chosen, ask=ask, progress=display.step)
     except FlaggedArchive as error:
-        if not as_json and ask is None:
+        if not as_json and not can_ask:
             _print_flags(error.flags)
         raise
     if report.is_host and not chosen.dry_run:
@@ -294,8 +301,9 @@ def _flag_lines(flags: Sequence[Flag]) -> Iterator[str]:
         yield f"  and {len(flags) - _MAX_LISTED_IN_DRY_RUN} more; `--dry-run --json` lists them"
 
 
-def _ask(flags: tuple[Flag, ...]) -> str:
+def _ask(display: ProgressDisplay, flags: tuple[Flag, ...]) -> str:
     """Let a person decide about flagged files."""
+    display.stop()
     _print_flags(flags)
     files = len({flag.path for flag in flags if flag.holds_back})
     echo(f"{_count(files, 'file')} of the archive {'needs' if files == 1 else 'need'} your approval.", err=True)
@@ -486,9 +494,7 @@ def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_co
 @_encrypt_option
 @_identity_option
 @json_option
-def purge(
-    archive: str, records: tuple[str, ...], reason: str, output: str | None, as_json: bool, **options: Any
-) -> None:
+def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, **options: Any) -> None:
     """Rewrite an archive without some records and their text.
 
     Each line of 16 characters or more of these records is removed everywhere in the archive, from files and other
@@ -498,11 +504,12 @@ def purge(
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
     """
-    chosen = ExportOptions(**options)
+    chosen = _export_options(options)
     if not output and not chosen.replace:
         raise BadInput("no target for the new archive", hint="give -o FILE, or --replace to rewrite it in place")
     target = Path(output or archive)
-    report, purged = purge_archive(Path(archive), target, records, reason, chosen, _progress(as_json))
+    with ProgressDisplay("purging") as display:
+        report, purged = purge_archive(Path(archive), target, records, reason, chosen, display.step)
     data = {
         "path": str(target),
         "size": report.size,
@@ -557,16 +564,6 @@ def map_(ctx: click.Context, write: bool, replace: bool, as_json: bool, workspac
 
 
 # --- Helpers --------------------------------------------------------------------------------------------------------
-
-
-def _progress(as_json: bool) -> Progress:
-    if as_json or not sys.stderr.isatty():
-        return lambda *_: None
-
-    def show_progress(step: str, done: int, total: int) -> None:
-        click.echo(f"\r\x1b[K{step} {done}/{total}" if done < total else "\r\x1b[K", nl=False, err=True)
-
-    return show_progress
 
 
 def _size(size: float) -> str:

@@ -36,6 +36,10 @@ class ProgressDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the display early, for example before a prompt."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

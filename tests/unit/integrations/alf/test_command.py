@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from tests.support.alf_places import AGENT, SAMPLE, a_workspace, assert_sound, e
 from tests.support.helpers import run_cli
 from tests.unit.integrations.alf.test_export import a_key
 from truekeep.integrations.alf import zip_container
-from truekeep.interfaces.cli.alf import _progress
 from truekeep.interfaces.cli.app import run
 
 COMMANDS = ("export", "delta", "apply", "import", "validate", "show", "purge", "diff", "map")
@@ -586,20 +583,6 @@ def test_help_has_an_example(shell: Shell, command: str) -> None:
     assert code == 0
     assert f"Example: truekeep alf {command}" in out
     assert "--json" in out
-
-
-def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    _progress(False)("files", 5, 10)
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    _progress(False)("files", 5, 10)
-    assert "files 5/10" in terminal.getvalue()
-    _progress(True)("files", 6, 10)
-    assert "6/10" not in terminal.getvalue()
 
 
 def test_the_real_program(shell: Shell, archive: str) -> None:
