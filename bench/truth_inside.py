@@ -39,7 +39,7 @@ PARTS = {
     "truekeep.verify.verifier._seen_then": "bodies then",
     "truekeep.verify.dispatch.judge": "judging",
     "truekeep.verify.line_claims.check_line": "lines",
-    "truekeep.verify.package_and_port_claims.check_commits": "commits",
+    "truekeep.verify.commit_claims.check_commits": "commits",
     "truekeep.verify.results.keep": "keeping",
     "truekeep.verify.verifier.Verifier._remember": "keeping",
     "truekeep.verify.verifier.Verifier._prints": "keeping",

@@ -13,23 +13,14 @@ from truekeep.core.git import GitFailed
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
+from truekeep.verify.commit_claims import check_commits
 from truekeep.verify.git_history import LAG
 from truekeep.verify.line_claims import check_line
-from truekeep.verify.package_and_port_claims import (
-    check_bundle,
-    check_commits,
-    check_containers,
-    check_decision,
-    check_package,
-    check_ports,
-    check_script,
-    check_units,
-    check_urls,
-    check_version,
-)
+from truekeep.verify.package_claims import check_decision, check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
+from truekeep.verify.system_claims import check_bundle, check_containers, check_ports, check_units, check_urls
 from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")

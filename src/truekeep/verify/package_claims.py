@@ -1,0 +1,278 @@
+"""Checks claims about packages, versions, scripts and decisions against the manifests of a repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from truekeep.core.git import GitFailed
+from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
+from truekeep.verify.repository import World
+from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, unverifiable
+
+_LANGUAGES_AND_TOOLS = frozenset(
+    ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")
+)  # languages and tools: a package that ends so is something else
+
+
+def check_package(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    best = _most_direct(find_packages(world, claim.name))
+    if best is not None:
+        path, package = best
+        return confirmed(
+            question, "listed", f"{package.name} {_show_version(package)}".rstrip(), f"{path}:{package.line}"
+        )
+    for path, manifest in world.manifests.items():
+        if manifest.name and is_same_package(claim.name, manifest.name, manifest.ecosystem):
+            return confirmed(question, "listed", f"{path} is the manifest of {manifest.name} itself", path)
+    before = find_last_listed(world, question, claim.name, lists_package(claim.name))
+    if before is not None and is_unreadable(world, before.path):
+        return unverifiable(question, "unreadable", f"{before.path} listed it, and cannot be read now")
+    if before is not None:
+        why = f"{before.path} listed it when this was written; nothing lists it now{before.since}"
+        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
+    if claim.is_weak:
+        return None
+    return unverifiable(question, "not-listed", "no manifest or lock file lists it")
+
+
+def check_version(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    owner = claim.owner.lower()
+    claimed = claim.name.removeprefix("v")  # may begin with >= or ==
+    found = find_packages(world, claim.owner) if owner not in _LANGUAGES_AND_TOOLS else []
+    for path, manifest in world.manifests.items():
+        for name, spec, line in manifest.runtimes:
+            if (
+                name == owner
+                or (name == "node" and owner in ("nodejs", "node.js"))
+                or (name == "go" and owner == "golang")
+            ):
+                found.append((path, runtime_package((name, spec, line))))
+    own = [(path, item) for path, item in world.manifests.items() if item.version and item.name.lower() == owner]
+    if own or owner in (world.name.lower(), "version"):
+        return _own_version(world, question, claimed, own)
+    if found:
+        return _compare_versions(question, claimed, found)
+    if claim.is_weak:
+        return None
+    return unverifiable(question, "not-listed", f"no manifest or lock file lists {claim.owner}")
+
+
+def _compare_versions(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict | None:
+    """Compare with the strongest evidence first: locked before ranges, direct before transitive."""
+    is_minimum = claimed.startswith(">=")  # a minimum is compared with ranges before locked versions
+    ordered = sorted(
+        found,
+        key=lambda item: (
+            is_minimum and bool(item[1].version),
+            not item[1].is_locked,
+            not item[1].is_direct,
+            item[0].count("/"),
+        ),
+    )
+    answers = [(path, package, satisfies(claimed, package)) for path, package in ordered]
+    if is_minimum:
+        answers = [item for item in answers if item[2] is not None][:1] or answers
+    for path, package, agrees in answers:
+        if agrees:
+            return confirmed(question, "version", f"{package.name} {_show_version(package)}", f"{path}:{package.line}")
+    for path, package, agrees in answers:
+        if agrees is False:
+            now, place = _show_version(package), f"{path}:{package.line}"
+            return changed(question, "version", f"{package.name} is at {now} now", place, seen=now)
+    if question.claim.is_weak:
+        return None
+    path, package, _ = answers[0]
+    return unverifiable(
+        question, "no-version", f"{path} names no version that can be compared ({_show_version(package) or 'none'})"
+    )
+
+
+def _show_version(package: Package) -> str:
+    """Return the version or range of a package for display. A URL is left out: it may hold a password."""
+    said = package.version or package.spec
+    return "an address" if "//" in said or "@" in said else said
+
+
+def _own_version(world: World, question: Question, claimed: str, own: list[tuple[str, Manifest]]) -> Verdict:
+    is_minimum, claimed = claimed.startswith(">="), claimed.lstrip("=>")
+    for path, manifest in own:
+        own_package = Package(manifest.name, "", manifest.version, 0, True, True)
+        agrees = satisfies(f">={claimed}", own_package) if is_minimum else None
+        if agrees or manifest.version == claimed or manifest.version.startswith(claimed + "."):
+            return confirmed(question, "version", f"{manifest.name} {manifest.version}", path)
+    try:
+        tags = world.git.lines("tag", "--list", f"v{claimed}", claimed, f"v{claimed}.*", f"{claimed}.*")
+    except GitFailed:
+        tags = []
+    if own:
+        path, manifest = own[0]
+        released = " (that version is tagged)" if tags else ""
+        return changed(
+            question, "version", f"{manifest.name} is at {manifest.version} now{released}", path, seen=manifest.version
+        )
+    if tags:
+        newest = _newest_tag(world)
+        if newest and newest not in tags and not is_minimum:
+            return changed(question, "version", f"tagged as {tags[0]}; the newest tag is {newest}", "")
+        return confirmed(question, "tagged", f"tagged as {tags[0]}", rank=GIT)
+    return unverifiable(question, "no-version", "no manifest and no tag says this version")
+
+
+def _newest_tag(world: World) -> str:
+    """Return the tag of the highest version."""
+    try:
+        found = world.git.lines("tag", "--list", "--sort=-version:refname", "[0-9]*", "v[0-9]*")
+    except GitFailed:
+        return ""
+    return next((tag for tag in found if re.fullmatch(r"v?\d+(?:\.\d+)+", tag)), "")
+
+
+def check_script(world: World, question: Question) -> Verdict | None:
+    claim = question.claim
+    tool = {"gmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm"}.get(claim.owner, claim.owner)
+    has_tool = False
+    for path, manifest in world.manifests.items():
+        for script in manifest.scripts:
+            if script.tool != tool:
+                continue
+            has_tool = True
+            if script.name == claim.name:
+                return confirmed(question, "listed", f"in {path}", f"{path}:{script.line}")
+    wanted = (tool, claim.name)
+    before = find_last_listed(
+        world, question, claim.name, lambda manifest: any((item.tool, item.name) == wanted for item in manifest.scripts)
+    )
+    if before is not None and is_unreadable(world, before.path):
+        return unverifiable(question, "unreadable", f"{before.path} had it, and cannot be read now")
+    if before is not None:
+        why = f"{before.path} had it when this was written; nothing has it now{before.since}"
+        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
+    if tool == "npm" and claim.owner != "npm":
+        return None  # `yarn thing` may run any program
+    if not has_tool:
+        return unverifiable(question, "no-manifest", f"nothing here says what {claim.owner} can run")
+    can_tell = not world.past.problem and world.is_complete and not world.now.state.is_damaged
+    if tool == "make" and can_tell and not claim.is_weak and _makefiles_list_all_targets(world):
+        if world.knows_absence(question.written_at):
+            why = "no makefile has this target; since when is not known in this clone"
+            return gone(question, "not-there", why, rank=CODE)
+        if world.now.state.is_whole and world.is_newer_than(question.written_at):
+            return gone(question, "never-seen", "no makefile has this target, now or when this was written", rank=CODE)
+    return unverifiable(question, "not-listed", "no target or script of this name")
+
+
+def is_unreadable(world: World, path: str) -> bool:
+    """Whether a manifest exists but could not be read completely."""
+    manifest = world.manifests.get(path)
+    return world.now.has(path) and (manifest is None or bool(manifest.problem))
+
+
+def _makefiles_list_all_targets(world: World) -> bool:
+    """Whether every target is written out: no makefile includes others or generates rules."""
+    for path, manifest in world.manifests.items():
+        if manifest.ecosystem == "make" and re.search(
+            rb"^\s*-?include\b|\$\(eval|^[^#\t\n=]*\$\([^=\n]*:(?!=)|^[^#\t\n]*%[^=\n]*:",
+            world.now.text(path) or b"",
+            re.M,
+        ):
+            return False
+    return True
+
+
+def find_packages(world: World, name: str) -> list[tuple[str, Package]]:
+    return [
+        (path, package)
+        for path, manifest in world.manifests.items()
+        for package in manifest.packages
+        if is_same_package(name, package.name, manifest.ecosystem)
+    ]
+
+
+def lists_package(name: str) -> Callable[[Manifest], bool]:
+    return lambda manifest: any(is_same_package(name, item.name, manifest.ecosystem) for item in manifest.packages)
+
+
+def _most_direct(found: list[tuple[str, Package]]) -> tuple[str, Package] | None:
+    return min(found, key=lambda item: (not item[1].is_direct, item[1].is_locked, item[0].count("/")), default=None)
+
+
+class LastListed(NamedTuple):
+    """The manifest that listed something when the memory was written, and the commit that removed it, if known."""
+
+    path: str
+    commit: str = ""
+    day: str = ""
+
+    @property
+    def since(self) -> str:
+        return f", taken out in {self.commit[:10]} on {self.day}" if self.commit else ""
+
+
+def find_last_listed(world: World, question: Question, word: str, has: Callable[[Manifest], bool]) -> LastListed | None:
+    """Find the manifest that listed something when the memory was written; `word` is how it is written there."""
+    at = question.written_at
+    commit = world.past.commit_at(at) if at is not None else None
+    commits = [commit] if commit is not None and commit.id != world.now.state.head else world.past.checkpoints()
+    for commit in commits:
+        for path, manifest in world.manifests_at(commit.id):
+            if has(manifest):
+                taker = world.past.deleting(word, path, commit.at) if world.options.deleting else None
+                return LastListed(path, taker.id, taker.day) if taker is not None else LastListed(path)
+    return None
+
+
+# --- Decisions -------------------------------------------------------------------------------------------------------
+
+_CHOSEN = re.compile(
+    r"\b(?:use|using|chose|choose|picked|adopt(?:ed)?|go(?:ing)? with|went with|switch(?:ed)? to|mov(?:e|ed) to"
+    r"|standardi[sz]e[d]? on|settled on"
+    r"|opted for|prefer)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)", re.IGNORECASE
+)  # fmt: skip
+_REJECTED = re.compile(
+    r"\b(?:over|instead of|rather than|not|from|and dropped|dropping|replacing"
+    r"|replaces)\s+(?:the\s+)?[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?]*(?=\s|$)",
+    re.IGNORECASE,
+)
+
+
+def check_decision(world: World, question: Question) -> Verdict:
+    """Check a decision. Code can contradict it, but never confirm it."""
+    text = question.claim.name
+    rejected = [match[1] for match in _REJECTED.finditer(text)]
+    chosen: list[str] = []
+    for match in _CHOSEN.finditer(text):
+        is_refused = re.search(r"\b(?:not|never|no longer|stop(?:ped)?)(?: to)?\s+\Z|n't\s+\Z", text[: match.start()])
+        (rejected if is_refused else chosen).append(match[1])
+    for name in chosen:
+        listed = find_packages(world, name)
+        against = [(other, found) for other in rejected if (found := find_packages(world, other))]
+        if listed and not (against and not any(package.is_direct for _, package in listed)):
+            path, package = listed[0]
+            return unverifiable(
+                question,
+                "consistent",
+                f"{path} lists {package.name}; that agrees, and proves nothing",
+                place=f"{path}:{package.line}",
+            )
+        before = find_last_listed(world, question, name, lists_package(name))
+        if before is not None and is_unreadable(world, before.path):
+            return unverifiable(question, "unreadable", f"{before.path} cannot be read now")
+        if before is not None and not listed:
+            why = f"{name} was listed in {before.path} when this was written and is not any more{before.since}"
+            return gone(question, "contradicted", why, place=before.path, commit=before.commit, day=before.day)
+        if against and not listed:
+            _, found = against[0]
+            path, package = found[0]
+            if package.is_direct:
+                return gone(
+                    question,
+                    "contradicted",
+                    f"{path} lists {package.name}, and nothing lists {name}",
+                    place=f"{path}:{package.line}",
+                    rank=CODE,
+                )
+    return unverifiable(question, "decision", "code cannot confirm a decision; look for the commit that made it")

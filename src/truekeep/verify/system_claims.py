@@ -1,0 +1,208 @@
+"""Checks claims about what runs or is built: ports, units, containers, bundles and URLs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+
+from truekeep.verify.live_system.containers import query_containers
+from truekeep.verify.live_system.ports import query_ports
+from truekeep.verify.live_system.systemd import query_units, unit_ports
+from truekeep.verify.live_system.urls import query_urls
+from truekeep.verify.package_claims import find_last_listed, is_unreadable
+from truekeep.verify.repository import World, is_code, prefer
+from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
+
+_URL_CACHE_SECONDS = 7 * 86_400
+_URL_TIMEOUT = 10.0
+_MAX_URLS = 200
+_BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
+
+
+def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    """Check ports against unit files, what listens now, configuration, and code."""
+    if not questions:
+        return {}
+    seen = query_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
+    words = world.now.find("words", {item.claim.name for item in questions})
+    verdicts = {}
+    for question in questions:
+        claim = question.claim
+        port = int(claim.name)
+        configured = [
+            (path, line)
+            for path, manifest in world.manifests.items()
+            for number, line in manifest.ports
+            if number == port
+        ]
+        unit = claim.near
+        said = _ports_of_unit_file(world, unit) if unit else []
+        if unit and not said and world.options.system:
+            said = list(unit_ports(unit))
+        if said and port not in said:
+            why = f"{unit} says {', '.join(map(str, sorted(set(said))))}"
+            verdicts[id(question)] = (
+                moved(question, "unit-says", why, str(said[0]))
+                if len(set(said)) == 1
+                else changed(question, "unit-says", why, unit)
+            )
+            continue
+        here = seen.get(port)
+        if said:
+            verdicts[id(question)] = confirmed(question, "unit-says", f"{unit} says so")
+        elif here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "listening", here.what)
+        elif configured:
+            path, line = configured[0]
+            verdicts[id(question)] = confirmed(question, "configured", f"in {path}:{line}", f"{path}:{line}")
+        else:
+            verdicts[id(question)] = _find_port_in_code(world, question, words[claim.name])
+    return verdicts
+
+
+_UNIT_PORT = re.compile(
+    rb"^\s*(?:ExecStart|Environment|ListenStream)\s*=[^\n]*?(?:port[ =]|PORT=|:|Stream\s*=\s*)(\d{2,5})\b", re.MULTILINE
+)
+
+
+def _ports_of_unit_file(world: World, unit: str) -> list[int]:
+    """Return the ports that a unit file in the checkout names."""
+    files = world.now.by_name.get(unit, ())
+    return [int(match[1]) for path in files[:3] for match in _UNIT_PORT.finditer(world.now.text(path) or b"")]
+
+
+def _find_port_in_code(world: World, question: Question, files: Iterable[str]) -> Verdict:
+    name = question.claim.name
+    for path in prefer(files)[:12]:
+        if is_code(path) and (line := world.find_word(path, name)):
+            text = world.now.code(path).split(b"\n")[line - 1].lower()
+            if (
+                b"port" in text
+                or b"listen" in text
+                or b":" + name.encode() in text
+                or b"bind" in text
+                or b"addr" in text
+            ):
+                return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
+    port = int(name)
+    before = find_last_listed(
+        world, question, name, lambda manifest: any(number == port for number, _ in manifest.ports)
+    )
+    if before is not None and not is_unreadable(world, before.path):
+        path = before.path
+        now = sorted({number for number, _ in world.manifests[path].ports}) if path in world.manifests else []
+        instead = f"; it names {', '.join(map(str, now[:5]))} now" if now else ""
+        what = f"{path} named it when this was written, and no configuration does now{before.since}{instead}"
+        return gone(question, "reconfigured", what, place=path, commit=before.commit, day=before.day)
+    return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
+
+
+def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
+    if not questions:
+        return {}
+    seen = query_units({item.claim.name for item in questions}) if world.options.system else {}
+    verdicts: dict[int, Verdict | None] = {}
+    for question in questions:
+        claim = question.claim
+        files = world.now.by_name.get(claim.name, [])
+        here = seen.get(claim.name)
+        if here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "unit", here.what)
+        elif files:
+            verdicts[id(question)] = confirmed(question, "unit-file", f"its file is {files[0]}", files[0])
+        elif here is not None and here.state == "absent" and not claim.is_weak:
+            verdicts[id(question)] = unverifiable(
+                question, "not-on-this-host", f"{here.what}; it may be on another machine"
+            )
+        else:
+            what = here.what if here is not None else "this machine was not asked"
+            verdicts[id(question)] = None if claim.is_weak else unverifiable(question, "no-answer", what)
+    return verdicts
+
+
+def check_containers(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    if not questions:
+        return {}
+    seen = query_containers({item.claim.name for item in questions}) if world.options.system else {}
+    verdicts = {}
+    for question in questions:
+        name = question.claim.name
+        composed = [
+            (path, line)
+            for path, manifest in world.manifests.items()
+            for service, line in manifest.services
+            if service == name
+        ]
+        here = seen.get(name)
+        if here is not None and here.state == "there":
+            verdicts[id(question)] = confirmed(question, "container", here.what)
+        elif composed:
+            verdicts[id(question)] = confirmed(
+                question, "configured", f"in {composed[0][0]}", f"{composed[0][0]}:{composed[0][1]}"
+            )
+        else:
+            what = here.what if here is not None else "this machine was not asked"
+            verdicts[id(question)] = unverifiable(question, "no-answer", what)
+    return verdicts
+
+
+def check_bundle(world: World, question: Question) -> Verdict | None:
+    """Check a built file with a hash in its name: the same stem with another hash is its successor."""
+    claim = question.claim
+    folder, _, name = claim.name.rpartition("/")
+    match = re.match(r"(.+)([-.])([A-Za-z0-9_]{8,20})(\.\w+)\Z", name)
+    if world.now.has(claim.name) or name in world.now.by_name:
+        return confirmed(question, "exists", "there", (world.now.by_name.get(name) or [claim.name])[0])
+    if match is None:
+        return None
+    pattern = re.compile(re.escape(match[1] + match[2]) + r"[A-Za-z0-9_]{8,20}" + re.escape(match[4]) + r"\Z")
+    found = []
+    for path in (*world.now.paths, *_files_of_build_folders(world, folder)):
+        base = path.rpartition("/")[2]
+        if base == name and path.endswith(claim.name):
+            return confirmed(question, "exists", "there, built", path)
+        if pattern.match(base):
+            found.append(path)
+    if len(set(found)) == 1:
+        return moved(question, "rebuilt", "the bundle has another hash now; name a symbol in it instead", found[0])
+    if found:
+        return gone(question, "rebuilt", "the bundle has another hash now", candidates=tuple(found[:5]), rank=CODE)
+    return unverifiable(question, "not-built", "no such bundle here; it may not be built on this machine")
+
+
+def _files_of_build_folders(world: World, folder: str) -> Iterable[str]:
+    """Yield the files of build folders, which git usually ignores."""
+    for top in dict.fromkeys((*_BUILD_FOLDERS, *([folder.split("/")[0]] if folder else []))):
+        yield from world.files_on_disk(top)
+
+
+def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    if not questions:
+        return {}
+    if not world.options.online:
+        return {id(item): unverifiable(item, "offline", "links are only followed with --online") for item in questions}
+    rows = world.store.rows("SELECT url, at, status, what FROM url")
+    cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
+    seen = query_urls(
+        {item.claim.name for item in questions},
+        cached=cache,
+        now=time.time(),
+        max_age=_URL_CACHE_SECONDS,
+        timeout=_URL_TIMEOUT,
+        max_urls=_MAX_URLS,
+    )
+    with world.store.transaction():
+        world.store.many(
+            "INSERT OR REPLACE INTO url VALUES (?, ?, ?, ?)", [(url, *value) for url, value in cache.items()]
+        )
+    verdicts = {}
+    for question in questions:
+        here = seen.get(question.claim.name)
+        if here is None or here.state == "unknown":
+            verdicts[id(question)] = unverifiable(question, "no-answer", here.what if here else "not asked")
+        elif here.state == "there":
+            verdicts[id(question)] = confirmed(question, "answers", here.what)
+        else:
+            verdicts[id(question)] = gone(question, "not-found", here.what, rank=CODE)
+    return verdicts
