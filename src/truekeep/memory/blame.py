@@ -1,7 +1,7 @@
-"""Who wrote which line of a file: the ledger's splices replayed, and a person's edits recognised in between.
+"""Who wrote each line of a file: the ledger's splices are replayed, and edits of people in between are recognised.
 
-An owner is an entry's number, BY_HAND for a person (or any program that is not truekeep), or BEFORE for what stood
-there before truekeep first wrote the file.
+An owner is an entry's number, BY_HAND for a person (or any program that is not truekeep), or BEFORE for
+lines from before truekeep first wrote the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BEFORE = -1
 
 
 def line_owners(ledger: Ledger, path: str, data: bytes, *, but: Container[int] = ()) -> list[int]:
-    """The owner of each line of a file as it is now. `but`: entries that only respelled what others had written."""
+    """The owner of each line of a file as it is now. `but`: entries that only respelled lines of others."""
     runs = _Runs()
     known: bytes | None = None
     is_first = True
@@ -41,7 +41,7 @@ def line_owners(ledger: Ledger, path: str, data: bytes, *, but: Container[int] =
 
 
 def _is_relabelled(ledger: Ledger, splice: Splice, entry: int) -> bool:
-    """Whether an entry only spelled the index line of another card differently, to tell its own card from that one."""
+    """Whether an entry only changed the index line of another card, to tell its own card from that one."""
     if not splice.removed or not splice.inserted:
         return False
     cards = linked_cards(splice.removed)
@@ -68,7 +68,7 @@ class _Runs:
             self._owners.append(owner)
 
     def splice(self, splice: Splice, entry: int) -> None:
-        """What it removed goes, what it inserted is the entry's."""
+        """Remove the owners of what the splice removed; the entry owns what it inserted."""
         self._split(splice.offset)
         left = len(splice.removed)
         while left > 0 and self._at < len(self._lengths):
@@ -83,7 +83,7 @@ class _Runs:
             self._owners.insert(self._at, entry)
 
     def respelled(self, splice: Splice, entry: int) -> Iterator[tuple[Splice, int]]:
-        """A splice line by line, each with the owner of the line that it replaces; whole, if lines came or went."""
+        """The splice line by line, each with the owner of the line that it replaces; whole if lines came or went."""
         old, new = splice.removed.splitlines(keepends=True), splice.inserted.splitlines(keepends=True)
         if len(old) != len(new):
             yield splice, entry
@@ -96,7 +96,7 @@ class _Runs:
             offset += len(after)
 
     def _split(self, offset: int) -> None:
-        """Put the cursor at an offset, with a run beginning there."""
+        """Move the cursor to an offset, and begin a run there."""
         while self._at > 0 and (self._offset > offset or self._at >= len(self._lengths)):
             self._at -= 1
             self._offset -= self._lengths[self._at]
@@ -112,7 +112,7 @@ class _Runs:
             self._offset += inside
 
     def of_lines(self, lines: Sequence[bytes]) -> list[int]:
-        """Who wrote most of each line; the later one, when it is even. One pass over both."""
+        """The owner of most of each line; of equal shares, the later one."""
         found: list[int] = []
         run = run_start = start = 0
         for line in lines:
@@ -133,7 +133,7 @@ class _Runs:
 
 
 def _carried_over(old: bytes | None, runs: _Runs, new: bytes, *, fresh: int) -> _Runs:
-    """Ownership of a version that somebody else made: lines that stayed keep their owner, the others are `fresh`."""
+    """The owners in a version that truekeep did not write: unchanged lines keep their owner, others are `fresh`."""
     after = _Runs()
     if old is None:
         after.add(len(new), fresh)

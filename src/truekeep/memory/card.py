@@ -1,4 +1,4 @@
-"""A card as text and as a value: what it is about, how old it is, where it came from, and its line in the index.
+"""A card as text and as a value: its topic, its dates, its origin, and its line in the index.
 
 Filing a card keeps what the writer wrote and sets only what truekeep answers for: created, updated, repository, writer.
 That a person confirmed it was said of its text, so another text ends that.
@@ -7,11 +7,13 @@ That a person confirmed it was said of its text, so another text ends that.
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import date
 from typing import NamedTuple
 
 from truekeep.core.model import CARDS
 from truekeep.memory.frontmatter import Field, Frontmatter, InvalidFrontmatter, split_frontmatter, text_field
+from truekeep.text.markdown_lines import iter_lines
 
 OWNED_KEYS = ("created", "updated", "repository", "writer", "confirmed")
 ID_KEYS = ("id", "uid", "uuid")
@@ -37,7 +39,7 @@ TOPIC_CHARS = 120
 
 
 class Card(NamedTuple):
-    """One topic, durable."""
+    """A memory card: durable knowledge about one topic."""
 
     name: str
     front: Frontmatter
@@ -61,7 +63,7 @@ class Card(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What the index calls it: the topic, and what the card says about itself."""
+        """The label of the card in the index: its topic and its status."""
         return card_label(self.topic, self.description)
 
     @property
@@ -82,7 +84,7 @@ class Card(NamedTuple):
 
     @property
     def confirmed(self) -> date | None:
-        """The day on which a person last said that it holds."""
+        """The day on which a person last confirmed the card."""
         return parse_day(self.front.text("confirmed"))
 
     @property
@@ -95,7 +97,7 @@ class Card(NamedTuple):
 
 
 def parse_day(text: str) -> date | None:
-    """The day at the start of a value; None when there is none or no calendar has it."""
+    """The date at the start of a value; None if there is no valid one."""
     match = _DAY.match(text)
     if match is None:
         return None
@@ -106,7 +108,7 @@ def parse_day(text: str) -> date | None:
 
 
 def parse_card(name: str, text: str) -> Card:
-    """Read a card as it lies on disk. One without frontmatter, or with a broken one, is still a card."""
+    """Read a card. Without frontmatter, or with a broken one, it is still a card."""
     try:
         front, body = split_frontmatter(text)
     except InvalidFrontmatter as error:
@@ -115,9 +117,7 @@ def parse_card(name: str, text: str) -> Card:
 
 
 def subject_of(*cards: Card) -> str:
-    """What cards are about: a topic that one of them has, else the first heading, else the first name in words."""
-    from truekeep.text.markdown_lines import iter_lines
-
+    """The subject of some cards: the first topic, else the first heading, else the first name in words."""
     for card in cards:
         if topic := card.front.text("topic"):
             return topic
@@ -126,7 +126,7 @@ def subject_of(*cards: Card) -> str:
 
 
 def with_subject(front: Frontmatter, *cards: Card) -> Frontmatter:
-    """Frontmatter that says what cards are about, for a draft: its title says what is asked, and is no topic."""
+    """Frontmatter for a draft that says what cards are about: the draft's own title is a question, not a topic."""
     if front.text("topic"):
         return front
     rest = (field for field in front.fields if field.key != "topic")
@@ -136,7 +136,7 @@ def with_subject(front: Frontmatter, *cards: Card) -> Frontmatter:
 def place_field(data: bytes, card: Card, key: str, value: str) -> tuple[int, bytes, bytes]:
     """Where one line of frontmatter goes in a card's bytes: the offset, the line that it replaces, and itself.
 
-    A new one stands behind the card's days; every other byte stays, and line ends are the file's own.
+    A new line goes behind the card's dates. No other byte changes, and line ends are those of the file.
     """
     mark = b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b""
     lines = data.removeprefix(mark).splitlines(keepends=True)
@@ -156,7 +156,7 @@ def place_field(data: bytes, card: Card, key: str, value: str) -> tuple[int, byt
 def file_card(
     suggested: Card, existing: Card | None, *, title: str, day: date, existing_day: date, repository: str, writer: str
 ) -> Card:
-    """A card as it is filed: the suggestion, what the old card had besides, and where it came from."""
+    """A card to be filed: the suggestion, the other fields of the old card, and the origin."""
     fields: list[Field] = []
     for field in suggested.front.fields:
         if field.key in ("topic", "category"):
@@ -191,7 +191,7 @@ def _day_field(key: str, day: date) -> Field:
 
 
 def same_card(suggested: Card, existing: Card) -> bool:
-    """Whether filing the suggestion would tell nobody anything new: equal but for origin, dates and white space."""
+    """Whether filing the suggestion would change nothing but origin, dates and white space."""
     if _bare_lines(suggested.body) != _bare_lines(existing.body):
         return False
     for field in suggested.front.fields:
@@ -206,15 +206,15 @@ def same_card(suggested: Card, existing: Card) -> bool:
 
 
 def _bare_lines(text: str) -> list[str]:
-    """Lines without trailing white space, or blank ones at either end. Indentation counts: it is code, or a list."""
+    """Lines without trailing white space, and without blank lines at either end. Indentation counts: it may be code."""
     return "\n".join(line.rstrip() for line in text.split("\n")).strip("\n").split("\n")
 
 
 def index_line(card_name: str, label: str) -> str:
-    """The one line in the index that points at a card: all of it can be seen, and its link is found again."""
+    """The line of the index for a card. It has no hidden characters, and its link can be parsed again."""
     flat = " ".join(label.split())
     if not (flat.isascii() and flat.isprintable()):
-        from truekeep.text.unicode import printable
+        from truekeep.text.unicode import printable  # hooks hardly ever need it
 
         flat = printable(flat)
     if len(flat) > TOPIC_CHARS:
@@ -224,7 +224,7 @@ def index_line(card_name: str, label: str) -> str:
 
 
 def card_label(topic: str, description: str) -> str:
-    """What the index calls a card: the topic, and what the card says about itself."""
+    """The label of a card in the index: its topic and its status."""
     return f"{topic} — {description}" if description else topic
 
 
@@ -234,12 +234,12 @@ def short_name(repository: str) -> str:
 
 
 def index_labels(label: str, topic: str, repository: str) -> tuple[str, ...]:
-    """All that the index may call a card: without its repository, with its short name, with its full one."""
+    """All labels of a card: without its repository, with its short name, and with its full name."""
     return label, indexed_as(label, topic, repository), indexed_as(label, topic, repository, repository)
 
 
 def indexed_as(label: str, topic: str, repository: str, other: str = "") -> str:
-    """What the index calls a card whose topic another one has: with its repository; `other` is that of the other."""
+    """The label of a card whose topic another card has as well: with its repository. `other`: that of the other."""
     short = short_name(repository)
     name = repository if short == short_name(other) else short
     said = label.removeprefix(topic)
@@ -247,7 +247,7 @@ def indexed_as(label: str, topic: str, repository: str, other: str = "") -> str:
 
 
 def linked(name: str) -> str:
-    """A file's name as a link spells it: what is no letter, digit, dot, dash or underscore, byte by byte."""
+    """A file name percent-encoded for a link. Letters, digits, dots, dashes and underscores stay."""
     if re.match(_SAFE_NAME, name):
         return name
     data = name.encode("utf-8", "surrogateescape")
@@ -255,7 +255,7 @@ def linked(name: str) -> str:
 
 
 def unlinked(spelled: str) -> str:
-    """A file's name as a link spells it, read back. What is no UTF-8 stays as Python has names of files."""
+    """The file name in a link, decoded. Bytes that are not UTF-8 become surrogates, as in Python's file names."""
     if "%" not in spelled:
         return spelled
     data = re.sub(rb"%([0-9A-Fa-f]{2})", _byte, spelled.encode("utf-8", "surrogateescape"))
@@ -267,7 +267,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
 
 
 def check_card_name(name: str) -> str | None:
-    """Why this may not name a card; None when it may."""
+    """Why this is not a valid name of a card; None if it is."""
     if not re.match(_SAFE_NAME, name):
         return "a card name is letters, digits, dots, dashes and underscores, and ends in .md"
     if name[0] in ".-":
@@ -291,12 +291,12 @@ def is_rule_path(path: str) -> bool:
 
 
 def is_reserved(stem: str) -> bool:
-    """Whether some systems keep this name for a device."""
+    """Whether Windows reserves this name for a device."""
     return stem.split(".", 1)[0].casefold() in _RESERVED
 
 
 def parse_journal(path: str) -> tuple[str, str] | None:
-    """The kind of a journal and its name there; None for what is no journal that handoffs may add to.
+    """The kind of a journal and its name; None if it is not a journal that handoffs may add to.
 
     Kinds: day, month (of decisions), operations, project, subagent.
     """
@@ -316,15 +316,13 @@ def is_journal_path(path: str) -> bool:
 
 
 def project_slug(name: str) -> str:
-    """What the file of a project is called: its letters and digits of any script, the Latin ones without accents."""
+    """The file name of a project: its letters and digits in any script, without accents on Latin letters."""
     kept = re.sub("[^a-z0-9]", "-", name.lower()) if name.isascii() else _fold(name)
     slug = re.sub("-+", "-", kept).strip("-")[:80]
     return slug.encode()[:150].decode("utf-8", "ignore").strip("-")
 
 
 def _fold(name: str) -> str:
-    import unicodedata
-
     kept: list[str] = []
     for character in unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold()):
         kind = unicodedata.category(character)[0]

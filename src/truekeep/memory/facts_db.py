@@ -35,7 +35,7 @@ _COLUMNS = {
 
 
 class UnreadableFacts(Exception):
-    """Why facts cannot be read, or not all of them. `given`: how many were read before the error."""
+    """Facts could not be read, or not all of them. `given`: how many were read before the error."""
 
     def __init__(self, what: str, *, given: int = 0) -> None:
         super().__init__(what)
@@ -53,7 +53,7 @@ class Fact(NamedTuple):
 
 
 class FactTable(NamedTuple):
-    """A table that holds facts: its known columns by their meaning."""
+    """A table of facts: its known columns by their meaning."""
 
     name: str
     columns: Mapping[str, str]
@@ -97,7 +97,7 @@ def iter_facts(path: str) -> Iterator[FactRow]:
 
 
 def fact_time(text: str) -> str | None:
-    """A time as databases keep it, in ISO 8601 UTC: ISO with or without an offset, or seconds or milliseconds."""
+    """A time of a database as ISO 8601 in UTC. It may be ISO with or without an offset, seconds or milliseconds."""
     try:
         if text.isascii() and text.replace(".", "", 1).isdecimal() and len(text) < 30:
             seconds = float(text)
@@ -120,8 +120,8 @@ def fact_time(text: str) -> str | None:
 def _open_for_reading(path: str) -> Iterator[apsw.Connection | None]:
     """The database, open for reading; None where there is no file.
 
-    A database in WAL mode has a file of shared memory beside it while somebody uses it. Where there is none nobody
-    writes, and it is read as it stands: a reader would have to make that file.
+    A database in WAL mode has a file of shared memory beside it while a program uses it. Without that file no program
+    writes, and the database is read as immutable: a normal reader would have to create the file.
     """
     try:
         info = os.lstat(path)
@@ -168,7 +168,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 def _find_tables(db: apsw.Connection) -> list[FactTable]:
-    """The tables that hold facts, by name. Only stored columns count: a computed one is code."""
+    """The tables of facts, by name. Only stored columns count: a computed one is code."""
     found = []
     listed: Any = db.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
     for name, has_no_rowid in sorted(listed.fetchall()):
@@ -191,9 +191,9 @@ def _find_tables(db: apsw.Connection) -> list[FactTable]:
 def without_facts(
     data: bytes, gone: Collection[Fact], is_said: Callable[[str], bool]
 ) -> tuple[bytes, frozenset[Fact]] | None:
-    """A database without these facts and without rows of which a text must not be said, and which rows these were.
+    """A copy of a database without these facts and without rows that contain a forbidden text, and the removed rows.
 
-    It is written anew in memory, so that nothing of them is left in free pages. None where that is not safe: a damaged
+    It is rebuilt in memory, so that nothing of them is left in free pages. None where that is not safe: a damaged
     file, tables of an extension (an index for search keeps words of its own), rows that have no number.
     """
     if len(data) < 100:
@@ -263,7 +263,7 @@ def _iter_fact_rows(db: apsw.Connection) -> Iterator[FactRow]:
 
 
 def _iter_rows(db: apsw.Connection, table: FactTable) -> Iterator[dict[str, bytes | None]]:
-    """The rows, those of one entity and key together, as bytes: damaged text is text all the same.
+    """The rows, sorted by entity and key, as bytes: damaged text counts as text.
 
     Sorting happens in SQLite, which puts what is too much for memory into a temporary file of its own.
     """
@@ -282,7 +282,7 @@ def _quoted(name: str) -> str:
 
 
 def _text(value: bytes | None, encoding: str) -> str:
-    """A value as one can read it. What is no text at all is nothing."""
+    """A value as text; empty if it is not text."""
     if value is None:
         return ""
     text = value.decode(encoding, "replace").strip()

@@ -1,4 +1,4 @@
-"""Which files are memory, of which kind, and which of them changed: one scan, and one rule for every derived database.
+"""The memory files, their kinds, and which of them changed: one scan, and one rule for every derived database.
 
 A scan reads names and stats, never contents; the search index, the survey and the catalogue of cards compare it with
 their own table of files (FILE_COLUMNS) and read only what changed. Drafts that wait for review are not memory, nor are

@@ -57,7 +57,7 @@ class Frontmatter(NamedTuple):
         return tuple(field.key for field in self.fields if field.key)
 
     def text(self, key: str) -> str:
-        """The value as text, a list joined with commas; empty when the key is missing or holds a mapping."""
+        """The value as text, a list joined with commas; empty if the key is missing or its value is a mapping."""
         field = self.find(key)
         if field is None:
             return ""
@@ -86,12 +86,12 @@ class Frontmatter(NamedTuple):
         return tuple(item for part in _split_commas(flow) if (item := _unquote(part)))
 
     def has_mapping(self, key: str) -> bool:
-        """Whether something nested stands where a text is meant."""
+        """Whether the value is a mapping instead of a text."""
         field = self.find(key)
         return field is not None and not self.text(key) and bool(field.value or field.raw.count("\n") > 1)
 
     def with_text(self, key: str, value: str) -> Frontmatter:
-        """The same frontmatter with this key set; only its lines change."""
+        """A copy with this key set; only its lines change."""
         field = text_field(key, value)
         if self.find(key) is None:
             return Frontmatter((*self.fields, field))
@@ -117,7 +117,7 @@ def quote(value: str) -> str:
 
 
 def split_frontmatter(text: str) -> tuple[Frontmatter | None, str]:
-    """The frontmatter at the very start of a text (plain newlines), and the rest. None when there is none."""
+    """The frontmatter at the start of a text with plain newlines, or None, and the rest."""
     if not text.startswith("---") or text[3:4] not in ("\n", " ", "\t"):
         return None, text
     first_end = text.find("\n")
@@ -173,7 +173,7 @@ def _parse_fields(lines: list[str]) -> tuple[Field, ...]:
 
 
 def _is_unsafe_line(line: str, value: str) -> bool:
-    """Whether a line that goes on from a key's value starts something with a tag, an anchor or an alias."""
+    """Whether a continuation line of a value begins with a tag, an anchor or an alias."""
     if value[:1] in ("|", ">"):
         return False
     is_flow = value[:1] in ("[", "{") or re.match(_FLOW_ITEM, line) is not None
@@ -181,7 +181,7 @@ def _is_unsafe_line(line: str, value: str) -> bool:
 
 
 def _unquote(raw: str) -> str:
-    """A scalar's text: quotes and a trailing comment taken off, nothing turned into a number or a date."""
+    """The text of a scalar without quotes and trailing comment. Numbers and dates stay text."""
     value = raw.strip()
     if value[:1] == '"':
         out: list[str] = []

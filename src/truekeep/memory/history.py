@@ -1,7 +1,7 @@
-"""History: which act wrote a file or a line, and putting the earlier bytes back.
+"""History: which entry wrote a file or a line, and how to undo it.
 
 Everything comes from the ledger. A file's lines are traced by replaying its splices; where a person edited in
-between, the two versions are compared line by line and what is new is theirs. Undo is an act like any other and can
+between, the two versions are compared line by line and new lines are theirs. An undo is an entry like any other and can
 itself be undone.
 """
 
@@ -36,7 +36,7 @@ _NO_ROWS = re.compile(_TITLE.pattern + _HEADER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlamedLine:
-    """One line of a file and the act that wrote it."""
+    """One line of a file and the entry that wrote it."""
 
     number: int
     text: str
@@ -49,7 +49,7 @@ class BlamedLine:
 
 
 class Undoing(NamedTuple):
-    """What undoing an entry would write."""
+    """The changes that undo an entry."""
 
     entry: LedgerEntry
     staging: Staging
@@ -61,7 +61,7 @@ class Undoing(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of every file as it is and as it would be."""
+        """A digest of every file before and after."""
         known = repr([(change.path, change.before_digest, change.after_digest) for change in self.changes])
         return sha256(f"{self.entry.id} {known} {self.notes}".encode()).hexdigest()
 
@@ -74,7 +74,7 @@ class History:
         self._at = as_stamp(now)
 
     def lines(self, path: str) -> list[BlamedLine]:
-        """Every line of a file as it is now, with the act that wrote it."""
+        """Every line of a file as it is now, with the entry that wrote it."""
         stored = self.books.vault.read(path)
         if stored is None:
             raise NotFound(f"there is no {path} in this workspace", hint="`truekeep history` lists what was written")
@@ -110,12 +110,12 @@ class History:
         return lines
 
     def _first_bytes(self, path: str, data: bytes) -> bytes:
-        """A file as it was when truekeep first changed it; as it is now, if it never did."""
+        """A file as it was before truekeep first changed it; as it is now if it never did."""
         first = next(iter(self.books.ledger.versions(path)), None)
         return data if first is None else first.found or b""
 
     def differences(self, path: str, entries: Collection[int]) -> dict[int, tuple[str, ...]]:
-        """What these entries changed in a file, line by line."""
+        """The lines that these entries changed in a file."""
         spans: dict[int, tuple[bytes | None, bytes | None]] = {}
         known: bytes | None = None
         for version in self.books.ledger.versions(path):
@@ -131,9 +131,9 @@ class History:
         return {by: difference(before, after, path) for by, (before, after) in spans.items()}
 
     def undo(self, number: int, *, seen: str = "") -> tuple[LedgerEntry, list[str]]:
-        """Put back what an entry changed, in every file it touched, or in none. Gives the new entry and any notes.
+        """Undo an entry in every file that it changed, or in none. Returns the new entry and any notes.
 
-        `seen` is the digest of what a person was shown before: if it would be something else now, nothing is done.
+        `seen` is the digest of the plan that a person saw: if the plan has changed, nothing is written.
         """
         planned = self.plan_undo(number)
         if seen and planned.digest != seen:
@@ -155,7 +155,7 @@ class History:
         return made, list(planned.notes)
 
     def plan_undo(self, number: int) -> Undoing:
-        """What undoing an entry would write. Touches nothing; what cannot be undone is an error that says why."""
+        """Plan to undo an entry. Writes nothing; raises an error that says why if it cannot be undone."""
         ledger = self.books.ledger
         entry = ledger.get_entry(number)
         if entry is None:
@@ -179,7 +179,7 @@ class History:
         return Undoing(entry, staging, tuple(notes))
 
     def _outcome_after(self, entry: LedgerEntry) -> list[tuple[bytes, str, str | None]]:
-        """What the handoff's outcome is once an entry is undone: a decision taken back leaves the draft waiting."""
+        """The outcome of the handoff after an entry is undone: undoing a decision leaves the draft waiting."""
         if entry.handoff is None or entry.verb == "edited":
             return []
         draft = next((path for path in entry.paths if path.startswith(f"{REVIEW}/")), None)
@@ -227,7 +227,7 @@ class History:
             staging.put(path, None, 0)
 
     def _content_before(self, entry: int, path: str, versions: Sequence[Version]) -> bytes | None:
-        """The bytes before an entry, if everything that came after it in this file has been undone again."""
+        """The bytes before an entry, if all later entries of this file have been undone."""
         is_seen = False
         later: list[int] = []
         for version in versions:
@@ -246,7 +246,7 @@ class History:
         return around[0] or b"" if around is not None else None
 
     def _is_in_force(self, number: int, among: Sequence[int]) -> bool:
-        """Whether an entry still has an effect, given that the others named are looked at together with it."""
+        """Whether an entry still has an effect, if those `others` are undone with it."""
         entry = self.books.ledger.get_entry(number)
         if entry is None:
             return True
@@ -255,7 +255,7 @@ class History:
         return entry.undoes is None or entry.undoes not in among
 
     def _shifted(self, entry: LedgerEntry, path: str, versions: Sequence[Version]) -> list[Splice]:
-        """An entry's splices of a file, moved to where later entries pushed them."""
+        """An entry's splices of a file, at the offsets where later entries moved them."""
         mine: list[Splice] = []
         for version in versions:
             if version.before is None and mine:
@@ -285,7 +285,7 @@ class History:
     def _unpoint(
         self, entry: LedgerEntry, versions: Sequence[Version], current: bytes | None, staging: Staging, notes: list[str]
     ) -> bool:
-        """In an index that changed since, take back only our own lines, as a person has not touched them."""
+        """In an index that changed since, undo only lines that are still as truekeep wrote them."""
         later = [(by, splice) for version in versions for by, splice in version.splices]
         own = [at for at, (by, _) in enumerate(later) if by == entry.id]
         data = current or b""
@@ -315,7 +315,7 @@ class History:
 
 
 def _find_respelled(data: bytes, line: bytes, later: Sequence[Splice]) -> tuple[bytes, tuple[int, int] | None]:
-    """A line of the index as it was last spelled by an entry, and where it stands."""
+    """A line of the index as an entry last wrote it, and its place."""
     spellings = [line]
     for splice in later:
         if splice.removed == spellings[-1] and splice.inserted:
@@ -327,7 +327,7 @@ def _find_respelled(data: bytes, line: bytes, later: Sequence[Splice]) -> tuple[
 
 
 def _made(versions: Sequence[Version]) -> int:
-    """The entry that began a file, if every version since is ours; else 0."""
+    """The entry that created a file, if truekeep wrote every version since; else 0."""
     by = 0
     for version in versions:
         if version.before is None and version.splices:
@@ -338,7 +338,7 @@ def _made(versions: Sequence[Version]) -> int:
 
 
 def _below_title(back: Splice, now: bytes) -> Splice:
-    """What is taken back of a file's first entry while others follow: not the title, which is the file's."""
+    """The part of a file's first splice that is undone while others follow: all but the title of the file."""
     match = _TITLE.match(back.removed)
     if match is None:
         return back
@@ -348,7 +348,7 @@ def _below_title(back: Splice, now: bytes) -> Splice:
 
 
 def _below_header(back: Splice, now: bytes) -> Splice:
-    """What is taken back of a table's first row while others follow: not the header, which is theirs, too."""
+    """The part of a table's first row that is undone while others follow: all but the header."""
     rows = back.removed
     match = re.search(_HEADER, rows)
     if match is None or match.end() >= len(rows) or not now.startswith(b"|", back.offset + len(rows)):

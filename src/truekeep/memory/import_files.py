@@ -1,9 +1,9 @@
-"""Files that come with an archive: while they are on their way in, and that they came.
+"""Files imported from an archive: a list of them during the import, and the ledger's note afterwards.
 
-The list of those on their way lies in `.truekeep/importing` for as long as the import writes. Whoever next writes to
-the workspace, and holds its lock, finds it and clears the temporary files of these names; nothing else is looked for,
-and nothing else removed. The ledger keeps no bytes of new files; `.truekeep/imported.jsonl` has their digests, a line
-for each import, so that it can be told which archive a file came with.
+During an import, `.truekeep/importing` lists its files. If the import was killed, the next command that locks the
+workspace finds the list and removes the temporary files of these names, and nothing else. The ledger does not keep the
+bytes of new files; `.truekeep/imported.jsonl` has their digests, a line for each import, to tell which archive a file
+came from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIST, ARRIVED = "importing", "imported.jsonl"
 
 
 class Arrival(NamedTuple):
-    """The import that a file came with."""
+    """The import that brought a file."""
 
     archive: str
     at: str
@@ -33,7 +33,7 @@ class Arrival(NamedTuple):
 
 @contextmanager
 def arriving(root: Path, paths: Sequence[str]) -> Iterator[None]:
-    """Note which files are being brought in, until they are there or were given up."""
+    """Keep a list of the files that are being imported, until they are in place or the import failed."""
     if not paths:
         yield
         return
@@ -51,7 +51,7 @@ def arriving(root: Path, paths: Sequence[str]) -> Iterator[None]:
 
 
 def clear_arriving(root: Path, vault: MemoryFiles) -> bool:
-    """Remove what a killed import left. False when there was none. Only for the lock's holder."""
+    """Remove the temporary files of a killed import; False if there was none. The caller holds the lock."""
     path = root / STATE / LIST
     try:
         found = json.loads(path.read_bytes())
@@ -69,7 +69,7 @@ def clear_arriving(root: Path, vault: MemoryFiles) -> bool:
 
 
 def note_arrived(root: Path, archive: str, at: str, digests: Mapping[str, str]) -> None:
-    """Note with which archive these files came, each with the SHA-256 of its bytes. Only for the lock's holder."""
+    """Record the archive that these files came with, and the SHA-256 of each. The caller holds the lock."""
     line = json.dumps({"at": at, "archive": archive, "files": digests}, ensure_ascii=False)
     file = os.open(root / STATE / ARRIVED, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -80,7 +80,7 @@ def note_arrived(root: Path, archive: str, at: str, digests: Mapping[str, str]) 
 
 
 def find_arrival(root: Path, path: str, digest: str) -> Arrival | None:
-    """The import that brought exactly these bytes to this path, the latest first."""
+    """The latest import that brought exactly these bytes to this path."""
     try:
         lines = (root / STATE / ARRIVED).read_bytes().splitlines()
     except OSError:

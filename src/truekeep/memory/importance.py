@@ -1,8 +1,8 @@
 """Importance tags in daily logs, `- [decision|i=0.9] Moved to SQLite`: the entries they make, and how long those last.
 
 An entry is a list item with all that is indented below it, or a paragraph, that begins with a tag; the most important
-tag in it counts. What has no tag never expires, and what has a tag that cannot be read is as if it had none: better
-kept than guessed. Text only; whose decision it is to forget, and when it is taken, is told elsewhere.
+tag in it counts. An entry without a tag never expires, nor does one whose tag cannot be read. Text only;
+`maintenance/decay.py` decides what is removed, and when.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from truekeep.text.markdown_lines import MOST_ITEMS, MarkdownLine, Scan, begins, item_width
+from truekeep.text.markdown_lines import MAX_ITEMS_PER_LINE, MarkdownLine, Scan, begins, item_width
 
 Tier = Literal["structural", "potential", "contextual"]
 
@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 class TaggedEntry(NamedTuple):
-    """What a log says under one tag."""
+    """An entry of a log that begins with a tag."""
 
     first: int  # lines, counted from 1
     last: int
@@ -40,7 +40,7 @@ class BadTag(NamedTuple):
 
 
 class Tiers(NamedTuple):
-    """From which importance on an entry is kept, and how many days the others are."""
+    """The importance from which an entry is kept for ever, and for how many days the others are kept."""
 
     structural: float = 0.8  # from here on for ever
     potential: float = 0.4
@@ -55,7 +55,7 @@ def tier_of(importance: float, tiers: Tiers) -> Tier:
 
 
 def expires_on(day: date, importance: float, tiers: Tiers) -> date | None:
-    """The first day on which an entry of this day's log no longer counts; None: it always does."""
+    """The first day on which an entry of this day's log is expired; None if it never expires."""
     tier = tier_of(importance, tiers)
     if tier == "structural":
         return None
@@ -66,7 +66,7 @@ def expires_on(day: date, importance: float, tiers: Tiers) -> date | None:
 
 
 def expired(text: str, day: date, tiers: Tiers, on: date) -> list[TaggedEntry]:
-    """The entries of a day's log that no longer count on a day."""
+    """The entries of a day's log that are expired on a day."""
     if _SIGN not in text or (on - day).days < min(tiers.potential_days, tiers.contextual_days):
         return []
     entries, _ = parse_entries(text)
@@ -74,7 +74,7 @@ def expired(text: str, day: date, tiers: Tiers, on: date) -> list[TaggedEntry]:
 
 
 def blank_expired(text: str, day: date, tiers: Tiers, on: date) -> str:
-    """A day's log with empty lines in place of what no longer counts on a day, so that the others stay in place."""
+    """A day's log with empty lines instead of expired entries, so that line numbers stay the same."""
     gone = expired(text, day, tiers, on)
     if not gone:
         return text
@@ -85,7 +85,7 @@ def blank_expired(text: str, day: date, tiers: Tiers, on: date) -> str:
 
 
 def parse_entries(text: str) -> tuple[list[TaggedEntry], list[BadTag]]:
-    """The entries of a log, in order, and the tags that cannot be read. Code, comments and quotations have none."""
+    """The entries of a log, in order, and the tags that cannot be read. Not in code, comments and quotations."""
     if _SIGN not in text:
         return [], []
     reader = _EntryReader()
@@ -96,7 +96,7 @@ def parse_entries(text: str) -> tuple[list[TaggedEntry], list[BadTag]]:
 
 
 class _Tag(NamedTuple):
-    """A tag at the beginning of a content, and the content without it."""
+    """A tag at the beginning of a text, and the text without it."""
 
     kind: str
     importance: float
@@ -105,7 +105,7 @@ class _Tag(NamedTuple):
 
 
 def _tag_of(content: str) -> _Tag | None:
-    """The tag that a content begins with."""
+    """The tag that a text begins with."""
     opened = _OPENED.match(content)
     if opened is None:
         return None
@@ -130,9 +130,9 @@ def _tag_of(content: str) -> _Tag | None:
 
 
 def _peel_items(bare: str, column: int) -> tuple[str, list[int]]:
-    """What stands in the list items that a line begins, and the columns where their contents begin."""
+    """The text of the list items that a line begins, and the columns where their contents begin."""
     columns: list[int] = []
-    while len(columns) < MOST_ITEMS and (width := item_width(bare)):
+    while len(columns) < MAX_ITEMS_PER_LINE and (width := item_width(bare)):
         column += width
         columns.append(column)
         content = bare[width:]
@@ -144,7 +144,7 @@ def _peel_items(bare: str, column: int) -> tuple[str, list[int]]:
 
 
 class _EntryReader:
-    """What is open at a line: list items by the columns of their contents, and at most one entry."""
+    """The open list items, by the columns of their contents, and the open entry."""
 
     def __init__(self) -> None:
         self.entries: list[TaggedEntry] = []
@@ -212,7 +212,7 @@ class _EntryReader:
             self._text = [tag.rest]
 
     def _go_on(self, number: int, flat: str, column: int) -> None:
-        """A line of code or of HTML: of the entry, if it stands in it."""
+        """Add a line of code or HTML to the open entry, if it is inside of it."""
         if self._first and (self._column < 0 or column < self._column):
             self.close()
         self._extend(number, flat)

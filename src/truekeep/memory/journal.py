@@ -1,8 +1,8 @@
-"""Journals: the logs of days, the decisions of months, operations, projects, sub-agents. How their entries read.
+"""Journals (daily logs, monthly decisions, operations, projects, sub-agents) and the form of their entries.
 
-On the canonical host an entry is written at once. Elsewhere it travels in a handoff: its first line says when and by
-whom, and the host decides in which file it stands, and under which heading. Whose inbox it came from, the host knows
-itself; what the text says beyond that is told as its claim. Text only.
+On the canonical host an entry is written at once. On other machines it becomes a handoff: its first line has the
+time and the writer, and the host chooses the file and the heading. The host knows itself which inbox it came from; what
+the text adds about its origin is shown as a claim. Text only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import NamedTuple
 from truekeep.core.errors import BadInput
 from truekeep.memory.card import parse_day, parse_journal
 from truekeep.memory.sections import newline_of, plain_newlines, within
+from truekeep.text.injection import find_instructions
 from truekeep.text.markdown import TooComplex, outline, strip_comments
+from truekeep.text.secrets.scanner import withhold
 
 STATUS = "Status"  # the one section that an entry from elsewhere may replace, in a project's file only
 _TITLES = {
@@ -38,7 +40,7 @@ _AHEAD = timedelta(hours=1)  # as far as clocks of machines that work together d
 
 
 class JournalAddition(NamedTuple):
-    """What a handoff adds to a journal: below its heading, or as the new text of a section."""
+    """The addition of a handoff to a journal: text below a heading, or the new text of a section."""
 
     path: str
     text: str  # empty: it says nothing
@@ -48,7 +50,7 @@ class JournalAddition(NamedTuple):
 
 
 class HandoffSource(NamedTuple):
-    """What the host itself knows of a handoff: whose inbox it came from, and its own clock."""
+    """The origin of a handoff as the host knows it: the inbox that it came from, and the host's own time."""
 
     writer: str
     repository: str
@@ -58,7 +60,7 @@ class HandoffSource(NamedTuple):
 
 
 def title_of(path: str) -> str:
-    """What a journal is called in its first line."""
+    """The title in the first line of a journal."""
     kind, name = parse_journal(path) or ("day", path)
     return _TITLES[kind].format(name)
 
@@ -67,7 +69,7 @@ def title_of(path: str) -> str:
 
 
 def speaker(writer: str, repository: str, machine: str = "") -> str:
-    """Who speaks: the writer, on which machine if it is not the host, and in which repository."""
+    """The author of an entry: the writer, the machine if it is not the host, and the repository."""
     who = writer if _WRITER.match(writer) else _safe_name(writer)
     if where := _safe_name(machine):
         who = f"{who} on {where}" if who else f"on {where}"
@@ -75,10 +77,7 @@ def speaker(writer: str, repository: str, machine: str = "") -> str:
 
 
 def check_writer(writer: str) -> str:
-    """The name of a writer, if it is one: it stands in headings that every agent reads."""
-    from truekeep.text.injection import find_instructions
-    from truekeep.text.secrets.scanner import withhold
-
+    """Check the name of a writer: it is shown in headings that every agent reads."""
     if writer and (not _WRITER.match(writer) or find_instructions(writer) or withhold(writer) != writer):
         raise BadInput(
             f"{writer[:40]!r} cannot name a writer",
@@ -88,9 +87,7 @@ def check_writer(writer: str) -> str:
 
 
 def _safe_name(name: str) -> str:
-    """The name of a folder or a machine as it may stand in a heading; one that gives orders is left out."""
-    from truekeep.text.injection import find_instructions
-
+    """The name of a folder or a machine for a heading; empty if it gives orders to the reader."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-._")[:60]
     return "" if find_instructions(re.sub(r"[-_.]+", " ", plain)) else plain
 
@@ -108,14 +105,14 @@ def stamp_of(at: datetime | None, by: str) -> str:
 
 
 def find_stamp(status: str, *, now: datetime) -> datetime | None:
-    """When a status was said, by the line above it, where no text of a handoff stands; a time to come says nothing."""
+    """The time of a status, from the line above it, which no handoff can write; a time in the future does not count."""
     match = _STAMP.match(status.lstrip().partition("\n")[0].rstrip())
     at = _moment(match[1], match[2]) if match else None
     return at if at and at <= now + _AHEAD else None
 
 
 def _moment(when: str, zone: str | None) -> datetime | None:
-    """A moment by the clock of this machine."""
+    """A time in this machine's zone."""
     try:
         said = datetime.fromisoformat(when.replace(" ", "T") + (f"{zone[:3]}:{zone[3:]}" if zone else ""))
         return said.astimezone().replace(tzinfo=None) if zone else said
@@ -127,22 +124,22 @@ def _moment(when: str, zone: str | None) -> datetime | None:
 
 
 def sent_entry(at: datetime, by: str, text: str) -> str:
-    """An entry on its way to the host."""
+    """An entry as it is sent to the host."""
     return f"### {_sent(at, by)}\n\n{text}"
 
 
 def sent_status(at: datetime, by: str, text: str) -> str:
-    """A project's status on its way to the host."""
+    """A project's status as it is sent to the host."""
     return f"### {STATUS}\n\n({_sent(at, by)})\n\n{text}"
 
 
 def sent_item(at: datetime, by: str, text: str) -> str:
-    """A line of a list on its way to the host."""
+    """A list item as it is sent to the host."""
     return f"- {at:%Y-%m-%d %H:%M %z} {_flat(text)}{f' ({by})' if by else ''}\n"
 
 
 def dated_item(day: date, by: str, text: str) -> str:
-    """A line of a list as it stands in a file."""
+    """A list item as it is written to a file."""
     return f"- {day.isoformat()} {_flat(text)}{f' ({by})' if by else ''}\n"
 
 
@@ -155,7 +152,7 @@ def _sent(at: datetime, by: str) -> str:
 
 
 def receive_entry(path: str, content: str, known: HandoffSource) -> JournalAddition:
-    """What the host makes of a handoff's content for a journal."""
+    """Turn a handoff's content for a journal into what the host writes."""
     kind, name = parse_journal(path) or ("", "")
     if kind in ("month", "operations"):
         return _receive_list(path, content, known)
@@ -177,7 +174,7 @@ def receive_entry(path: str, content: str, known: HandoffSource) -> JournalAddit
 
 
 def _receive_status(path: str, content: str, known: HandoffSource) -> JournalAddition:
-    """A project's status; when it was said stands above it, or, as older versions had it, below it."""
+    """A project's status. Its time is in the line above it, or, from older versions, below it."""
     text = content.partition("\n")[2].strip()
     first, _, rest = text.partition("\n")
     match = _STAMP.match(first.rstrip())
@@ -193,7 +190,7 @@ def _receive_status(path: str, content: str, known: HandoffSource) -> JournalAdd
 
 
 def _receive_list(path: str, content: str, known: HandoffSource) -> JournalAddition:
-    """Lines of a list, each with its day and the host's word for who said it; of another form, with both at its end."""
+    """List items, each with its day and its author as the host knows them; other content, with both at its end."""
     folder, _, name = path.rpartition("/")
     day = min(known.written or known.now, known.now).date()
     items = [_receive_item(item, day, known) for item in _items(content)]
@@ -217,7 +214,7 @@ class _JournalItem(NamedTuple):
 
 
 def _receive_item(item: str, day: date, known: HandoffSource) -> _JournalItem:
-    """A line of a list as it stands in a file. `day` is for one that does not say its own."""
+    """A list item as it is written to a file. `day` is used if the item has none of its own."""
     match, end = _DATED.match(f"{item} "), _AT_END.search(item)
     said = _said(match if match and match[2] else None, known)
     when = said.at.date() if said.is_said and said.at else parse_day(match[0]) if match else None
@@ -237,7 +234,7 @@ def _receive_item(item: str, day: date, known: HandoffSource) -> _JournalItem:
 
 
 def _items(content: str) -> Iterator[str]:
-    """The items of a plain list, or a plain paragraph as one, each in a line; nothing for any other content."""
+    """The items of a plain list, or a plain paragraph as one item, each on one line; nothing for other content."""
     items: list[list[str]] = []
     is_list = _ITEM.match(content) is not None
     above = ""
@@ -256,7 +253,7 @@ def _items(content: str) -> Iterator[str]:
 
 
 def _is_status(content: str) -> bool:
-    """Whether a project's status is all that it tells."""
+    """Whether the content is nothing but a project's status."""
     try:
         headings = [heading for heading in outline(content).headings if heading.level <= 3]
     except TooComplex:
@@ -265,7 +262,7 @@ def _is_status(content: str) -> bool:
 
 
 class _StatementTime(NamedTuple):
-    """When something was said, by the host's clock."""
+    """The time of a statement, by the host's clock."""
 
     at: datetime | None
     future: str = ""  # the time that it claims, if that is still to come
@@ -282,9 +279,9 @@ def _said(match: re.Match[str] | None, known: HandoffSource) -> _StatementTime:
 
 
 def _told(claim: str | None, known: HandoffSource) -> tuple[str, str]:
-    """Who speaks, as far as the host knows, and what the entry claims if that is something else.
+    """The author as the host knows it, and the author that the entry claims if that differs.
 
-    A machine is taken from the entry where the host knows none: handoffs travel in ways of which it does not know.
+    If the host does not know the machine, the entry's own counts: handoffs may arrive in ways unknown to the host.
     """
     by = speaker(known.writer, known.repository, known.machine)
     if not claim or not _BY.match(claim):
@@ -310,7 +307,7 @@ def _is_empty(text: str) -> bool:
 
 
 def _is_far(day: date, known: HandoffSource) -> bool:
-    """Whether no clock on earth has this day yet."""
+    """Whether this day is in the future in every time zone."""
     return (day - known.now.date()).days > 1
 
 
@@ -322,7 +319,7 @@ def _log_of(path: str, at: datetime) -> str:
 
 
 def appended(existing: str, text: str, *, title: str) -> str:
-    """What is added to the end of a journal, the blank line before it included; a new one begins with its title."""
+    """The text to append to a journal, with the blank line before it; a new journal begins with its title."""
     newline = newline_of(existing)
     flat = plain_newlines(existing)
     text = text.strip("\n") + "\n"

@@ -1,4 +1,4 @@
-"""The ledger: what truekeep wrote, when, from which handoff, and the bytes before. History, provenance, undo, recovery.
+"""The ledger: what truekeep wrote, when, for which handoff, and the bytes before. For history, undo and recovery.
 
 One SQLite file. A batch of changes is recorded here first, as pending, with every byte that it needs; then the files
 are written; then the batch is marked done. A run that finds a pending batch finishes it. So nothing is written that
@@ -9,6 +9,7 @@ had again.
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -89,7 +90,7 @@ _NOT_SENT = "outcome = 'seen' OR (outcome = 'already' AND title = '' AND target 
 
 
 class LedgerEntry(NamedTuple):
-    """One act: a filing, an approval, an undo."""
+    """One entry: a filing, an approval, an undo."""
 
     at: str
     verb: str
@@ -103,7 +104,7 @@ class LedgerEntry(NamedTuple):
 
 
 class HandoffRow(NamedTuple):
-    """What the ledger knows of a handoff."""
+    """A handoff in the ledger."""
 
     digest: bytes
     origin: HandoffOrigin
@@ -115,7 +116,7 @@ class HandoffRow(NamedTuple):
 
 
 class WriterActivity(NamedTuple):
-    """What came from one writer in one repository on one machine."""
+    """The handoffs of one writer in one repository on one machine."""
 
     machine: str
     writer: str
@@ -126,7 +127,7 @@ class WriterActivity(NamedTuple):
 
 
 class LedgerQuery(NamedTuple):
-    """Which entries are asked for. What is empty does not matter."""
+    """Which entries to find. Empty fields match everything."""
 
     who: str = ""  # whose act it is, or the writer of its handoff
     machine: str = ""  # that its handoff came from
@@ -137,7 +138,7 @@ class LedgerQuery(NamedTuple):
 
 
 class LedgerFilters(NamedTuple):
-    """What entries can be asked for by."""
+    """The values by which entries can be found."""
 
     who: tuple[str, ...]
     machines: tuple[str, ...]
@@ -145,7 +146,7 @@ class LedgerFilters(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One step in a file's life: what was found (when a person had changed it), then the splices that were made."""
+    """One change of a file: the bytes that were found, if a person had changed it, and the splices."""
 
     change: int
     path: str
@@ -156,7 +157,7 @@ class Version(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A batch that was begun and not finished."""
+    """A batch that was begun but not finished."""
 
     batch: int
     is_called_off: bool
@@ -170,7 +171,7 @@ class Ledger:
     def __init__(
         self, path: str, *, read_only: bool = False, known: Callable[[], Iterable[HandoffRow]] = lambda: ()
     ) -> None:
-        """Open a ledger. A new one begins with the handoffs that the files say were dealt with: `known`."""
+        """Open a ledger. A new one begins with `known`, the handoffs that were processed according to the files."""
         self.path = path
         try:
             self._db = _connect_read_only(path) if read_only else apsw.Connection(path)
@@ -202,7 +203,7 @@ class Ledger:
             raise Unwritable(path) from error
 
     def _upgrade(self) -> None:
-        """Bring a ledger of an earlier format to today's, all of it or nothing."""
+        """Upgrade a ledger of an earlier format in one transaction."""
         can_wait = self._has_wholes()  # all that a reader or a writer needs is there; the next one does the rest
         failures = (apsw.BusyError, apsw.ReadOnlyError, apsw.FullError) if can_wait else ()
         with suppress(*failures), transaction(self._db):
@@ -236,7 +237,7 @@ class Ledger:
         at: str,
         whole: bool,
     ) -> int:
-        """Record a batch as pending. Splices name their entry by its place in `entries`."""
+        """Record a batch as pending. Splices refer to their entry by its position in `entries`."""
         db = self._db
         with transaction(self._db):
             db.execute("INSERT INTO batch(at, state, whole) VALUES (?, 'pending', ?)", (at, int(whole)))
@@ -273,7 +274,7 @@ class Ledger:
         return int(batch)
 
     def finish(self, batch: int) -> None:
-        """The batch is on disk: what was to become of its handoffs is so from now on."""
+        """Mark a batch as done: its files are on disk, and the outcomes of its handoffs count from now on."""
         db = self._db
         with transaction(self._db):
             outcomes = db.execute("SELECT digest, outcome, target FROM outcome WHERE batch = ?", (batch,)).fetchall()
@@ -285,11 +286,11 @@ class Ledger:
             db.execute("UPDATE batch SET state = 'done' WHERE id = ?", (batch,))
 
     def call_off(self, batch: int) -> None:
-        """From now on the way of this batch is back. A killed run goes on in that direction."""
+        """Mark a batch to be rolled back. Recovery after a crash also rolls it back."""
         self._db.execute("UPDATE batch SET state = 'called-off' WHERE id = ?", (batch,))
 
     def cancel(self, batch: int) -> None:
-        """Forget a batch of which nothing is on disk."""
+        """Delete a batch that has written nothing to disk."""
         with transaction(self._db):
             self._forget_changes("SELECT id FROM change WHERE batch = ?", (batch,))
             self._db.execute("DELETE FROM entry WHERE batch = ?", (batch,))
@@ -298,7 +299,7 @@ class Ledger:
             self._db.execute("DELETE FROM batch WHERE id = ?", (batch,))
 
     def drop_change(self, batch: int, path: str) -> None:
-        """Forget one file's part of a pending batch, because a person was faster; its handoffs are judged anew."""
+        """Delete one file's part of a pending batch, because a person edited it; its handoffs are decided again."""
         with transaction(self._db):
             self._db.execute(
                 "DELETE FROM handoff WHERE batch = ? AND digest IN (SELECT handoff FROM entry WHERE id IN"
@@ -321,7 +322,7 @@ class Ledger:
         return bool(self._db.execute("SELECT count(*) FROM batch WHERE state != 'done'").get)
 
     def pending(self) -> list[Pending]:
-        """The batches that a killed run left, with what each file should become."""
+        """The batches that a killed run left, with the intended content of each file."""
         rows: list[Any] = self._db.execute(
             "SELECT id, state, whole FROM batch WHERE state != 'done' ORDER BY id"
         ).fetchall()
@@ -331,7 +332,7 @@ class Ledger:
         ]
 
     def _remember(self, records: Iterable[HandoffRow]) -> None:
-        """Note handoffs that were dealt with before this ledger began."""
+        """Record handoffs that were processed before this ledger began."""
         self._db.executemany(
             "INSERT OR IGNORE INTO handoff VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (_record_row(record, 0) for record in records),
@@ -345,13 +346,13 @@ class Ledger:
         return None
 
     def find_handoffs(self, digests: Sequence[bytes]) -> dict[bytes, HandoffRow]:
-        """What is known of these handoffs; one question for all of them."""
+        """Look up these handoffs in one query."""
         marks = ",".join("?" * len(digests))
         rows = self._db.execute(f"SELECT * FROM handoff WHERE digest IN ({marks})", tuple(digests))  # noqa: S608
         return {record.digest: record for record in map(_record, rows)}
 
     def begun_as(self, digest: bytes) -> str:
-        """The verb of what stands of a handoff that was forgotten, as a person was faster; empty if nothing does."""
+        """The verb of the entry that is left of a handoff whose other changes were dropped; empty without one."""
         verb = self._db.execute("SELECT verb FROM entry WHERE handoff = ? ORDER BY id DESC LIMIT 1", (digest,)).get
         return str(verb or "")
 
@@ -365,7 +366,7 @@ class Ledger:
         return [(str(inbox), str(writer)) for inbox, writer in rows]
 
     def received(self, since: str) -> list[WriterActivity]:
-        """What came from each machine, writer and repository: when last, and how much since a moment."""
+        """For each machine, writer and repository: the time of the last handoff, and how many arrived since a time."""
         rows: Any = self._db.execute(
             "SELECT machine, writer, repository, max(received_at),"  # noqa: S608
             " sum(received_at >= ?1 AND outcome IN ('promoted', 'routed', 'approved')),"
@@ -379,7 +380,7 @@ class Ledger:
         ]
 
     def received_by_day(self, since: str) -> list[tuple[str, str, int]]:
-        """How many handoffs came on each day from each writer, from a day on, the oldest day first."""
+        """How many handoffs each writer sent on each day, from a day on, the oldest day first."""
         rows: Any = self._db.execute(
             "SELECT substr(received_at, 1, 10), writer, count(*) FROM handoff"  # noqa: S608
             f" WHERE received_at >= ? AND NOT ({_NOT_SENT}) GROUP BY 1, 2 ORDER BY 1, 2",
@@ -391,7 +392,7 @@ class Ledger:
         return self.find_handoff(entry.handoff) if entry.handoff else None
 
     def last_digest(self, path: str) -> bytes | None:
-        """What the ledger last wrote there; None when it never did, or removed the file."""
+        """The digest of what the ledger last wrote to a path; None if it never wrote it, or removed it."""
         for row in self._db.execute("SELECT after FROM change WHERE path = ? ORDER BY id DESC LIMIT 1", (path,)):
             return row[0]  # type: ignore[no-any-return]
         return None
@@ -399,7 +400,7 @@ class Ledger:
     def entries(
         self, *, path: str | None = None, limit: int | None = None, sought: LedgerQuery | None = None
     ) -> Iterator[LedgerEntry]:
-        """Entries, newest first; only those that changed a path, or are sought, when that is given."""
+        """Entries, newest first; with a path or a query, only those that match it."""
         conditions, values = self._conditions(sought) if sought is not None else ([], [])
         if path is not None:
             conditions.append(
@@ -415,7 +416,7 @@ class Ledger:
             yield self._entry(row)
 
     def find_entries(self, sought: LedgerQuery, *, most: int, before: int = 0, after: int = 0) -> list[LedgerEntry]:
-        """Some entries of those that are asked for, newest first: the newest, those before one, or next after one."""
+        """A page of the entries that match a query, newest first: the newest, those before one, or those after one."""
         conditions, values = self._conditions(sought)
         if before:
             conditions.append("id < ?")
@@ -431,7 +432,7 @@ class Ledger:
         return [self._entry(row) for row in sorted(rows, reverse=True)]
 
     def _conditions(self, sought: LedgerQuery) -> tuple[list[str], list[object]]:
-        """Conditions on entries. What few rows fit is looked up; what many fit, the newest entries have soon."""
+        """SQL conditions on entries. Rare values use an index; frequent ones are soon found among the newest."""
         conditions: list[str] = []
         values: list[object] = []
 
@@ -461,26 +462,26 @@ class Ledger:
         return conditions, values
 
     def _from(self, column: str, name: str) -> tuple[str, *tuple[object, ...]]:
-        """That an entry's handoff has this writer, or comes from this machine."""
+        """The SQL condition that an entry's handoff has this writer or machine."""
         few = self._some(f"SELECT digest FROM handoff WHERE {column} = ? LIMIT ?", name)  # noqa: S608
         if few is not None:
             return f"handoff IN ({', '.join('?' * len(few))})", *few
         return f"EXISTS (SELECT 1 FROM handoff WHERE digest = entry.handoff AND +{column} = ?)", name  # noqa: S608
 
     def _some(self, query: str, value: str) -> list[object] | None:
-        """What a query gives, if it is little."""
+        """The result of a query if it is small."""
         found = [row[0] for row in self._db.execute(query, (value, _FEW + 1))]
         return found if len(found) <= _FEW else None
 
     def count_by_verb(self, since: str) -> list[tuple[str, int]]:
-        """How many entries of each kind were made from a moment on, the most first."""
+        """How many entries of each verb were made since a time, the most frequent first."""
         # The plus: by the few that are so new, not by the order of verbs.
         query = "SELECT verb, count(*) FROM entry WHERE at >= ? GROUP BY +verb ORDER BY 2 DESC, 1"
         rows: Any = self._db.execute(query, (since,))
         return [(str(verb), int(count)) for verb, count in rows]
 
     def names(self, most: int = 100) -> LedgerFilters:
-        """What entries can be asked for by. Looks at each name once, however often it is used."""
+        """The values by which entries can be found. Looks at each name once, however often it is used."""
 
         def all_of(table: str, column: str) -> list[str]:
             query = (
@@ -494,7 +495,7 @@ class Ledger:
         return LedgerFilters(tuple(who), tuple(all_of("handoff", "machine")), tuple(all_of("entry", "verb")))
 
     def paths_since(self, at: str, *, below: str, most: int) -> list[str]:
-        """The files in a folder that were changed at this time or later, the latest first. Reads no further back."""
+        """The files in a folder that were changed at this time or later, the latest first."""
         first = 0
         for number, when in self._db.execute("SELECT id, at FROM entry ORDER BY id DESC"):
             if str(when) < at:
@@ -511,9 +512,7 @@ class Ledger:
         return [str(path) for (path,) in rows]
 
     def last_repairs(self, paths: Sequence[str]) -> dict[str, tuple[int, str]]:
-        """The newest repair of each of these files that ever had one: its entry's number and note."""
-        import json
-
+        """The newest repair of each of these files: the number and note of its entry."""
         query = (
             "SELECT change.path, entry.id, entry.note FROM change JOIN splice ON splice.change = change.id"
             " JOIN entry ON entry.id = splice.entry WHERE change.path IN (SELECT value FROM json_each(?))"
@@ -551,7 +550,7 @@ class Ledger:
         )
 
     def _undone_by(self, number: int) -> int | None:
-        """The entry that undoes this one now; None when there is none, or it was undone itself."""
+        """The entry that undoes this one; None without one, or if it was undone itself."""
         by: int | None = self._db.execute("SELECT max(id) FROM entry WHERE undoes = ?", (number,)).get
         return by if by is not None and self._undone_by(by) is None else None
 
@@ -573,7 +572,7 @@ class Ledger:
             yield Version(change=change, path=path, before=before, after=after, found=data, splices=splices)
 
     def around(self, number: int, path: str) -> tuple[bytes | None, bytes | None] | None:
-        """A file before and after an entry; None where the entry did not touch it."""
+        """A file before and after an entry; None if the entry did not change it."""
         found: Any = self._db.execute(
             "SELECT change.id, before IS NULL, after IS NULL, min(seq), max(seq) FROM splice"
             " JOIN change ON change.id = splice.change WHERE splice.entry = ? AND +change.path = ? GROUP BY 1",
@@ -590,13 +589,13 @@ class Ledger:
         return None if is_new and not first else before, None if is_removed and last == end else bytes(after)
 
     def content(self, path: str, *, before: int = 2**62) -> bytes | None:
-        """The bytes that the ledger last wrote to a file; those that it wrote before a change, when one is given."""
+        """The bytes that the ledger last wrote to a file, or last wrote before a given change."""
         query = "SELECT id, after IS NULL FROM change WHERE path = ? AND id < ? ORDER BY id DESC LIMIT 1"
         last: Any = self._db.execute(query, (path, before)).fetchone()
         return None if last is None or last[1] else self._bytes_at(path, last[0], 2**62)
 
     def _bytes_at(self, path: str, change: int, seq: int) -> bytes:
-        """A file's bytes in the middle of a change, with the splices before one made. Begins where all is known."""
+        """A file's bytes within a change, after the splices before a given one. Starts at the last full content."""
         start: Any = self._db.execute(
             "SELECT id, found FROM change WHERE path = ? AND id <= ? AND (before IS NULL OR found IS NOT NULL)"
             " ORDER BY id DESC LIMIT 1",
@@ -613,7 +612,7 @@ class Ledger:
         return bytes(data)
 
     def sizes(self, path: str) -> list[tuple[str, int]]:
-        """How large a file was after the last change of each day, the oldest first."""
+        """The size of a file after the last change of each day, the oldest first."""
         rows: Any = self._db.execute(
             "SELECT batch.at, before IS NULL, found, sum(length(inserted) - length(removed)) FROM change"
             " JOIN batch ON batch.id = change.batch JOIN splice ON splice.change = change.id WHERE path = ?"
@@ -629,12 +628,12 @@ class Ledger:
         return sorted(days.items())
 
     def latest_at(self) -> str:
-        """When the newest entry was made; empty when there is none."""
+        """The time of the newest entry; empty without one."""
         return self._db.execute("SELECT at FROM entry ORDER BY id DESC LIMIT 1").get or ""
 
 
 def base_of(version: Version, known: bytes | None) -> bytes:
-    """What a change was made on: what was found, nothing for a new file, else what the ledger knew."""
+    """The bytes that a change was made on: those found, none for a new file, else those that the ledger knew."""
     if version.before is None:
         return b""
     return version.found if version.found is not None else known or b""
@@ -649,7 +648,7 @@ def after_splices(version: Version, known: bytes | None) -> bytes | None:
 
 
 def _replay(data: bytearray, splices: Iterable[Any]) -> None:
-    """Make splices in their order: offset, how many bytes go, what comes."""
+    """Apply splices in order: offset, number of bytes to remove, bytes to insert."""
     for offset, removed, inserted in splices:
         data[offset : offset + removed] = inserted
 
@@ -667,7 +666,7 @@ def before_splices(version: Version, after: bytes | None) -> bytes | None:
 
 
 class LedgerFileDamaged(Exception):
-    """The ledger's file is not a readable database any more."""
+    """The ledger's file is not a readable database."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -675,22 +674,22 @@ class LedgerFileDamaged(Exception):
 
 
 class Unwritable(Exception):
-    """The ledger's file or folder may not be written; it may still be read."""
+    """The ledger's file or folder is not writable; it may be readable."""
 
 
 def _connect_read_only(path: str) -> apsw.Connection:
-    """Open a ledger on a disk that cannot be written, where SQLite could not even make its lock files."""
+    """Open a ledger on a read-only disk, where SQLite cannot create its lock files."""
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
 
 
 def _has_log(path: str) -> bool:
-    """Whether a part of the ledger is in its log, where a reader that leaves it alone would not see it."""
+    """Whether a part of the ledger is in its write-ahead log, which a read-only connection would not see."""
     return os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal") > 0
 
 
 def set_aside(path: str, *, stamp: str) -> str:
-    """Move a damaged ledger away, as evidence, so that a new one can begin."""
+    """Rename a damaged ledger, to keep it as evidence, so that a new one can begin."""
     kept = f"{path}.damaged-{stamp}"
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(path + suffix):
@@ -699,8 +698,6 @@ def set_aside(path: str, *, stamp: str) -> str:
 
 
 def _record_row(record: HandoffRow, batch: int) -> tuple[object, ...]:
-    import json
-
     origin = record.origin
     return (
         record.digest,
@@ -721,8 +718,6 @@ def _record_row(record: HandoffRow, batch: int) -> tuple[object, ...]:
 
 
 def _record(row: Sequence[object]) -> HandoffRow:
-    import json
-
     digest, name, title, writer, machine, repository, inbox, received_at, outcome, target, reasons, _ = row
     return HandoffRow(
         digest=digest,  # type: ignore[arg-type]

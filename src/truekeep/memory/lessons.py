@@ -1,4 +1,4 @@
-"""What was learned from mistakes: rows of two tables that people edit, corrections and gating policies. Pure.
+"""Lessons from mistakes: rows of two tables that people edit, corrections and gating policies. Pure.
 
 A table is known by the names of its columns, in any order and spelling; a new row is written in its columns and its
 style, and every other character stays. What cannot be read is named by its line, not passed over.
@@ -32,7 +32,7 @@ _DEEPEST = 200  # paths that are looked for in a repository
 
 
 class LessonTable(NamedTuple):
-    """One of the two tables: where it is, and what its columns may be called."""
+    """One of the two tables: its path, and the names that its columns may have."""
 
     word: str
     path: str
@@ -82,7 +82,7 @@ _NEW_COLUMNS = {
 
 
 class Lesson(NamedTuple):
-    """One row: what is to be done otherwise, and when."""
+    """One row: what to do in another way, and when."""
 
     kind: str
     line: int
@@ -96,7 +96,7 @@ class Lesson(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The same for rows that say the same."""
+        """A key that is equal for rows that say the same."""
         return "\0".join(_folded(text) for text in (self.trigger, self.wrong, self.action, self.applies))
 
     @property
@@ -123,7 +123,7 @@ class Unread(NamedTuple):
 
 
 class LessonFile(NamedTuple):
-    """What a file says."""
+    """The lessons of a file."""
 
     lessons: tuple[Lesson, ...]
     unread: tuple[Unread, ...]
@@ -131,7 +131,7 @@ class LessonFile(NamedTuple):
 
 
 def read_lessons(kind: LessonTable, text: str) -> LessonFile:
-    """Every row that can be read, each once, and what cannot."""
+    """Every readable row, each once, and the lines that cannot be read."""
     lessons: dict[str, Lesson] = {}
     unread: list[Unread] = []
     lines: set[int] = set()
@@ -164,7 +164,7 @@ def read_lessons(kind: LessonTable, text: str) -> LessonFile:
 def _lesson(
     kind: LessonTable, roles: Mapping[str, int], cells: Sequence[str], line: int, width: int, heading: str = ""
 ) -> Lesson | None:
-    """A row by what its cells are for. A bar too many was meant as text: what is behind it belongs to the last cell."""
+    """A row by the roles of its cells. The text behind an extra bar belongs to the last cell."""
     if len(cells) > width:
         cells = [*cells[: width - 1], " | ".join(cells[width - 1 :])]
     said = {role: cells[at].replace(_BAR, "|") for role, at in roles.items() if at < len(cells)}
@@ -181,7 +181,7 @@ def _lesson(
 
 
 def roles_of(kind: LessonTable, columns: Sequence[str]) -> dict[str, int]:
-    """Which column has which role: an exact name first, then one that has the name in it."""
+    """Which column has which role: by its exact name first, then by a name that contains it."""
     names = [_folded(column.replace(".", " ")) or column.strip().casefold() for column in columns]
     found: dict[str, int] = {}
     for fits in (_is_called, _is_about):
@@ -210,7 +210,7 @@ def _folded(text: str) -> str:
 
 
 class LessonInsertion(NamedTuple):
-    """Where a row goes in a text, and what is put there."""
+    """The place of a new row in a text, and the text to insert."""
 
     offset: int
     inserted: str
@@ -219,7 +219,7 @@ class LessonInsertion(NamedTuple):
 
 
 def plan_row(kind: LessonTable, text: str, said: Mapping[str, str]) -> LessonInsertion | Lesson:
-    """How a row gets into a file, by role; the row that says it already, if there is one.
+    """Plan to add a row, given by roles, to a file; or find the row that says the same.
 
     The file's own line ends are in the text. What would not be read as that row afterwards is a BadInput.
     """
@@ -243,7 +243,7 @@ def _plain(kind: LessonTable, said: Mapping[str, str]) -> str:
 
 
 def _chosen(kind: LessonTable, text: str) -> MarkdownTable | None:
-    """The table that a row goes to: the one that has the most of its columns, the last of those."""
+    """The table that a row goes to: the one with the most of its columns; of several, the last."""
     best: tuple[int, MarkdownTable] | None = None
     for table in iter_tables(text):
         roles = roles_of(kind, table.columns)
@@ -274,7 +274,7 @@ def _in_table(
 
 
 def _fitted(kind: LessonTable, roles: Mapping[str, int], said: Mapping[str, str]) -> dict[str, str]:
-    """What goes into which column. What has none goes along with the main one that is there."""
+    """The text of each column. A text without a column of its own is added to the main column."""
     fitted = {role: value for role, value in said.items() if value and role in roles}
     home = next(role for role in (*kind.main[::-1], *kind.main) if role in roles)
     for role, value in said.items():
@@ -289,7 +289,7 @@ def _cell(cells: Sequence[str], at: int) -> str:
 
 
 def _next_number(cells: Sequence[str]) -> str:
-    """The number behind the highest one, spelled as that is."""
+    """The number after the highest one, in the same form."""
     counted = [(int(match[2]), match) for cell in cells if (match := _COUNT.match(cell)) is not None]
     if not counted:
         return "1" if not any(cells) else ""
@@ -317,12 +317,12 @@ def _row(cells: Sequence[str], lines: Sequence[str]) -> str:
 
 
 def _widths(line: str) -> tuple[int, ...]:
-    """How wide the cells of a line are drawn."""
+    """The width of the cells of a line."""
     return tuple(len(part) for part in re.split(r"(?<!\\)\|", line.strip().strip("|")))
 
 
 def escape_cell(text: str) -> str:
-    """A text as one cell: no bar of its own ends it."""
+    """A text as one table cell, with its bars escaped."""
     flat = " ".join(text.split())
     return re.sub(r"(\\*)\|", lambda match: match[1] + _BAR if match[1] else "\\|", flat)
 
@@ -344,7 +344,7 @@ def _as_table(kind: LessonTable, text: str, said: Mapping[str, str]) -> tuple[Le
 
 
 def _check(kind: LessonTable, text: str, added: LessonInsertion) -> None:
-    """See to it that the row is read as one, and that every other one is as it was."""
+    """Check that the new row can be read, and that every other row is unchanged."""
     before = [row.cells for row in iter_rows(text)]
     new = text[: added.offset] + added.inserted + text[added.offset :]
     after = [row.cells for row in iter_rows(new)]
@@ -360,7 +360,7 @@ def _check(kind: LessonTable, text: str, added: LessonInsertion) -> None:
 
 
 class WorkingRepository(NamedTuple):
-    """What is cheaply known of the repository that the work is in."""
+    """The repository of the current work, as far as it is cheap to know."""
 
     repository: str = ""  # as provenance names it
     slug: str = ""
@@ -373,7 +373,7 @@ def applies_to_all(applies: str) -> bool:
 
 
 def fits(lesson: Lesson, here: WorkingRepository, looked: list[str]) -> int:
-    """How much a row is about this repository: 3 it is named, 2 something in it is, 1 all are meant, 0 it is not.
+    """How well a row fits this repository: 3 names it, 2 names something in it, 1 is for all, 0 does not fit.
 
     `looked` counts the paths that were looked for: beyond some, none is.
     """
@@ -415,7 +415,7 @@ def _is_repository(token: str, here: WorkingRepository) -> bool:
 
 
 class LessonMatch(NamedTuple):
-    """A row whose trigger a prompt has words of."""
+    """A row whose trigger shares words with a prompt."""
 
     lesson: Lesson
     words: tuple[str, ...]  # of the trigger, that tell something
@@ -441,7 +441,7 @@ def called_for(prompt: str, lessons: Iterable[Lesson], here: WorkingRepository) 
 
 
 def is_called_for(asked: LessonMatch, rare: Iterable[str]) -> bool:
-    """Whether a prompt surely calls for a row: it has a rare name of code, or all rare words and more than one."""
+    """Whether a prompt surely calls for a row: it shares a rare identifier, or all rare words and more than one."""
     telling = set(rare) & set(asked.words)
     if any(is_name(word) for word in telling & asked.said):
         return True

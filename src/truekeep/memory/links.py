@@ -1,4 +1,4 @@
-"""Where a memory points at other memories: Markdown links, [[names]] and paths as they are written. Pure text."""
+"""Links from one memory file to others: Markdown links, [[names]] and plain paths. Pure text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = ".,;:!?*_"
 
 
 def find_links(text: str, path: str) -> Iterator[tuple[str, int]]:
-    """The memory files that a text names, each with its line. `path` is the file that the text stands in."""
+    """The memory files that a text links to, each with its line. `path` is the file of the text."""
     line, seen = 1, 0
     for number, match in enumerate(_LINK.finditer(text)):
         if number >= MOST:
@@ -34,7 +34,7 @@ def find_links(text: str, path: str) -> Iterator[tuple[str, int]]:
 
 
 def resolve_link(href: str, path: str) -> str:
-    """The memory file that a link in a file leads to, as a path of the workspace; nothing for any other link."""
+    """The memory file that a link leads to, as a path in the workspace; empty for other links."""
     bare = unquote(href.partition("#")[0])
     if not bare.endswith(".md") or ":" in bare or "\\" in bare or bare.startswith("/") or "\0" in bare:
         return ""

@@ -1,4 +1,4 @@
-"""Memory files by the ways that people call them: a card by its name, any file by a path from here. Reads only."""
+"""Find memory files as people name them: a card by its name, any file by a relative path. Reads only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def iter_cards(vault: MemoryFiles) -> Iterator[Card]:
 
 
 def get_card_file(vault: MemoryFiles, wanted: str) -> tuple[str, FileOnDisk]:
-    """A card's name and its file, by any way to call it."""
+    """The name and the file of a card, by any form of its name."""
     _check_text(wanted)
     name = wanted.removeprefix(f"{CARDS}/")
     if not name.endswith(".md"):
@@ -58,7 +58,7 @@ def get_card_file(vault: MemoryFiles, wanted: str) -> tuple[str, FileOnDisk]:
 
 
 def get_card(vault: MemoryFiles, wanted: str, *, partly: bool = False, masked: bool = False) -> tuple[Card, str]:
-    """One card and its text; `partly`: the beginning of its name will do, if only it begins so.
+    """One card and its text. `partly`: the beginning of its name is enough if no other card begins with it.
 
     `masked`: without credentials, to be shown.
     """
@@ -76,7 +76,7 @@ def get_card(vault: MemoryFiles, wanted: str, *, partly: bool = False, masked: b
 
 
 def get_text(vault: MemoryFiles, path: str) -> str:
-    """A memory file as it is; empty where there is none."""
+    """The text of a memory file; empty if it does not exist."""
     try:
         stored = vault.read(path)
     except ChangedSince as error:
@@ -92,7 +92,7 @@ def _decoded(path: str, stored: FileOnDisk) -> str:
 
 
 def path_inside(root: Path, path: str) -> str:
-    """A path as the ledger knows it: inside the workspace. Seen from here, else from the workspace."""
+    """A path relative to the workspace, as the ledger has it. Resolved from here, else from the workspace."""
     _check_text(path)
     top = os.path.realpath(root)
     for start in (os.getcwd(), str(root)):
@@ -114,7 +114,7 @@ def _check_text(name: str) -> None:
 
 
 def _beginning(vault: MemoryFiles, start: str) -> list[str]:
-    """The names of the cards that begin so."""
+    """The names of the cards that begin with this."""
     return sorted(name for name in card_names(vault) if start and name.startswith(start))
 
 

@@ -1,4 +1,4 @@
-"""MEMORY.md as the index of cards: one line for each, found again by its link wherever a person moved it.
+"""MEMORY.md as the index of cards: one line for each, found by its link wherever a person moved it.
 
 Works on bytes, because the rest of the file is a person's and must not change in any way. New lines go to the end of
 the list under the heading `## Cards`. Nothing here reads or writes a file.
@@ -53,7 +53,7 @@ class Pointers:
         self._place: tuple[int, bytes] | None = None
 
     def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
-        """Add the line for a card, or bring the one we wrote up to date. A line that a person wrote stays."""
+        """Add the line for a card, or update the one that truekeep wrote. A line that a person wrote stays."""
         line = index_line(card_name, topic)
         if card_name in self._added_names:
             self._added = [
@@ -68,14 +68,14 @@ class Pointers:
         self._added.append((entry, card_name, line.encode() + self._newline))
 
     def relabel(self, card_name: str, old_topic: str, topic: str, entry: int) -> None:
-        """Bring the line that we wrote for a card up to date; where there is none, or it is a person's, nothing."""
+        """Update the line that truekeep wrote for a card, if there is one."""
         if card_name in self._added_names:
             self.point_at(card_name, topic, entry)
         elif old_topic != topic:
             self.retitle(index_line(card_name, old_topic), index_line(card_name, topic), entry)
 
     def has_link(self, card_name: str) -> bool:
-        """Whether the index points at a card, with the lines that were added."""
+        """Whether the index links to a card, added lines included."""
         if card_name in self._added_names:
             return True
         if self._linked is None:
@@ -83,13 +83,13 @@ class Pointers:
         return card_name in self._linked
 
     def retitle(self, old: str, new: str, entry: int) -> None:
-        """Only a line that is still exactly ours is changed."""
+        """Change the title in a line, if it is still exactly as truekeep wrote it."""
         span = find_whole_line(self._data, old.encode())
         if span is not None:
             self._edit({span[0]: (old.encode(), new.encode())}, entry)
 
     def _edit(self, edits: Mapping[int, tuple[bytes, bytes]], entry: int) -> None:
-        """Replace bytes by others, by where they stand. Noted from the end, so that every place holds."""
+        """Replace bytes at offsets, from the end, so that the other offsets stay valid."""
         ordered = sorted(edits.items())
         pieces: list[bytes] = []
         at = 0
@@ -102,7 +102,7 @@ class Pointers:
             self._edited.append((entry, Splice(path=INDEX, offset=offset, removed=removed, inserted=inserted)))
 
     def drop(self, card_name: str, entry: int) -> list[str]:
-        """Take out the lines that only point at a card. Gives those that stay, because somebody says more in them."""
+        """Remove the lines that only link to a card. Returns the lines that stay, because they say more."""
         return self.mend(entry, gone=(card_name,)).get(card_name, [])
 
     def mend(
@@ -144,7 +144,7 @@ class Pointers:
         return stays
 
     def splices(self) -> list[tuple[int, Splice]]:
-        """What was changed, in an order in which the splices can be made one after the other."""
+        """The changes as splices that can be applied one after the other."""
         splices = list(self._edited)
         if not self._added:
             return splices
@@ -162,11 +162,11 @@ class Pointers:
         return b"".join((self._data[:offset], lead, *(line for _, _, line in self._added), self._data[offset:]))
 
     def linked(self) -> set[str] | None:
-        """The cards that the index points at as it is rendered; None if nobody has asked."""
+        """The cards that the rendered index links to; None if they were not needed so far."""
         return None if self._linked is None else self._linked | self._added_names
 
     def _insertion(self) -> tuple[int, bytes]:
-        """Where new lines go, and what must stand before the first."""
+        """The offset for new lines, and the text needed before the first."""
         if self._place is None:
             self._place = self._find_place()
         return self._place
@@ -191,7 +191,7 @@ class Pointers:
         return line_end + 1, b""
 
     def _section(self) -> tuple[int, int] | None:
-        """The span of the text under our heading."""
+        """The span of the text below our heading."""
         data = self._data
         if b"```" in data or b"~~~" in data or b"<!--" in data:
             return _parsed_section(data)
@@ -199,7 +199,7 @@ class Pointers:
 
 
 def _plain_section(data: bytes) -> tuple[int, int] | None:
-    """The text under our heading in a file in which every heading line is a heading."""
+    """The text below our heading in a file without fences and comments."""
     match = _HEADING_LINE.search(data)
     if match is None:
         return None
@@ -209,7 +209,7 @@ def _plain_section(data: bytes) -> tuple[int, int] | None:
 
 
 def _parsed_section(data: bytes) -> tuple[int, int] | None:
-    """The text under our heading in a file with fences or comments, where a heading line may be only text."""
+    """The text below our heading in a file with fences or comments, where a line may only look like a heading."""
     text = data.decode("latin-1").replace("\r", " ")  # one character a byte, so offsets hold
     try:
         shape = outline(text)
@@ -233,7 +233,7 @@ class _Link(NamedTuple):
 
 
 def _link_of(match: re.Match[bytes]) -> _Link | None:
-    """The card that a link names; None for any other file."""
+    """The card that a link leads to; None for other files."""
     if (wiki := match["wiki"]) is not None:
         name = unlinked(wiki.strip(b" \t").decode("utf-8", "surrogateescape"))
         is_sure = match["folder"] is not None or _SAFE.match(name) is not None
@@ -259,7 +259,7 @@ def linked_cards(data: bytes) -> set[str]:
 
 
 def line_put_back(data: bytes, line: bytes) -> Splice | None:
-    """How a line that was taken out comes back, where new lines go; None if the index points at its cards anyway."""
+    """How to insert a removed line again, where new lines go; None if the index links to its cards anyway."""
     if linked_cards(line) <= linked_cards(data):
         return None
     pointers = Pointers(data)
@@ -268,9 +268,9 @@ def line_put_back(data: bytes, line: bytes) -> Splice | None:
 
 
 def pointer_lines(data: bytes, is_card: Callable[[str], bool]) -> Iterator[tuple[int, str, set[str], bool]]:
-    """Every line that links to cards: its number, text, the cards, and whether it does nothing but point at one.
+    """Every line that links to cards: its number, its text, the cards, and whether it is nothing but a link to one.
 
-    [[Words]] that are no card may be anything, and are left out.
+    [[Words]] that do not name a card are left out.
     """
     number, seen = 1, 0
     for start, end, links in _iter_linking(data):
@@ -283,7 +283,7 @@ def pointer_lines(data: bytes, is_card: Callable[[str], bool]) -> Iterator[tuple
 
 
 def _iter_linking(data: bytes) -> Iterator[tuple[int, int, list[_Link]]]:
-    """The spans of the lines that link to cards, their newlines included. What a fence or comment shows is no link."""
+    """The spans of the lines that link to cards, with their newlines. Links in fences and comments do not count."""
     outside = _outside(data) if b"```" in data or b"~~~" in data or b"<!--" in data else None
     start = end = 0
     links: list[_Link] = []
@@ -304,7 +304,7 @@ def _iter_linking(data: bytes) -> Iterator[tuple[int, int, list[_Link]]]:
 
 
 def _outside(data: bytes) -> set[int]:
-    """Where the lines begin that stand in no fence and no comment."""
+    """The starts of the lines outside of fences and comments."""
     text = data.decode("latin-1")  # one character a byte, so offsets hold
     numbers = {number for number, _ in iter_prose(text)}
     starts = accumulate((len(line) + 1 for line in text.split("\n")), initial=0)
@@ -312,7 +312,7 @@ def _outside(data: bytes) -> set[int]:
 
 
 def _is_pure(data: bytes, start: int, end: int, links: int) -> bool:
-    """Whether a line is one link and nothing else, and nothing below belongs to it."""
+    """Whether a line is one link and nothing else, without lines below that belong to it."""
     line = data[start:end].removesuffix(b"\n")
     match = _PURE.match(line)
     if match is None or links != 1:
@@ -333,7 +333,7 @@ def _is_pure(data: bytes, start: int, end: int, links: int) -> bool:
 
 
 def find_whole_line(data: bytes, line: bytes) -> tuple[int, int] | None:
-    """The span of a line, newline included, that is exactly this."""
+    """The span of the line with exactly this text, with its newline."""
     position = data.find(line)
     while position >= 0:
         end = position + len(line)

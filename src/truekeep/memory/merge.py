@@ -1,4 +1,4 @@
-"""Two texts about one topic made into one: the old one as it is, and what the new one says besides. Pure.
+"""Merge two texts about one topic: the old text unchanged, plus the statements that only the new one has. Pure.
 
 What is new goes below the heading that it stands under, at the end of that section, else to the end of the text; what
 has no heading, to the end of what the old text says before its sections. What the old text says already is not said
@@ -25,7 +25,7 @@ _ENDED = re.compile(r"[.!?:;…。！？][)\]\"'`*_]*\Z")
 
 
 class MergeStatement(NamedTuple):
-    """What is said as one: a sentence or list item on its lines, or a fence of code."""
+    """One statement: a sentence or list item on its lines, or a code fence."""
 
     lines: tuple[str, ...]
     is_code: bool
@@ -34,19 +34,19 @@ class MergeStatement(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The same for the same words."""
+        """A key that is equal for the same words."""
         if self.is_code:
             return "\n".join(line.strip() for line in self.lines)
         return _words(" ".join(_bare(line) for line in self.lines))
 
     @property
     def keys(self) -> list[str]:
-        """The same for the same words of a line."""
+        """A key for each line, equal for the same words."""
         return [] if self.is_code else [_words(_bare(line)) for line in self.lines]
 
     @property
     def head(self) -> str:
-        """The same for the same words of its first line."""
+        """A key of the first line, equal for the same words."""
         return self.keys[0] if self.keys else self.key
 
     @property
@@ -59,13 +59,13 @@ class MergeStatement(NamedTuple):
 
     @property
     def indent(self) -> int:
-        """The blanks before it."""
+        """The blanks in front of it."""
         first = self.lines[0].expandtabs(_CODE)
         return len(first) - len(first.lstrip(" "))
 
 
 class Node:
-    """A statement and what stands below it: items in an item, and what this goes on with."""
+    """A statement and those below it: nested items, and the paragraphs of an item."""
 
     def __init__(self, statement: MergeStatement) -> None:
         self.statement = statement
@@ -73,7 +73,7 @@ class Node:
 
     @property
     def end(self) -> int:
-        """The line behind all of it."""
+        """The line after all of it."""
         return self.below[-1].end if self.below else self.statement.end
 
     @property
@@ -82,7 +82,7 @@ class Node:
 
 
 class MergePart(NamedTuple):
-    """A heading, or none, and what stands below it before the next one."""
+    """A heading, or none, and the statements below it up to the next one."""
 
     heading: Heading | None
     first: int  # its first line below the heading, from 0
@@ -90,7 +90,7 @@ class MergePart(NamedTuple):
     statements: tuple[MergeStatement, ...]
 
     def nodes(self) -> list[Node]:
-        """What is said, each with what stands below it."""
+        """The statements as a tree."""
         found: list[Node] = []
         open_items: list[Node] = []
         for statement in self.statements:
@@ -104,7 +104,7 @@ class MergePart(NamedTuple):
 
 
 def lists_of(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """The numbered lists among these."""
+    """The numbered lists among these nodes."""
     run: list[Node] = []
     for node in nodes:
         if node.statement.is_step:
@@ -117,7 +117,7 @@ def lists_of(nodes: Iterable[Node]) -> Iterator[list[Node]]:
 
 
 def woven(old: str, new: str, *, mark: str = "updated") -> str:
-    """The old text with what the new one says besides. Both have plain newlines; nothing of the old one goes.
+    """The old text plus the statements that only the new one has. Both have plain newlines; nothing is removed.
 
     `mark`: what the heading of a section says that could not be woven in.
     """
@@ -129,7 +129,7 @@ _Rows = list[tuple[str, bool]]
 
 
 class _KnownStatements:
-    """Statements that are there, by their words and by those of each line."""
+    """The statements of the old text, by their words and by the words of each line."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._nodes: dict[str, list[Node]] = {}
@@ -138,7 +138,7 @@ class _KnownStatements:
                 self._nodes.setdefault(key, []).append(node)
 
     def find(self, statement: MergeStatement) -> list[Node]:
-        """Where a statement is, if all of it is there."""
+        """The place of a statement, if all of it is there."""
         keys = statement.keys
         if statement.key in self._nodes:
             return self._nodes[statement.key]
@@ -146,7 +146,7 @@ class _KnownStatements:
 
 
 class _Weave:
-    """One text on its way into another."""
+    """The merge of one text into another."""
 
     def __init__(self, old: str, new: str, mark: str) -> None:
         self._lines, self._new, self._mark = old.split("\n"), new.split("\n"), mark
@@ -169,7 +169,7 @@ class _Weave:
         return _inserted(self._lines, added)
 
     def _take(self, part: MergePart, nodes: list[Node]) -> None:
-        """Take a part of the new text in: statement by statement, or whole where its steps cannot be."""
+        """Merge a part of the new text: statement by statement, or as a whole if its steps cannot be matched."""
         steps: dict[Node, Node | None] = {}
         for run in lists_of(nodes):
             found = self._matched(run, is_counted=self._places.is_counted(part.heading))
@@ -201,7 +201,7 @@ class _Weave:
                 is_next = True
 
     def _go_below(self, there: Sequence[Node], node: Node, depth: int) -> None:
-        """Take in what stands below a statement that is there, once or several times."""
+        """Merge the statements below one that the old text has, once or several times."""
         first, below = there[0], [child for one in there for child in one.below]
         known = _KnownStatements(below)
         for child in node.below:
@@ -216,7 +216,7 @@ class _Weave:
             self._add(first.end, depth + 1, self._rows(child.start, child.end, has_gap=has_gap, shift=shift))
 
     def _matched(self, run: Sequence[Node], *, is_counted: bool) -> list[Node | None] | None:
-        """For each step of a list the one that is there, or nothing; nothing at all where that is not certain.
+        """The existing step for each step of a list, or None; None for the whole list if that is not certain.
 
         Certain are steps that are all there in their order, that go on with a list that is there, or are all new.
         `is_counted`: they would stand behind steps that they have nothing to do with.
@@ -238,7 +238,7 @@ class _Weave:
             self._added.setdefault(at, []).append((depth, rows))
 
     def _rows(self, first: int, last: int, *, has_gap: bool, shift: int = 0) -> _Rows:
-        """Lines of the new text as they are written into the old one."""
+        """Lines of the new text, adapted to the old one."""
         lines = self._new[first:last]
         return [(_moved(line, shift), has_gap and not number) for number, line in enumerate(lines)]
 
@@ -250,13 +250,13 @@ class _Weave:
 
 
 def _says(there: Node, node: Node) -> bool:
-    """Whether a statement that is there says what another one does; not, what stands below it."""
+    """Whether an existing statement says the same as another, without those below it."""
     own, keys = there.statement, node.statement.keys
     return own.key == node.statement.key or (bool(keys) and set(keys) <= set(own.keys))
 
 
 def _moved(line: str, shift: int) -> str:
-    """A line further to the left, or to the right."""
+    """A line with its indent changed."""
     if shift <= 0 or not line.strip():
         return " " * -shift + line if line.strip() else line
     wide = line.expandtabs(_CODE) if "\t" in line[:shift] else line
@@ -283,7 +283,7 @@ def _inserted(lines: list[str], added: dict[int, _Rows]) -> str:
 
 
 class _Places:
-    """Where a part of the new text belongs in the old one."""
+    """The places of the old text where parts of the new one belong."""
 
     def __init__(self, told: Sequence[MergePart]) -> None:
         self._told = told
@@ -291,7 +291,7 @@ class _Places:
         self._missing: list[Heading] = []  # of these, the ones that nothing was said below so far
 
     def place(self, heading: Heading | None, *, has_text: bool) -> tuple[int, list[Heading]]:
-        """The line of the old text behind which it goes, and the headings that have to be written first."""
+        """The line of the old text after which it goes, and the headings that have to be written first."""
         if heading is None:
             return self._lead(), []
         self._path = [item for item in self._path if item[0].level < heading.level]
@@ -327,7 +327,7 @@ class _Places:
         return bool(nodes) and nodes[-1].statement.is_step
 
     def apart(self, heading: Heading | None, mark: str) -> tuple[int, str]:
-        """The line of the old text behind which a section of its own goes, and its heading."""
+        """The line of the old text after which a separate section goes, and its heading."""
         if heading is None:
             return self._last_line(len(self._told)), f"## Steps ({mark})"
         self.place(heading, has_text=False)
@@ -336,7 +336,7 @@ class _Places:
         return at, f"{'#' * max(2, heading.level)} {heading.text} ({mark})"  # a text has one title
 
     def _find(self, heading: Heading, above: tuple[Heading, int, int] | None) -> int | None:
-        """The section of this name; below the same one, if that is there."""
+        """The section of this name; below the same parent, if there is one."""
         if above is not None and above[1] < 0:
             return None
         first = above[1] + 1 if above else 0
@@ -351,7 +351,7 @@ class _Places:
         return None
 
     def _lead(self) -> int:
-        """Behind what is said before the sections; the text's own title is none."""
+        """The line after the statements before the first section. The title of the text is not a section."""
         for number, part in enumerate(self._told):
             if part.heading is not None and (part.heading.level > 1 or number > 1):
                 return self._last_line(number)
@@ -370,7 +370,7 @@ class _Places:
         return self._last_line(len(self._told))
 
     def _last_line(self, number: int) -> int:
-        """Behind the last line that says something before a part."""
+        """The line after the last statement before a part."""
         while number > 0:
             part = self._told[number - 1]
             if part.last > part.first:
@@ -382,7 +382,7 @@ class _Places:
 
 
 def parts_of(text: str) -> list[MergePart]:
-    """A text as its headings and what is said below them. What cannot be read is one part."""
+    """The parts of a text: headings with the statements below them. A text that cannot be parsed is one part."""
     lines = text.split("\n")
     try:
         seen = outline(text)
@@ -420,13 +420,13 @@ def _statements(lines: Sequence[str], first: int, last: int, code: set[int]) -> 
 
 
 def _is_closed(code: Sequence[str]) -> bool:
-    """Whether these lines of code are a whole fence."""
+    """Whether these lines of code are a closed fence."""
     opened = _FENCE.search(code[0])
     return len(code) > 1 and opened is not None and closes_fence(code[-1].strip(" \t>"), opened[0])
 
 
 def _begins(line: str, said: Sequence[str]) -> bool:
-    """Whether a line says something of its own, and does not go on with what was said."""
+    """Whether a line begins a new statement."""
     if not line.strip() or _ITEM.match(line):
         return True
     if _ITEM.match(said[0]) and line[:1] in (" ", "\t"):

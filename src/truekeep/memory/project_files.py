@@ -1,4 +1,4 @@
-"""Where the file of a project lies in memory."""
+"""The paths of a project's file in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from truekeep.text.instruction_files import is_reserved_for_people
 
 
 def project_paths(slug: str) -> tuple[str, ...]:
-    """Where a project's own file may be; the first is where a new one goes."""
+    """The possible paths of a project's file; a new one gets the first."""
     paths = (
         f"memory/projects/{slug}.md",
         f"memory/project-{slug}.md",

@@ -1,4 +1,4 @@
-"""The `##` sections of a Markdown file: found, replaced, and texts made fit to stand in one. Text only.
+"""The `##` sections of a Markdown file: find and replace them, and make texts safe to be put in one. Text only.
 
 What stands below a heading of ours may be anything that an agent wrote. An open fence or an HTML block in it would take
 in every heading behind it, so a text is closed or escaped before it is written: the next reader finds the headings, and
@@ -48,7 +48,7 @@ _HTML = tuple(
 
 
 def plain_newlines(text: str) -> str:
-    """A text from outside with the one line end that memory is written in."""
+    """A text with all line ends as newlines, as memory has them."""
     return _LINE_END.sub("\n", text)
 
 
@@ -81,9 +81,9 @@ def _fence_in(line: str, fence: str) -> str:
 
 
 def within(text: str, below: int = 2) -> str:
-    """A text that can stand below a heading of this level: its own headings go deeper, and nothing in it stays open.
+    """A text made safe for a place below a heading: its own headings become deeper, and nothing in it stays open.
 
-    That holds for a parser of Markdown and for who reads line by line: grep, or a model.
+    This is true for Markdown parsers and for readers of single lines, such as grep or a model.
     """
     text = _without_underlines(plain_newlines(text).strip())
     is_open = any(kind == "open" for _, _, kind, _ in _iter_blocks(text.split("\n")))
@@ -96,7 +96,7 @@ def within(text: str, below: int = 2) -> str:
 
 
 def _stands(text: str, below: int) -> bool:
-    """Whether the headings around a text are found, and none of its own among them."""
+    """Whether a text leaves the headings around it intact and adds none of its own."""
     whole = f"## a\n\n{text}\n\n## b\n"
     seen = _outline(whole)
     if seen is None or seen.open_at is not None or find_open_comment(text) is not None or _underlines(whole):
@@ -105,7 +105,7 @@ def _stands(text: str, below: int) -> bool:
 
 
 def _deepened(text: str, below: int) -> str:
-    """The text with every line that looks like a heading of these levels below them, but for code in closed fences."""
+    """The text with every line that looks like a heading of these levels made deeper, except code in closed fences."""
     looks = re.compile(rf"[ \t]*(#{{1,{below}}})(?=[ \t]|\Z)")
     lines = text.split("\n")
     found = [
@@ -123,7 +123,7 @@ def _deepened(text: str, below: int) -> str:
 
 
 def _plain_code(lines: Sequence[str]) -> set[int]:
-    """The lines of closed fences, to a reader who knows nothing else."""
+    """The lines of closed fences, found without looking at other blocks."""
     found: set[int] = set()
     fence, first = "", 0
     for number, line in enumerate(lines):
@@ -136,7 +136,7 @@ def _plain_code(lines: Sequence[str]) -> set[int]:
 
 
 def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
-    """Each line with its number, its kind as it seems to who reads line by line, and the indent that makes it code.
+    """Each line with its number, its kind as read line by line, and the indent from which it is code.
 
     Kinds: code in a closed fence, open behind a fence that nothing closes, or text.
     """
@@ -171,7 +171,7 @@ def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
 
 
 def _html_end(bare: str) -> re.Pattern[str] | None:
-    """What ends the HTML block that a line opens."""
+    """The pattern that ends the HTML block that a line opens."""
     if not bare.startswith("<"):
         return None
     return next((closed for opened, closed in _HTML if opened.match(bare)), _BLANK if _TAG.match(bare) else None)
@@ -183,7 +183,7 @@ def _indent(line: str) -> int:
 
 
 def _without_underlines(text: str) -> str:
-    """The text with a blank line before each line that would make a heading of the one above it."""
+    """The text with a blank line before each line that would turn the line above it into a heading."""
     found = _underlines(text)
     if not found:
         return text
@@ -213,7 +213,7 @@ def _fenced_lines(text: str) -> set[int]:
 
 
 def _closed(text: str) -> str:
-    """The text with its last fence closed, and without HTML blocks that nothing in it ends."""
+    """The text with its last fence closed, and without HTML blocks that are never closed."""
     lines = text.split("\n")
     last = [
         max((number for number, line in enumerate(lines) if closed.search(line)), default=-1) for _, closed in _HTML
@@ -252,7 +252,7 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def with_sections(text: str, sections: Sequence[tuple[str, str]], *, path: str, title: str, stamp: str = "") -> str:
-    """A file with some of its sections replaced, or added at its end, and its stamp set; every other byte stays."""
+    """A file with some sections replaced, or added at the end, and a new time stamp; no other byte changes."""
     newline = newline_of(text)
     if not text.strip():
         text = f"# {title}\n"
@@ -275,7 +275,7 @@ def _with_section(text: str, name: str, body: str, newline: str, path: str) -> s
 
 
 def _headings(text: str, path: str) -> Sequence[Heading]:
-    """The headings of a file that is to be edited, if it can be."""
+    """The headings of a file; an error if it cannot be edited safely."""
     # A lone \r ends a line for one of the parsers only; as a space, it does for none.
     seen = _outline(text.replace("\r\n", "\n").replace("\r", " "))
     if seen is None:
@@ -286,7 +286,7 @@ def _headings(text: str, path: str) -> Sequence[Heading]:
 
 
 def _with_stamp(text: str, stamp: str, newline: str, path: str) -> str:
-    """The line below the title that says when a file was brought up to date. Further down it is not ours."""
+    """The file with a new "Updated …" line below its title. Such a line further down is not changed."""
     front = _FRONT.match(text.replace("\r\n", "\n"))
     first = front[0].count("\n") if front else 0
     headings = [heading for heading in _headings(text, path) if heading.line > first]

@@ -1,4 +1,4 @@
-"""The workspace's memory files: the only module that reads and writes them.
+"""The memory files of a workspace. Only this module reads and writes them.
 
 Reading gives bytes with a stamp. Writing happens in a Staging: edits pile up in memory, each with the splice that the
 ledger will keep, and are then put on disk together, every file whole. What a person changed after it was read is
@@ -34,7 +34,7 @@ class FileOnDisk(NamedTuple):
 
 
 class Change:
-    """What becomes of one file: the bytes before, the bytes after, and the splices between, each with its entry."""
+    """The change of one file: the bytes before and after, and the splices between, each with its entry."""
 
     def __init__(
         self, path: str, before: FileOnDisk | None, data: bytes | None, splices: list[tuple[int, Splice]] | None = None
@@ -55,7 +55,7 @@ class Change:
 
 
 class Incoming(NamedTuple):
-    """A file that is to be put where there is none."""
+    """A new file to be created."""
 
     path: str
     pieces: Iterable[bytes]
@@ -73,7 +73,7 @@ class WriteFailed(Exception):
 
 
 class MemoryFiles:
-    """A workspace's folder, held open."""
+    """The folder of a workspace, kept open."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -85,7 +85,7 @@ class MemoryFiles:
         self._folders.clear()
 
     def read(self, path: str) -> FileOnDisk | None:
-        """A file's bytes; None when there is none. What is not a plain file of the workspace is an UnsafePath."""
+        """A file's bytes; None if it does not exist. Raises UnsafePath if it is not a regular file of the workspace."""
         folder, _, name = path.rpartition("/")
         try:
             return FileOnDisk(*file_io.read_file(self._folder(folder), name, limit=FILE_LIMIT, shown=path))
@@ -97,7 +97,7 @@ class MemoryFiles:
             raise
 
     def names(self, folder: str) -> Iterator[os.DirEntry[str]]:
-        """The entries of a folder; nothing when the folder is not there."""
+        """The entries of a folder; none if the folder does not exist."""
         try:
             descriptor = self._folder(folder)
         except FileNotFoundError:
@@ -123,13 +123,13 @@ class MemoryFiles:
         return descriptor
 
     def forget_folders(self) -> None:
-        """Close the folders that are held open, if they are many."""
+        """Close the open folders if there are many."""
         if len(self._folders) > MOST_FOLDERS:
             for path in [path for path in self._folders if path]:
                 os.close(self._folders.pop(path))
 
     def apply(self, changes: list[Change]) -> dict[str, FileStamp]:
-        """Put all changes on disk. First every file is written and synced beside its place, then each is put in place.
+        """Write all changes. First every file is written and synced to a temporary name, then each is moved into place.
 
         WriteFailed means that nothing became visible. ChangedSince means that a person was faster with one file; the
         ledger's pending batch says which of the others were already in place.
@@ -175,7 +175,7 @@ class MemoryFiles:
         return stamps
 
     def take_in(self, files: Iterable[Incoming], tell: Callable[[int], None] = lambda _: None) -> int:
-        """Put new files in their places, with their times and modes; all are written beside them first.
+        """Create new files with their times and modes. All are written to temporary names first.
 
         WriteFailed, or whatever the pieces raise, means that nothing became visible; ChangedSince, that something came
         to stand in one of the places meanwhile: those before it are there, the others are not.
@@ -227,13 +227,13 @@ class MemoryFiles:
             os.close(descriptor)
 
     def set_time(self, path: str, mtime_ns: int) -> None:
-        """Say when a file was written. A disk that does not take it keeps its own."""
+        """Set the time of a file, if the file system allows it."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError, UnsafePath):
             os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=self._folder(folder), follow_symlinks=False)
 
     def add_mode(self, path: str, bits: int) -> bool:
-        """Give a regular file these permissions as well; whether it lacked any and took them."""
+        """Add permissions to a regular file. Returns whether that changed anything."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError, UnsafePath):
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -252,7 +252,7 @@ class MemoryFiles:
         return self._folder(folder, make=True), name
 
     def read_temporary(self, path: str) -> bytes | None:
-        """What a killed run left beside a file."""
+        """The temporary file that a killed run left beside a file."""
         folder, _, name = path.rpartition("/")
         with suppress(OSError, UnsafePath, ChangedSince):
             return file_io.read_file(self._folder(folder), file_io.temporary_name(name), limit=FILE_LIMIT)[0]
@@ -264,13 +264,13 @@ class MemoryFiles:
             file_io.discard(self._folder(folder), name)
 
     def put_back_temporary(self, path: str) -> None:
-        """Give a file back what an exchange took from it."""
+        """Move the bytes that an exchange took from a file back to it."""
         folder, _, name = path.rpartition("/")
         file_io.put_back(self._folder(folder), name)
         self.discard_temporary(path)
 
     def sync_folder(self, path: str) -> None:
-        """See to it that a file's entry, and those of new folders above it, survive a power loss."""
+        """Sync the folder of a file, and new folders above it, so that they survive a power loss."""
         folder = path.rpartition("/")[0]
         while True:
             with suppress(FileNotFoundError, UnsafePath):
@@ -281,7 +281,7 @@ class MemoryFiles:
 
 
 class Staging:
-    """Edits that wait to be written together. Later edits see earlier ones.
+    """Edits to be written together. Later edits see earlier ones.
 
     One that comes `after` another need not read the whole index again to know what it points at.
     """
@@ -303,12 +303,12 @@ class Staging:
         return stored.data if stored else None
 
     def found(self, path: str) -> bytes | None:
-        """A file as it is on disk, whatever is staged for it."""
+        """A file as it is on disk, without staged edits."""
         stored = self._stored(path)
         return stored.data if stored else None
 
     def _stored(self, path: str) -> FileOnDisk | None:
-        """A file as it was when this batch first looked at it; what is written is compared with that."""
+        """A file as it was when this batch first read it. Before writing, it is compared with this."""
         if path not in self._read:
             self._read[path] = self._vault.read(path)
         return self._read[path]
@@ -320,7 +320,7 @@ class Staging:
         change.data = data
 
     def move(self, path: str, to: str, entry: int) -> None:
-        """Put a file where there is none, as it is, with the permissions that it has."""
+        """Create a file by moving one, with its bytes and permissions."""
         stored = self._stored(path)
         if stored is None or self._stored(to) is not None:
             raise ChangedSince(path if stored is None else to)
@@ -329,14 +329,14 @@ class Staging:
         self.put(path, None, entry)
 
     def append(self, path: str, data: bytes, entry: int) -> None:
-        """Add bytes to the end of a file, or begin it with them."""
+        """Append bytes to a file, or create it with them."""
         change = self._change(path)
         old = change.data or b""
         change.splices.append((entry, Splice(path=path, offset=len(old), removed=b"", inserted=data)))
         change.data = old + data
 
     def splice(self, splice: Splice, entry: int) -> None:
-        """Make one change of bytes in a file."""
+        """Apply one splice to a file."""
         change = self._change(splice.path)
         data = change.data or b""
         end = splice.offset + len(splice.removed)
@@ -344,21 +344,21 @@ class Staging:
         change.splices.append((entry, splice))
 
     def remove_if_empty(self, path: str) -> None:
-        """Remove a file of which nothing is left."""
+        """Remove a file if it is empty."""
         change = self._change(path)
         if not change.data:
             change.data = None
 
     def point_at(self, card_name: str, topic: str, entry: int, *, old_topic: str = "") -> None:
-        """See to it that the index has exactly one line for a card."""
+        """Give the index exactly one line for a card."""
         self.index().point_at(card_name, topic, entry, old_topic=old_topic)
 
     def unpoint(self, card_name: str, entry: int) -> list[str]:
-        """Take the lines that only point at a card out of the index. Gives those left to a person."""
+        """Remove the lines that only link to a card from the index. Returns the lines that are left to a person."""
         return self.index().drop(card_name, entry)
 
     def index(self) -> Pointers:
-        """The index with what is staged for it."""
+        """The index with its staged edits."""
         if self._pointers is None:
             from truekeep.memory.memory_index import Pointers
 
@@ -369,7 +369,7 @@ class Staging:
         return self._pointers
 
     def paths(self) -> Iterator[str]:
-        """The files with staged edits, the index aside."""
+        """The files with staged edits, without the index."""
         yield from self._changes
 
     def changes(self) -> list[Change]:
@@ -390,18 +390,18 @@ class Staging:
 
 
 def _digest(data: bytes) -> bytes:
-    import hashlib  # here, and not above: start-up time
+    import hashlib  # hooks only read
 
     return hashlib.sha256(data).digest()
 
 
 def _splices(path: str, old: bytes, new: bytes) -> list[Splice]:
-    """How one text becomes the other, line by line, so that lines which stay keep whoever wrote them."""
+    """The splices that turn one text into the other, line by line, so that unchanged lines keep their owner."""
     if not old or not new:
         return [Splice(path=path, offset=0, removed=old, inserted=new)]
-    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    from truekeep.text.line_diff import kept_lines
+    from truekeep.text.line_diff import kept_lines  # hooks only read
 
+    old_lines, new_lines = old.splitlines(keepends=True), new.splitlines(keepends=True)
     splices = []
     at = there = offset = 0
     for start, new_start, length in (*kept_lines(old_lines, new_lines), (len(old_lines), len(new_lines), 0)):

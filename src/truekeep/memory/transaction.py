@@ -1,8 +1,8 @@
-"""Carries staged changes through so that a crash at any instant leaves a job to finish, never a loss.
+"""Writes staged changes through the ledger, so that a crash loses nothing: the next run finishes the batch.
 
 The order is the design: the ledger has the whole batch as pending; then every file is written; then the batch is
-done. The next run finishes what a killed one left: a file is as before (write it), as after (nothing to do), or a
-person was faster (their edit stays, and the handoffs concerned are judged anew).
+done. After a crash, the next run looks at each file: as before, it is written; as after, it is done; otherwise a
+person edited it, the edit stays, and its handoffs are decided again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 class WriteRefused(Exception):
-    """One file could not be written, for a reason of its own. Nothing of the batch was."""
+    """One file could not be written. Nothing of the batch was written."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path)
@@ -32,7 +32,7 @@ class WriteRefused(Exception):
 
 
 class EditedMeanwhile(Exception):
-    """A person changed a file meanwhile. The rest of the batch is on disk; what concerned that file is forgotten."""
+    """A person changed a file meanwhile. The rest of the batch is on disk; the changes of that file were dropped."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__(", ".join(paths))
@@ -40,10 +40,10 @@ class EditedMeanwhile(Exception):
 
 
 class MemoryTransaction:
-    """A vault and its ledger, kept in step."""
+    """The memory files and their ledger, written together."""
 
     def __init__(self, vault: MemoryFiles, ledger: Ledger, *, before: Callable[[], None] = lambda: None) -> None:
-        """`before` is called each time that something is about to be written."""
+        """`before` is called each time before something is written."""
         self.vault = vault
         self.ledger = ledger
         self._before = before
@@ -88,7 +88,7 @@ class MemoryTransaction:
     def act(
         self, staging: Staging, entry: LedgerEntry, outcomes: Sequence[tuple[bytes, str, str | None]] = ()
     ) -> dict[str, FileStamp]:
-        """Write one act of a person: all of it, or nothing and the reason."""
+        """Write one action of a person: all of it, or raise the reason."""
         try:
             return self.commit(staging, [entry], at=entry.at, outcomes=outcomes)
         except WriteRefused as error:
@@ -100,16 +100,16 @@ class MemoryTransaction:
             ) from error
 
     def recover(self) -> int:
-        """Finish what a killed run left. Gives the number of batches."""
+        """Finish the batches of a killed run. Returns their number."""
         pending = self.ledger.pending()
         for batch in pending:
             self._settle(batch)
         return len(pending)
 
     def _settle(self, pending: Pending, late: Sequence[str] = ()) -> list[str]:
-        """Bring every file of a batch to its end, and say which ones a person had changed.
+        """Finish every file of a batch. Returns those that a person changed.
 
-        `late` are those of which that showed only on the way: whatever they look like now, all has to go back.
+        `late`: the files where that was noticed only while writing. If there are any, the whole batch is rolled back.
         """
         overtaken = [
             version.path for version in pending.versions if not self._tidy(version, back=pending.is_called_off)
@@ -133,7 +133,7 @@ class MemoryTransaction:
         return overtaken
 
     def _tidy(self, version: Version, *, back: bool) -> bool:
-        """Clear what was left beside a file. False when a person changed it: neither as before nor as after.
+        """Remove the temporary file beside a file. False if a person changed the file meanwhile.
 
         A kill between the two halves of an exchange leaves a person's last edit beside the file: it goes back. (On the
         way back, the same place may hold half of the earlier bytes, which are in the ledger anyway.)
@@ -149,7 +149,7 @@ class MemoryTransaction:
         return found in (version.before, version.after)
 
     def _digest(self, path: str) -> bytes | None:
-        """What stands there now; for what is no plain file, something that no version ever has."""
+        """The digest of a file as it is now; for something other than a regular file, a value that no version has."""
         try:
             stored = self.vault.read(path)
         except (UnsafePath, ChangedSince):
@@ -157,7 +157,7 @@ class MemoryTransaction:
         return hashlib.sha256(stored.data).digest() if stored else None
 
     def _move(self, version: Version, *, back: bool) -> bool:
-        """Take a file to its state after the batch, or back to the one before. False when a person was faster."""
+        """Move a file to its state after the batch, or back to that before. False if a person changed it meanwhile."""
         source, goal = (version.after, version.before) if back else (version.before, version.after)
         for _attempt in range(3):
             try:

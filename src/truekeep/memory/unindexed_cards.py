@@ -1,7 +1,7 @@
-"""Cards that need no line in the index: a person took it out, or a memory that the index names stands for the card.
+"""Cards that need no line in the index: a person removed it, or another file that the index lists names the card.
 
-So many related lines can become one line and a sub-card, and stay so. Who took a line out is in the ledger; an index
-that was lost or emptied tells nothing, and is made anew.
+So a person can replace many related lines by one line and a sub-card for good. The ledger tells who removed a line; an
+index that was lost or emptied does not count, and is rebuilt.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FILE = re.compile(rf"(?<![\w./%-])(?:\./)?((?:{_WORD}/)*{_WORD}\.md)\b")
 
 
 class Consolidation:
-    """Which cards of one index are to have no line of their own."""
+    """The cards that shall have no line of their own in an index."""
 
     def __init__(
         self, index: bytes, ledger: Ledger, read: Callable[[str], bytes | None], *, heeds_undo: bool = True
     ) -> None:
-        """`read` gives a memory file, and nothing for what is none. `heeds_undo`: what was undone is not done again."""
+        """`read` returns a memory file, or None. `heeds_undo`: lines that were undone are not added again."""
         self.index, self._ledger, self._read, self._heeds_undo = index, ledger, read, heeds_undo
 
     def covers(self, card_name: str) -> bool:
@@ -39,7 +39,7 @@ class Consolidation:
 
     @cached_property
     def removed(self) -> set[str]:
-        """The cards whose line a person took out, in an editor or by undoing what wrote it."""
+        """The cards whose line a person removed, in an editor or by an undo."""
         removed: set[str] = set()
         linked: Counter[str] | None = None  # the index as truekeep left it
         for version in self._ledger.versions(INDEX):
@@ -66,7 +66,7 @@ class Consolidation:
 
     @cached_property
     def named(self) -> set[str]:
-        """The cards that the index lists without a link, or that a file lists which the index names."""
+        """The cards that the index lists without a link, or that a file lists which the index links to."""
         found = names_in(self.index)
         for path in self._files():
             data = self._read(path)
@@ -75,14 +75,14 @@ class Consolidation:
         return found
 
     def _files(self) -> set[str]:
-        """The cards and documents that the index names."""
+        """The cards and documents that the index links to."""
         files = {unlinked(name) for name in _FILE.findall(self.index.decode("utf-8", "surrogateescape"))}
         files |= {f"{CARDS}/{name}" for name in linked_cards(self.index)}
         return {path for path in files if path != INDEX and ".." not in path.split("/")}
 
 
 def _edited(before: Counter[str] | None, data: bytes, removed: set[str]) -> Counter[str]:
-    """What an index links to that somebody else wrote; what they took out is noted, and what they put back."""
+    """The cards of an index that a person edited; their removed lines are noted, and those that they put back."""
     after = Counter(card_links(data))
     if before is not None:
         removed |= {name for name, count in before.items() if count > 0} - after.keys()
@@ -91,7 +91,7 @@ def _edited(before: Counter[str] | None, data: bytes, removed: set[str]) -> Coun
 
 
 def names_in(data: bytes) -> set[str]:
-    """The cards that a text lists: by a link, or by the name of their file in a list item or table row.
+    """The cards that a text lists: by a link, or by their file name in a list item or table row.
 
     A file's name in a sentence may be said in passing, and stands for nothing.
     """

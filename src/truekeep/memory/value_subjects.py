@@ -20,7 +20,7 @@ class Clause(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """What a line is about besides its own words."""
+    """The context of a line: the topic of the text, the heading above it, the repository."""
 
     topic: tuple[str, ...]
     heading: tuple[str, ...]

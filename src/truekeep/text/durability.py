@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from truekeep.text.linear_regex import compile_linear
 from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.text.unicode import clip
 
@@ -139,9 +140,5 @@ def _compiled(rule: _Rule) -> tuple[Any, Any]:
 
 
 def _compile(pattern: str) -> Any:
-    import re2  # heavy, and most commands do not need it
-
-    options = re2.Options()
-    options.never_capture = True
-    options.max_mem = _REGEX_MEMORY
-    return re2.compile("(?m)" + expand_names(pattern, load_phrases("durability").table("names") | _NAMES), options)
+    names = load_phrases("durability").table("names") | _NAMES
+    return compile_linear("(?m)" + expand_names(pattern, names), captures=False, memory=_REGEX_MEMORY)

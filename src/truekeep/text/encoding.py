@@ -1,10 +1,10 @@
-"""Bytes of a file as text."""
+"""Decode the bytes of a file."""
 
 from __future__ import annotations
 
 
 def decode_text(raw: bytes) -> str | None:
-    """The text of a file: UTF-8 without its byte-order mark, plain newlines. None when it is not text."""
+    """The text of a file: UTF-8 without its byte-order mark, with plain newlines. None if it is not text."""
     if b"\0" in raw:
         return None
     try:

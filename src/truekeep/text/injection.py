@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from truekeep.text.linear_regex import compile_linear
 from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.text.unicode import SPACED_LETTERS, clip, fold, is_plain, reveal_hidden
 
@@ -132,7 +133,7 @@ def _any_phrase() -> Any:
     """One pattern for all phrases and for words spaced out letter by letter: most texts do not match it."""
     phrases = load_phrases("injection")
     every = "|".join((*phrases.table("requests").values(), *phrases.table("marks").values()))
-    return _compile(f"{_expand(every)}|{SPACED_LETTERS}", never_capture=True)
+    return compile_linear(f"(?m){_expand(every)}|{SPACED_LETTERS}", captures=False, memory=_REGEX_MEMORY)
 
 
 @cache
@@ -143,16 +144,7 @@ def _compiled_kind(table: str, kind: str) -> Any:
 
 @cache
 def _compiled(phrase: str) -> Any:
-    return _compile(_expand(phrase))
-
-
-def _compile(pattern: str, *, never_capture: bool = False) -> Any:
-    import re2  # heavy, and most commands do not read untrusted text
-
-    options = re2.Options()
-    options.never_capture = never_capture
-    options.max_mem = _REGEX_MEMORY
-    return re2.compile(f"(?m){pattern}", options)
+    return compile_linear(f"(?m){_expand(phrase)}", memory=_REGEX_MEMORY)
 
 
 def _expand(phrase: str) -> str:

@@ -1,11 +1,12 @@
-"""Which file names agents' harnesses, editors, shells and git act upon: as instructions, or as configuration.
+"""The names of files that harnesses, editors, shells and git obey as instructions or configuration.
 
-A harness reads such a file unquoted, as orders of its user, in whatever folder it works; so none may come into memory
-unattended. The names are compared as the most lenient file system would: any letter case, no invisible characters.
+A harness takes such a file for orders of its user, in any folder; so none may get into memory without a person. Names
+are compared as the most lenient file system does: in any letter case, without invisible characters.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import PurePosixPath
 
 _TEXT = (".md", ".mdc", ".mdx", ".markdown", ".txt")
@@ -79,18 +80,18 @@ _LEFTHOOK = ("lefthook.", ".lefthook.", "lefthook-local.", ".lefthook-local.")  
 
 
 def is_instruction_file(path: str) -> bool:
-    """Whether any harness reads a file of this name as instructions, in whatever folder it lies."""
+    """Whether any harness reads a file of this name as instructions, in any folder."""
     name = _comparable(PurePosixPath(path).name)
     return name in _INSTRUCTIONS or name.endswith(".instructions.md") or _stem_of(name) in _INSTRUCTIONS
 
 
 def is_reserved_for_people(path: str) -> bool:
-    """Whether only a person may make a file of this name: an instruction file, or one that agents open first."""
+    """Whether only a person may create a file of this name: an instruction file, or one that agents open first."""
     return is_instruction_file(path) or _stem_of(_comparable(PurePosixPath(path).name)) in _COPIED
 
 
 def is_harness_config(path: str) -> bool:
-    """Whether a harness, editor, shell, git or ssh acts upon a file at this place."""
+    """Whether a harness, editor, shell, git or ssh reads a file at this path as configuration."""
     parts = [_comparable(part) for part in PurePosixPath(path).parts]
     if any(part in _CONFIG_FOLDERS or (part.startswith((".git", "git~")) and part not in _HARMLESS) for part in parts):
         return True
@@ -100,7 +101,7 @@ def is_harness_config(path: str) -> bool:
 
 
 def _stem_of(name: str) -> str:
-    """A comparable name without its ending, and without what marks it as somebody's own version."""
+    """A comparable name without its extension, and without a suffix such as ".local"."""
     for ending in _TEXT:
         if name.endswith(ending):
             name = name.removesuffix(ending)
@@ -111,10 +112,8 @@ def _stem_of(name: str) -> str:
 
 
 def _comparable(name: str) -> str:
-    """A name as the most lenient file system compares it: without letter case, invisible characters, or dots behind."""
+    """A name as the most lenient file system compares it: without case, invisible characters and trailing dots."""
     if not name.isascii():
-        import unicodedata
-
         visible = (character for character in name if unicodedata.category(character) != "Cf")
         name = unicodedata.normalize("NFKC", "".join(visible))
     return name.casefold().rstrip(". ")

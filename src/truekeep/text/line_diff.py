@@ -1,4 +1,4 @@
-"""Which lines of a text stayed when it became another. Exact for what people edit, near-linear for what is large."""
+"""Which lines two versions of a text have in common. Exact for texts that people edit, near-linear for large ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ALIKE = 60_000  # pairs of equal lines; beyond that, too: a text of one li
 
 
 class LineSpan(NamedTuple):
-    """Some lines of the old text, and those of the new one that stand in their place: from, and up to."""
+    """Lines of the old text, and those of the new text in their place: first, and end."""
 
     is_same: bool
     old: int
@@ -23,7 +23,7 @@ class LineSpan(NamedTuple):
 
 
 def iter_spans(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[LineSpan]:
-    """Both texts from beginning to end: what stayed and what did not, in turns."""
+    """Both texts from beginning to end: equal and changed lines in turns."""
     at = there = 0
     for start, other, length in kept_lines(old, new):
         if start > at or other > there:
@@ -35,7 +35,7 @@ def iter_spans(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[LineSpa
 
 
 def kept_lines(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[int, int, int]]:
-    """Runs of lines that stayed, in order: where each begins in the old text and in the new one, and how long it is."""
+    """Runs of equal lines, in order: the start in the old text, the start in the new text, and the length."""
     head, tail = common_ends(old, new)
     if head:
         yield 0, 0, head
@@ -47,7 +47,7 @@ def kept_lines(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[i
 
 
 def common_ends(one: Sequence[AnyStr], other: Sequence[AnyStr]) -> tuple[int, int]:
-    """How many items two sequences share at their start, and how many of the others at their end."""
+    """How many items two sequences share at their start, and how many of the rest at their end."""
     shorter = min(len(one), len(other))
     head = next((at for at in range(shorter) if one[at] != other[at]), shorter)
     tail = next((at for at in range(shorter - head) if one[-1 - at] != other[-1 - at]), shorter - head)
@@ -66,7 +66,7 @@ def _kept_between(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tupl
 
 
 def _is_cheap(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> bool:
-    """Whether nobody would notice the time in which every run of equal lines is weighed."""
+    """Whether comparing every run of equal lines is fast enough."""
     if len(old) * len(new) > MOST_COMPARED:
         return False
     counts = Counter(new)
@@ -74,7 +74,7 @@ def _is_cheap(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> bool:
 
 
 def _kept_anchors(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tuple[int, int, int]]:
-    """The most lines that stand once in both texts and in the same order, each with its equal neighbours."""
+    """The longest sequence of lines that occur once in both texts, each with its equal neighbours."""
     once = Counter(new)
     places = {line: at for at, line in enumerate(new) if once[line] == 1}
     counts = Counter(old)
@@ -92,7 +92,7 @@ def _kept_anchors(old: Sequence[AnyStr], new: Sequence[AnyStr]) -> Iterator[tupl
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of pairs, sorted by the first, in which the second rises, too."""
+    """The longest increasing subsequence of pairs."""
     ends: list[int] = []  # the least second number with which a part of each length ends …
     owners: list[int] = []  # … and whose it is
     before: list[int] = []

@@ -1,4 +1,4 @@
-"""A block of ours in a person's file, such as an instruction file or a crontab: how it gets in and out again. Pure.
+"""Insert and remove a block of ours in a person's file, such as an instruction file or a crontab. Pure.
 
 A block stands between two lines of its own, at the end of the file, one empty line below what was there; without that
 line, if there was no last newline. Everything else keeps its bytes: a byte order mark, CRLF, that missing newline.
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 
 class BrokenBlock(Exception):
-    """The marks in a file are not one pair, so it is unclear what is ours. The message says where."""
+    """The marks in a file are not one pair, so it is unclear which lines are ours. The message says where."""
 
 
 class BlockMarkers(NamedTuple):
-    """The lines that a block of ours stands between."""
+    """The lines around a block of ours."""
 
     begin: str
     end: str
 
 
 def put_block(data: bytes, text: str, marks: BlockMarkers) -> bytes:
-    """The file with our block at its end, or with the block that it has brought up to date in its place."""
+    """The file with our block at its end, or with its existing block replaced."""
     newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
     lines = [marks.begin, *text.splitlines(), marks.end]
     block = newline.join(line.encode() for line in lines)
@@ -49,7 +49,7 @@ def cut_block(data: bytes, marks: BlockMarkers) -> bytes:
 
 
 def find_block(data: bytes, marks: BlockMarkers) -> tuple[int, int] | None:
-    """Where our block begins and ends: from the first mark to the end of the last, without the newline after it."""
+    """The span of our block, marks included, without the newline after it."""
     begins, ends = _lines_with(data, marks.begin), _lines_with(data, marks.end)
     if not begins and not ends:
         return None
@@ -62,7 +62,7 @@ def find_block(data: bytes, marks: BlockMarkers) -> tuple[int, int] | None:
 
 
 def _lines_with(data: bytes, mark: str) -> list[tuple[int, int]]:
-    """Where a mark stands alone on a line. What quotes it in a sentence is not ours."""
+    """Where a mark is alone on a line. A mark quoted in a sentence does not count."""
     wanted = mark.encode()
     found = []
     at = data.find(wanted)

@@ -1,4 +1,4 @@
-"""The block structure of Markdown, as far as a handoff needs it: headings that really are headings.
+"""The headings, fences and comments of Markdown, as CommonMark defines them.
 
 Follows CommonMark: a heading inside a code fence or a comment is text. Plain files take a single pass with one
 pattern; a file with constructs that need a real parser (indented fences, HTML blocks) is given to markdown-it-py. A
@@ -93,7 +93,7 @@ def outline(text: str) -> HeadingOutline:
 
 
 def underlines(text: str) -> list[tuple[int, int]]:
-    """The lines, counted from 0, that make a heading of what stands above them, with its level; in lists, too."""
+    """The lines, from 0, that turn the line above them into a heading, with its level; also in lists."""
     lines = text.split("\n")
     if not any(above.strip() and is_underline(line) for above, line in pairwise(lines)):
         return []
@@ -105,12 +105,12 @@ def underlines(text: str) -> list[tuple[int, int]]:
 
 
 def is_underline(line: str) -> bool:
-    """Whether a line would make a heading of a paragraph above it."""
+    """Whether a line would turn a paragraph above it into a heading."""
     return line.lstrip(" \t")[:1] in ("=", "-") and _UNDERLINE.match(line) is not None
 
 
 def fenced_lines(text: str) -> set[int]:
-    """The lines, counted from 0, of code fences that are closed; in lists, too."""
+    """The lines, from 0, of closed code fences; also in lists."""
     lines = text.split("\n")
     found: set[int] = set()
     for kind, markup, first, last in _blocks(text):
@@ -171,7 +171,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 def peel_fence(text: str) -> str:
-    """Take off one code fence around the whole text, which models like to add. Any other text comes back as it is."""
+    """The text without a code fence around all of it, which models like to add."""
     stripped = text.strip("\n \t")
     opened = _FENCE.match(stripped)
     if not opened:
@@ -188,7 +188,7 @@ def peel_fence(text: str) -> str:
 
 
 def find_open_comment(text: str) -> int | None:
-    """Where a comment begins that is never closed, anywhere in a line; one that is shown as code is none."""
+    """The start of a comment that is never closed; comments in code do not count."""
     if "<!--" not in text:
         return None
     shown = _without_code(text)
@@ -206,7 +206,7 @@ def find_open_comment(text: str) -> int | None:
 
 
 def _without_code(text: str) -> str:
-    """The text with blanks instead of code, in fences and between backticks: every offset stays."""
+    """The text with blanks instead of code, in fences and between backticks; offsets stay the same."""
     try:
         fenced = fenced_lines(text) if "```" in text or "~~~" in text else set()
     except TooComplex:
@@ -216,7 +216,7 @@ def _without_code(text: str) -> str:
 
 
 def _without_spans(paragraph: str) -> str:
-    """A paragraph with blanks instead of what stands between two equal runs of backticks."""
+    """A paragraph with blanks instead of the code between two equal runs of backticks."""
     runs = list(re.finditer("`+", paragraph))
     later: dict[int, list[int]] = {}
     for number in range(len(runs) - 1, -1, -1):

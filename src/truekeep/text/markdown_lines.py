@@ -1,8 +1,7 @@
-"""The lines of a Markdown text, each with what it is: a heading, code, blank or text. Text only, and no parser.
+"""Classifies the lines of a Markdown text as heading, code, blank or text, without loading a parser.
 
-Follows CommonMark where it matters for headings: what stands in a fence, a comment, an HTML block or a list item is no
-heading of the text, whatever it looks like. `markdown.outline` says the same with a parser; this is for those who have
-no time to load one. Where the two might differ, a line is text here.
+Follows CommonMark where it matters for headings: a line in a fence, a comment, an HTML block or a list item is never a
+heading of the text. `markdown.outline` gives the same result with a parser. A doubtful line is text here.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["heading", "code", "blank", "text"]
 
-_DEEPEST = 8  # quotations in quotations that are looked into
-MOST_ITEMS = 40  # list items that one line begins; a line of dashes without end would take for ever
+MAX_QUOTE_DEPTH = 8  # quotations in quotations that are read
+MAX_ITEMS_PER_LINE = 40  # list items that one line begins; an endless line of dashes would take too long
 _MARKER = re.compile(r"(?:[-*+]|(\d{1,9})[.)])(?: +|\Z)")
 _REFERENCE = r"\[[^\[\]\\]+\]: *(?:<[^<>]*>|[^ <]\S*)(?: +(?:\"[^\"]*\"|'[^']*'|\([^()]*\)))? *\Z"  # where a link goes
 _RULE = re.compile(r"(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})\Z")
@@ -39,14 +38,14 @@ class MarkdownLine(NamedTuple):
 
 
 def iter_lines(text: str) -> Iterator[MarkdownLine]:
-    """The lines of a text with plain newlines. What only looks like a heading comes with a backslash before it."""
+    """The lines of a text with plain newlines. A line that only looks like a heading gets a backslash in front."""
     scan = Scan()
     for line in text.split("\n"):
         yield scan.see(line)
 
 
 def open_fence(text: str) -> str:
-    """The marks of a fence that is open where a text ends, with their indent; empty if none is."""
+    """The marks of the fence that is open at the end of a text, with their indent; empty without one."""
     scan = Scan()
     for line in text.split("\n"):
         scan.see(line)
@@ -54,7 +53,7 @@ def open_fence(text: str) -> str:
 
 
 class Scan:
-    """What is open at a line. Lines are seen one after the other; `is_paragraph` and `is_html` tell of the last one."""
+    """Reads lines one after the other and remembers which blocks are open after the last one."""
 
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
@@ -98,7 +97,7 @@ class Scan:
         return self._see_content(line, bare, column) if self._item else self._see_top(line, bare, column)
 
     def _see_plain_item(self, line: str) -> MarkdownLine:
-        """An item at the margin that begins with a word or a link. Most lines of an index are, so it is quick."""
+        """A fast path for list items without indent that begin with a word or a link, as in an index."""
         self.fence, self.floor, self._html, self._quote = "", 0, None, None
         self._item = self._inner = 2
         self._is_empty_item = False
@@ -126,8 +125,8 @@ class Scan:
         return self.is_paragraph and not self.fence and (column > 3 or not begins(bare))
 
     def _see_content(self, line: str, bare: str, column: int) -> MarkdownLine:
-        """What stands in a list item: no heading of the text, but perhaps code."""
-        for _ in range(MOST_ITEMS):
+        """The content of a list item: never a heading of the text, but perhaps code."""
+        for _ in range(MAX_ITEMS_PER_LINE):
             if not (width := item_width(bare)):
                 break
             column += width
@@ -192,8 +191,8 @@ class Scan:
         return _text(line)
 
     def _see_quotation(self, line: str, bare: str) -> MarkdownLine:
-        """What is quoted is not of this text; but the next line may go on with a paragraph in it."""
-        if self._depth < _DEEPEST:
+        """A quotation. Its headings do not count, but the next line may continue a paragraph in it."""
+        if self._depth < MAX_QUOTE_DEPTH:
             self._quote = self._quote or Scan(self._depth + 1)
             self._quote.see(bare[1:].removeprefix(" "))
         self.is_paragraph = self._quote is not None and self._quote.is_paragraph
@@ -201,26 +200,26 @@ class Scan:
 
 
 def _content_at(marker: re.Match[str]) -> int:
-    """How far behind its mark an item's content begins: after up to four blanks, else after one."""
+    """The width of a list mark and the blanks behind it: up to four, else one."""
     bare = marker[0].rstrip(" ")
     blanks = len(marker[0]) - len(bare)
     return len(bare) + (blanks if 1 <= blanks <= 4 and marker.end() < len(marker.string) else 1)
 
 
 def item_width(bare: str) -> int:
-    """How far behind its beginning the content of a list item is; 0 if a line begins none."""
+    """The offset of the content of the list item that a line begins; 0 if it begins none."""
     marker = _MARKER.match(bare)
     return 0 if marker is None or _RULE.match(bare) else _content_at(marker)
 
 
 def _cannot_interrupt(bare: str, marker: re.Match[str]) -> bool:
-    """Whether this begins no list where a paragraph is open."""
+    """Whether this does not begin a list because a paragraph is open."""
     is_empty = len(bare.rstrip(" ")) == len(marker[0].rstrip(" "))
     return is_empty or (marker[1] is not None and int(marker[1]) != 1)
 
 
 def begins(bare: str) -> bool:
-    """Whether a line begins something of its own, and goes on with no paragraph."""
+    """Whether a line begins a block, instead of continuing a paragraph."""
     if bare[0] == "#":
         return bool(_level_of(bare))
     if bare[0] in "`~":
@@ -231,7 +230,7 @@ def begins(bare: str) -> bool:
 
 
 def _is_reference(bare: str) -> bool:
-    """Whether a line only says where a link goes: it is no paragraph."""
+    """Whether a line is a link reference definition, which is not a paragraph."""
     return bare[0] == "[" and re.match(_REFERENCE, bare) is not None
 
 
@@ -275,7 +274,7 @@ def without_indent(line: str) -> str:
 
 
 def _html_ending(bare: str, *, is_paragraph: bool) -> re.Pattern[str] | None:
-    """What ends the HTML block that a line begins; None if it begins none."""
+    """The pattern that ends the HTML block that a line begins; None if it begins none."""
     endings, opened, blank, tag = _html()
     match = opened.match(bare)
     if match is None:
@@ -302,7 +301,7 @@ def _html() -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str], re.Pattern[st
 
 
 def _text(line: str) -> MarkdownLine:
-    """A line that is no heading, and cannot be taken for one."""
+    """A text line, escaped if it looks like a heading."""
     if "#" in line and (match := re.match(_LOOKALIKE, line)) is not None:
         line = f"{match[1]}\\{line[match.end() :]}"
     return MarkdownLine(line, "text")

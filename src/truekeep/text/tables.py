@@ -1,7 +1,7 @@
-"""Markdown tables as rows of cells: what stands in fences, comments and indented code is none. Pure, and one pass.
+"""Markdown tables as rows of cells, outside of fences, comments and indented code. Pure, and one pass.
 
-Follows GitHub's rules where a table keeps to them, and is kinder where it does not: rows may be shorter or longer than
-the header, and lines of cells without a header are rows too, without names for their cells.
+Follows GitHub's rules, and is more lenient: rows may be shorter or longer than the header, and lines of cells without a
+header are rows without names for their cells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADING_CHARS = 200
 
 
 class TableRow(NamedTuple):
-    """One row of a table. A column without a name is called nothing."""
+    """One row of a table. The name of a column may be empty."""
 
     line: int  # counted from 1
     heading: str  # the section that it stands in; the file's own title is none
@@ -28,14 +28,14 @@ class TableRow(NamedTuple):
     cells: tuple[str, ...]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """The cells that say something, each with its column's name."""
+        """The cells that are not empty, each with the name of its column."""
         for at, cell in enumerate(self.cells):
             if cell:
                 yield (self.columns[at] if at < len(self.columns) else ""), cell
 
 
 class MarkdownTable(NamedTuple):
-    """Lines of cells that stand together. Without a rule of dashes there is no header."""
+    """Neighbouring lines of cells. Without a line of dashes there is no header."""
 
     columns: tuple[str, ...]
     rows: tuple[TableRow, ...]
@@ -50,7 +50,7 @@ def iter_rows(text: str) -> Iterator[TableRow]:
 
 
 def iter_tables(text: str) -> Iterator[MarkdownTable]:
-    """Every table with its place, in order. What is only prose with bars in it is none."""
+    """Every table with its place, in order. Prose with bars in it is not a table."""
     for heading, block in _iter_blocks(text):
         table = _table_of(block, heading)
         if table.rows or table.columns:
@@ -58,7 +58,7 @@ def iter_tables(text: str) -> Iterator[MarkdownTable]:
 
 
 def _iter_blocks(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    """The lines with bars that stand together, with the section that they stand in."""
+    """Neighbouring lines with bars, with the heading of their section."""
     heading = ""
     block: list[tuple[int, str]] = []
     for number, line in iter_prose(text):
@@ -96,7 +96,7 @@ def iter_prose(text: str) -> Iterator[tuple[int, str]]:
 
 
 def split_cells(line: str) -> list[str]:
-    """The cells of a line, their escaped bars as bars."""
+    """The cells of a line, with escaped bars unescaped."""
     bare = line.strip()
     cells = _split_escaped(bare) if "\\" in bare else bare.split("|")
     if len(cells) > 1 and not cells[0]:
@@ -118,7 +118,7 @@ def _split_escaped(bare: str) -> list[str]:
 
 
 def _table_of(block: list[tuple[int, str]], heading: str) -> MarkdownTable:
-    """Lines with bars that stand together as a table. The first line of dashes makes the one above it a header."""
+    """A table of neighbouring lines with bars. The first line of dashes makes the line above it the header."""
     lines = [(number, line, split_cells(line)) for number, line in block]
     rule = next((at for at, (_, _, cells) in enumerate(lines) if _is_rule(cells)), None)
     before, after = (lines, []) if rule is None else (lines[: max(0, rule - 1)], lines[rule + 1 :])
@@ -134,5 +134,5 @@ def _table_of(block: list[tuple[int, str]], heading: str) -> MarkdownTable:
 
 
 def _is_rule(cells: list[str]) -> bool:
-    """Whether these are the dashes under a header."""
+    """Whether these are the dashes below a header."""
     return all(map(_RULE.fullmatch, cells))

@@ -1,17 +1,19 @@
-"""Characters a reader cannot see, and the two ways of looking past them.
+"""Characters that a reader cannot see: find them, remove them, or show them as escapes.
 
-A handoff may carry text that a person does not see and a model does: zero-width characters, bidirectional overrides,
-tag characters, terminal codes. This module finds them, takes them out for whoever has to match words, and writes them
-as escapes for whoever has to show the text. It leaves alone what real writing needs, such as the joiners inside an
-emoji family or a Persian word. It judges characters only; what the words ask for is the business of `instructions`.
+A handoff may contain text that a model reads and a person does not see: zero-width characters, bidirectional overrides,
+tag characters, terminal codes. Characters that real writing needs stay, such as the joiners in an emoji family or a
+Persian word. This module looks at characters only; `injection` looks at words.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from truekeep.text.linear_regex import compile_linear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +142,7 @@ class HiddenRun(NamedTuple):
 
 
 def find_hidden(text: str) -> tuple[HiddenRun, ...]:
-    """Every run of characters that a reader would not see and that the writing around it does not need."""
+    """Every run of characters that a reader cannot see and that the script around it does not need."""
     return tuple(
         HiddenRun(start=start, end=end, kind=kind, decoded=_decode(text[start:end], kind))
         for start, end, kind in _spans(text)
@@ -148,7 +150,7 @@ def find_hidden(text: str) -> tuple[HiddenRun, ...]:
 
 
 def strip_hidden(text: str) -> str:
-    """The text without its hidden runs: what a matcher should look at."""
+    """The text without its hidden runs, for matching."""
     return _replace(text, _spans(text), lambda _chars, _kind: "")
 
 
@@ -160,8 +162,6 @@ def fold(text: str, *, newlines: bool = False) -> str:
     if is_plain(text):
         text = text.lower()
     else:
-        import unicodedata
-
         # Blanks of every sort part words, so they become spaces before the rest of the unseen is dropped.
         text = strip_hidden(_blanks().sub(" ", text))
         text = _lookalikes().sub(_latin, unicodedata.normalize("NFKC", text)).casefold()
@@ -173,9 +173,9 @@ def fold(text: str, *, newlines: bool = False) -> str:
 
 
 def printable(text: str, *, newlines: bool = False) -> str:
-    """The text as a terminal or a log may show it: hidden and control characters written as escapes, never sent raw.
+    """The text made safe for a terminal or a log: hidden and control characters become escapes.
 
-    It is for eyes only and cannot be turned back: a backslash that was there before stays as it is.
+    It cannot be decoded again: a backslash of the text stays as it is.
     """
     if not is_plain(text):
         text = _replace(text, _spans(text), lambda chars, _kind: "".join(map(_escape, chars)))
@@ -194,7 +194,7 @@ def clip(text: str, width: int) -> str:
 
 
 def reveal_hidden(text: str) -> str:
-    """The text with payloads spelled out where they hide and a space for every other hidden character.
+    """The text with hidden payloads spelled out, and a space for every other hidden character.
 
     The counterpart of `strip_hidden` for a matcher: a zero-width character may split a word or stand between two.
     """
@@ -208,7 +208,7 @@ def reveal_hidden(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """ASCII without control characters: nearly every text, and nothing can hide in it."""
+    """Whether the text is ASCII without control characters, as most texts are: it cannot hide anything."""
     return text.isascii() and not text.encode().translate(None, _ASCII_VISIBLE)
 
 
@@ -301,8 +301,6 @@ def _is_excused(text: str, at: int, *, kept_before: int, crowded: bool) -> bool:
 
 def _is_joining(char: str, *, crowded: bool) -> bool:
     """Whether the character is a letter, or a mark that stays, of a script that uses joiners."""
-    import unicodedata
-
     if not _within(char, _JOINING) or _kind(char):
         return False
     category = unicodedata.category(char)
@@ -310,7 +308,7 @@ def _is_joining(char: str, *, crowded: bool) -> bool:
 
 
 def _flag_width(text: str, at: int) -> int:
-    """How many tag characters from here spell the region of a flag and close it; 0 when they do not."""
+    """How many tag characters from here spell the region of a flag and close it; 0 if they do not."""
     if at == 0 or text[at - 1] != _BLACK_FLAG:
         return 0
     stop = at
@@ -353,7 +351,7 @@ def _decode(chars: str, kind: str) -> str:
 
 
 def _spell(chars: str, kind: str) -> str:
-    """The ASCII text that tag characters or variation selectors stand for; empty when they spell none."""
+    """The ASCII text that tag characters or variation selectors encode; empty if they encode none."""
     if kind == "tag":
         codes = [ord(char) - 0xE0000 for char in chars]
         return "".join(chr(code) for code in codes if 0x20 <= code < 0x7F)
@@ -413,7 +411,7 @@ def _join_spaced(text: str) -> str:
 
 
 def _join_letters(spaced: str) -> str:
-    """Close the narrowest gaps; the wider ones part words."""
+    """Join letters across the narrowest gaps; wider gaps separate words."""
     letters = re.findall("[a-z]", spaced)
     *gaps, tail = re.split("[a-z]", spaced)[1:]
     if len(letters) < 4:
@@ -431,17 +429,13 @@ def _join_letters(spaced: str) -> str:
 
 @cache
 def _suspects() -> Any:
-    import re2
-
     blocked = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last, kind in _BLOCKED if kind != "surrogate")
-    return re2.compile(rf"(?:(?:\x1b\[|\x{{9b}})[0-?]*[ -/]*[@-~]|[{blocked}\p{{M}}])+")
+    return compile_linear(rf"(?:(?:\x1b\[|\x{{9b}})[0-?]*[ -/]*[@-~]|[{blocked}\p{{M}}])+")
 
 
 @cache
 def _spaced() -> Any:
-    import re2
-
-    return re2.compile(SPACED_LETTERS)
+    return compile_linear(SPACED_LETTERS)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What differs between two versions of a file, for a person to read. Pure text."""
+"""A unified diff of two versions of a file. Pure text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONTEXT = 3  # lines that are the same, shown around what is not
 
 
 def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ...]:
-    """A unified difference, line by line. None stands for "no such file"."""
+    """A unified diff. None means that the file does not exist."""
     before, after = _lines(old), _lines(new)
     hunks = tuple(_hunks(list(iter_spans(before, after))))
     if not hunks:
@@ -31,7 +31,7 @@ def difference(old: bytes | None, new: bytes | None, path: str) -> tuple[str, ..
 
 
 def _hunks(spans: list[LineSpan]) -> Iterator[list[LineSpan]]:
-    """Changes with the lines around them; those that are near each other together."""
+    """Changes with the lines around them; those near each other are joined."""
     hunk: list[LineSpan] = []
     for number, span in enumerate(spans):
         if not span.is_same:
@@ -52,7 +52,7 @@ def _hunks(spans: list[LineSpan]) -> Iterator[list[LineSpan]]:
 
 
 def _range(start: int, end: int) -> str:
-    """Lines as a unified difference counts them: from 1, and of none the one before."""
+    """A range of lines as unified diffs write it: from 1; an empty range names the line before."""
     if end - start == 1:
         return str(start + 1)
     return f"{start + 1 if end > start else start},{end - start}"

@@ -1,4 +1,4 @@
-"""Tells a credential from what only looks like one: a dummy, a name, a path, a digest, a piece of code."""
+"""Decides whether a match is a credential, or a dummy, a name, a path, a digest or code that only looks like one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _is_dummy(value: bytes) -> bool:
 
 
 def _is_code(after: bytes) -> bool:
-    """Whether what was taken for a value is the name of something called or looked into."""
+    """Whether a value is code: a name that is called or indexed."""
     return after.startswith((b"(", b"["))
 
 
@@ -76,29 +76,29 @@ def is_block(_value: bytes, _after: bytes) -> bool:
 
 
 def is_token(value: bytes, _after: bytes) -> bool:
-    """For formats that name their vendor: anything but a dummy is taken."""
+    """For formats that name their vendor: everything but a dummy."""
     return len(set(value[-12:])) > 3 and compiled(_DUMMY).search(value) is None and not is_name(value)
 
 
 def is_mixed_token(value: bytes, after: bytes) -> bool:
-    """For a prefix that is also how code names a member: a digit must be in it."""
+    """For a prefix that code also uses for a member: only with a digit."""
     return has(value, _DIGITS) and is_token(value, after)
 
 
 def is_credential(value: bytes, after: bytes) -> bool:
-    """For what stands after "Bearer": a token of any make, but not the code that fetches one."""
+    """For a value after "Bearer": any token, but not code that fetches one."""
     return not _is_code(after) and compiled(_LOOSE_NAME).fullmatch(value) is None and is_token(value, after)
 
 
 def is_key(value: bytes, after: bytes) -> bool:
-    """For what stands after "token:" or "api_key =": random-looking, and not a name, path, digest or reference."""
+    """For a value after "token:" or "api_key =": it looks random, and is not a name, path, digest or reference."""
     if len(value) < 10 or _is_code(after) or compiled(_NO_KEY).fullmatch(value) is not None or _is_dummy(value):
         return False
     return _entropy(value) >= (2.8 if has(value, _DIGITS) and has(value, _LETTERS) else 3.8)
 
 
 def is_password(value: bytes, after: bytes) -> bool:
-    """For what stands after "password:": letters with digits or signs among them; a mere word is talk about one."""
+    """For a value after "password:": letters with digits or signs; a plain word is part of a sentence."""
     return (value.isdigit() and len(value) >= 6 and not _is_dummy(value)) or is_spoken_password(value, after)
 
 
@@ -110,7 +110,7 @@ def is_spoken_password(value: bytes, after: bytes) -> bool:
 
 
 def is_url_password(value: bytes, after: bytes) -> bool:
-    """For what stands between the colon and the @: any word could be one, except the words people put in examples."""
+    """For a value between the colon and the @ of a URL: any word but those of examples."""
     # `docker://image:1.2@sha256:…` is a pinned image.
     if len(value) < 3 or after.startswith(b"@sha"):
         return False
@@ -118,7 +118,7 @@ def is_url_password(value: bytes, after: bytes) -> bool:
 
 
 def is_random(value: bytes) -> bool:
-    """For a long run near the name of a key: no words, and of many different characters."""
+    """For a long run near the name of a key: no words, and many different characters."""
     return (has(value, _DIGITS) or not value.islower()) and not is_name(value) and _entropy(value) >= 3.5
 
 

@@ -1,16 +1,17 @@
-"""Other readings of the same text: as a reader sees it, and as if long runs were not broken. Offsets lead back."""
+"""Other forms of a text: as a reader sees it, and with long runs joined across line breaks."""
 
 from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
 class SqueezedText(NamedTuple):
-    """A text with pieces taken out, and the way back to where each character stood."""
+    """A text with pieces removed, and a map back to the original offsets."""
 
     text: str
     gaps: list[int]
@@ -89,11 +90,9 @@ def _veils() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def fold(text: str) -> SqueezedText:
-    """The text as it looks to a reader: hidden characters out, look-alike forms of ASCII made plain."""
+    """The text as a reader sees it: without hidden characters, and with look-alikes of ASCII replaced."""
     hidden, compatible = _veils()
     if not text.isascii():
-        import unicodedata
-
         text = compatible.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
     return squeeze(text, (cut.span() for cut in hidden.finditer(text)))
 
@@ -103,7 +102,7 @@ _LONG_RUN = 10
 
 
 def join(text: str) -> SqueezedText:
-    """The text without those line breaks that stand inside a long run of token characters."""
+    """The text without line breaks inside a long run of token characters."""
     return squeeze(text, _iter_seams(text))
 
 
@@ -129,7 +128,7 @@ _INDENT = frozenset(" \t>")
 
 
 def iter_veils() -> Iterator[str]:
-    """Expressions over UTF-8 bytes for what `fold` takes out, one for each run that differs in the last byte only."""
+    """Expressions over UTF-8 bytes for what `fold` removes, one for each run that differs only in the last byte."""
     yield r"\\_"
     for first, last in (*_HIDDEN, *COMPATIBLE):
         for block in range(first >> 6, (last >> 6) + 1):

@@ -1,4 +1,4 @@
-"""Hexadecimal words: which of them may be commits, and of which repository. Pure.
+"""Find out which hexadecimal words may be commits, and the repository of each. Pure.
 
 Many things have a hexadecimal id (containers, jobs, sessions, checksums), and a commit may be in another repository:
 the words beside it say so (`phrases/claims.*.toml`).
@@ -23,7 +23,7 @@ _SENTENCE_STOP = re.compile(r"[.!?;]\s")
 
 
 class _IdPatterns(NamedTuple):
-    """What the words around a hexadecimal id say it is, in all languages."""
+    """Patterns for the words around a hexadecimal id, in all languages."""
 
     other_before: re.Pattern[str]
     other_after: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""What a word can be: a path, a line, a flag, a symbol ... by its shape alone. Pure."""
+"""The kind of claim that a word can be, by its form alone: a path, a line, a flag, a symbol ... Pure."""
 
 # ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
@@ -137,7 +137,7 @@ _VERSION = re.compile(r"v?\d+\.\d+(?:\.\d+)?(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w
 
 
 class RawClaim(NamedTuple):
-    """A claim before its sentence was read: offsets count within its line."""
+    """A claim before its sentence is read. Offsets count from the start of its line."""
 
     start: int
     end: int
@@ -152,7 +152,7 @@ class RawClaim(NamedTuple):
 
 
 def token_claims(word: str, start: int, why: str, *, is_command: bool = False) -> list[RawClaim]:
-    """What one word of code names; nothing when it may be anything."""
+    """The claims of one word of code; none if it may be anything."""
     end = start + len(word)
     if URL.match(word):
         return [url_claim(word, start, why)]
@@ -286,7 +286,7 @@ _METHOD_LIKE = frozenset(
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is a file's, by its ending or because everyone knows it."""
+    """Whether a name is a file's, by its extension or because it is well known."""
     if name in _BARE_FILES:
         return True
     stem, dot, extension = name.rpartition(".")
@@ -319,7 +319,7 @@ def _is_odd(word: str) -> bool:
 
 
 def _is_hash(word: str) -> bool:
-    """Whether this looks like a content hash: digits or capitals amid small letters, no word."""
+    """Whether this looks like a content hash: digits or capitals between small letters."""
     if any(character.isdigit() for character in word):
         return any(character.isalpha() for character in word)
     changes = sum(a.islower() and b.isupper() for a, b in pairwise(word))

@@ -270,7 +270,7 @@ def _prose_path(word: str, start: int) -> list[RawClaim]:
 
 
 def decision_claims(line: str, *, decided: bool) -> Iterator[RawClaim]:
-    """Each sentence about a decision; under a heading about decision_claims (`decided`), each list item."""
+    """Each sentence about a decision; under a heading about decisions (`decided`), each list item."""
     if not decided and not _patterns().decision.search(line):
         return
     at = 0
