@@ -1,4 +1,4 @@
-"""The roll of cards as the index has it: path, repository and day, without opening one of them."""
+"""List cards from the index: path, repository and day, without opening one."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _CARDS = "FROM files WHERE store = 'cards' AND +path != ?"  # the plus: not by t
 _COUNT = "SELECT count(*) - EXISTS (SELECT 1 FROM files WHERE path = ?) FROM files WHERE store = 'cards'"
 
 
-class Roll(NamedTuple):
-    """The latest cards of some repositories, and how many there are of all."""
+class CardList(NamedTuple):
+    """The latest cards of some repositories, and the number of all cards."""
 
     cards: list[tuple[str, str, str]]  # path, repository, day
     total: int
 
 
-def read_roll(path: str, *, repositories: set[str], most: int) -> Roll | None:
-    """At most so many cards of each repository, the latest first; None when there is no index that can be used."""
+def read_card_list(path: str, *, repositories: set[str], limit: int) -> CardList | None:
+    """At most `limit` cards of each repository, the latest first; None without a usable index."""
     if not os.path.exists(path):
         return None
     latest = f"SELECT path, repository, day {_CARDS} AND repository = ? ORDER BY day DESC, path LIMIT ?"
     try:
         with closing(open_index(path, read_only=True)) as db:
-            rows = [row for name in sorted(repositories) for row in db.execute(latest, (INDEX, name, most))]
+            rows = [row for name in sorted(repositories) for row in db.execute(latest, (INDEX, name, limit))]
             total = db.execute(_COUNT, (INDEX,)).get
-            return Roll([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
+            return CardList([(str(card), str(repository), str(day)) for card, repository, day in rows], int(total or 0))
     except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
         return None

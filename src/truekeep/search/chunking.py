@@ -114,7 +114,7 @@ def _emit(held: list[tuple[int, str, int]], chunks: list[Chunk]) -> None:
 
 
 def _tail(held: list[tuple[int, str, int]], window: int) -> list[tuple[int, str, int]]:
-    """What the next chunk repeats: whole lines from the end while they fit, else the end of the last one."""
+    """The overlap with the next chunk: whole lines from the end while they fit, else the end of the last one."""
     kept: list[tuple[int, str, int]] = []
     size = 0
     for number, segment, cost in reversed(held):

@@ -1,8 +1,7 @@
-"""Which embedder answers: the one whose vectors the index holds, whatever the settings ask for by now.
+"""Which embedder answers: the one whose vectors the index has, even if the settings name another one now.
 
-The index notes by whom and by what rules it was made. An embedder that is asked for, but has no vectors there yet,
-waits until the index is built anew; a model that changed under the same name is noticed by one text that must give the
-same vector as before.
+The index records its embedder and its rules for chunks. An embedder without vectors in the index waits until the index
+is rebuilt. A model that changed under the same name is noticed by a probe text, which must give the same vector.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Embedders:
         self._made: dict[str, Embedder | None] = {}
 
     def find_wanted(self) -> tuple[Embedder | None, str]:
-        """What the settings ask for, and why it cannot be had if it cannot."""
+        """The embedder that the settings ask for, or the reason why it cannot be used."""
         try:
             return self._make(choose(self._settings, self._environ)), ""
         except EmbedderFailed as error:
@@ -60,7 +59,7 @@ class Embedders:
         return self._made[provider]
 
     def find_answering(self, db: apsw.Connection) -> Embedder | None:
-        """The embedder whose vectors the index holds, whatever the settings ask for by now."""
+        """The embedder whose vectors the index has; None to search by words alone."""
         noted = read_meta(db, "embedder")
         wanted, failure = self.find_wanted()
         if noted is None:  # nothing was indexed yet
@@ -92,7 +91,7 @@ class Embedders:
         return known
 
     def check_model(self, db: apsw.Connection, embedder: Embedder | None) -> tuple[Embedder | None, str]:
-        """Notice a model that changed under the same name: the same text must give the vector that it gave before."""
+        """Embed the probe text; if its vector is not the one from before, count the model as a new one."""
         if embedder is None or is_built_in(embedder):
             return embedder, ""
         epoch = int(read_meta(db, "epoch", 0))
@@ -107,7 +106,9 @@ class Embedders:
             alike = sum(a * b for a, b in zip(known, probe, strict=False)) if len(known) == len(probe) else 0.0
             if alike < 0.999:
                 epoch += 1
-                self._note(f"{embedder.provider} {embedder.model} is not the model it was; everything is embedded anew")
+                self._note(
+                    f"{embedder.provider} {embedder.model} is another model than before; everything is embedded again"
+                )
         with transaction(db):
             write_meta(db, "probe", probe.tobytes())
             write_meta(db, "probe_of", name)
@@ -125,12 +126,12 @@ class Embedders:
 
 
 def is_built_in(embedder: Embedder) -> bool:
-    """Whether it is the one that comes with truekeep: it costs next to nothing, and never changes under its name."""
+    """Whether it is the embedder that comes with truekeep, which is cheap and never changes under its name."""
     return embedder.provider == "static"
 
 
 def find_misfit(db: apsw.Connection, embedder: Embedder | None) -> str:
-    """Why the index must be built anew to be this embedder's, or nothing."""
+    """The reason to rebuild the index for this embedder; empty if it fits."""
     noted = read_meta(db, "fingerprint")
     if noted is None or noted == _fingerprint(embedder):
         return ""
@@ -138,13 +139,13 @@ def find_misfit(db: apsw.Connection, embedder: Embedder | None) -> str:
 
 
 def write_embedder(db: apsw.Connection, embedder: Embedder | None) -> None:
-    """Note whose index it is now."""
+    """Record the embedder of the index."""
     write_meta(db, "fingerprint", _fingerprint(embedder))
     write_meta(db, "embedder", _name(embedder))
 
 
 def carry_vectors(old: apsw.Connection, new: apsw.Connection, embedder: Embedder | None) -> None:
-    """Take over into a successor what the old index knows of a model, and the vectors that cost something."""
+    """Copy the probe, and vectors that cost something, into a rebuilt index."""
     with transaction(new):
         for key in ("epoch", "probe", "probe_of"):
             if (known := read_meta(old, key)) is not None:
@@ -168,5 +169,5 @@ def _name(embedder: Embedder | None) -> str:
 
 
 def _versioned(embedder: Embedder | None, epoch: int) -> Embedder | None:
-    """An embedder under the name that it has in the index."""
+    """An embedder by its name in the index."""
     return embedder if embedder is None or is_built_in(embedder) else VersionedEmbedder(embedder, epoch)

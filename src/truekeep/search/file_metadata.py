@@ -1,4 +1,4 @@
-"""What a memory file says about itself: its title, its day, its repository, and which heading a line stands under."""
+"""The title, day, repository and headings of a memory file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
 _MAY_BE_FENCE = re.compile(r"^ {0,3}((?:```|~~~).*)", re.MULTILINE)
 _KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t]*(.{0,500}?)[ \t]*$", re.MULTILINE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-FRONT = 4_000  # characters at the head of a file in which frontmatter ends
+FRONT = 4_000  # characters within which frontmatter must end
 
 
 class About(NamedTuple):
-    """A file's own words about itself."""
+    """Title, day, repository and headings of a file."""
 
     title: str
     day: str
@@ -27,7 +27,7 @@ class About(NamedTuple):
 
 
 def describe(path: str, text: str) -> About:
-    """Read what recall needs of a file; a broken frontmatter costs only what it would have said."""
+    """Read the metadata of a file. Broken frontmatter counts as missing."""
     keys = _keys(text)
     name = path.rsplit("/", 1)[-1].removesuffix(".md")
     topic = keys.get("topic") or keys.get("title") or ""
@@ -41,7 +41,7 @@ def describe(path: str, text: str) -> About:
 
 
 def topic_in(head: str) -> str:
-    """What a file says that it is about, from its beginning; empty if it does not."""
+    """The topic or title in a file's frontmatter; empty if it has none."""
     keys = _keys(head)
     return keys.get("topic") or keys.get("title") or ""
 
@@ -71,7 +71,7 @@ def _headings(text: str) -> list[tuple[int, int, str]]:
 
 
 def _fences(text: str) -> list[int]:
-    """Where code fences open and close, by turns."""
+    """The offsets at which code fences open and close, alternately."""
     if "```" not in text and "~~~" not in text:
         return []
     places: list[int] = []
@@ -88,7 +88,7 @@ def _fences(text: str) -> list[int]:
 
 
 def heading_at(about: About, line: int) -> str:
-    """The headings that a line stands under, outermost first."""
+    """The headings above a line, outermost first."""
     trail: list[tuple[int, str]] = []
     for at, level, text in about.headings:
         if at > line:
@@ -100,7 +100,7 @@ def heading_at(about: About, line: int) -> str:
 
 
 def is_by_entry(path: str) -> bool:
-    """Whether every list item is an entry of its own, as in the two curated files."""
+    """Whether each list item is a chunk of its own, as in the two curated files."""
     return path in (INDEX, "USER.md")
 
 

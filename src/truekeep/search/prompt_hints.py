@@ -55,7 +55,7 @@ def find_hints(path: str, prompt: str, *, repository: str, told: Container[str])
 
 
 def rare_words(path: str, words: Iterable[str]) -> set[str]:
-    """Of these words, the ones that memory has, and hardly ever. None where nobody can tell."""
+    """Those of these words that occur in memory, but rarely; none without a usable index."""
     if not os.path.exists(path):
         return set()
     try:

@@ -142,7 +142,7 @@ def variants(word: str) -> Iterable[str]:
 
 
 def phrase_of(identifier: Identifier) -> str:
-    """What finds an identifier whole: its words next to each other; the last may go on, as a commit's digits do."""
+    """An FTS5 phrase for an identifier: its words in sequence, the last one as a prefix, as in a commit's digits."""
     phrase = quote(" ".join(identifier.words[:24]))
     last = identifier.words[-1]
     return phrase + "*" if len(identifier.words) == 1 and len(last) >= 6 and any(c.isdigit() for c in last) else phrase

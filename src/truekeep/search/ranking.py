@@ -141,7 +141,7 @@ def standardise(values: Sequence[float]) -> list[float]:
 def rank(
     query: Query, candidates: Sequence[ChunkCandidate], matcher: Matcher, weights: RankingWeights = WEIGHTS
 ) -> list[ScoredChunk]:
-    """All candidates, best first. A line that points at a card is none when the card is one."""
+    """All candidates, best first. A line that points at a card is dropped if the card is a candidate."""
     paths = {candidate.path for candidate in candidates}
     candidates = [
         candidate

@@ -1,9 +1,7 @@
-"""Bring the index up to date with the files: sweep, compare, read what changed, write it in batches.
+"""Bring the index up to date with changed files: read them, cut them up, write them in batches.
 
-Whether a file changed is decided by its digest; size, times and inode only save the reading. A file that was changed
-within the last moments before it was read could change again without its times moving, so it is looked at once more.
-Words go in first and always; a chunk whose vector could not be had waits in `unembedded` and is found by words until
-then.
+The digest decides whether a file changed; size, times and inode only save the reading. Words are always indexed; a
+chunk without a vector waits in `unembedded` and is found by its words until then.
 """
 
 from __future__ import annotations
@@ -34,17 +32,17 @@ if TYPE_CHECKING:
 
 _BATCH_BYTES = 1_500_000
 _BATCH_FILES = 400
-_EMBED_BATCH = 256
-_CACHED = 50_000  # vectors that are kept when there are too many
+_CHUNKS_PER_EMBEDDING = 256
+_KEPT_CACHED_VECTORS = 50_000
 
 
 class RefreshReport(NamedTuple):
-    """What a refresh did."""
+    """The result of a refresh."""
 
     files: int = 0
     chunks: int = 0
     removed: int = 0
-    unread: tuple[str, ...] = ()  # files that could not be read, with the reason
+    unread: tuple[str, ...] = ()  # files with the reason why they could not be read
     left: int = 0  # changed files that there was no time for
     embedded: int = 0
     unembedded: int = 0
@@ -71,7 +69,7 @@ def refresh(
     progress: Callable[[int, int], None] = lambda *_: None,
     read: Callable[[MemoryFile, bytes | None], PreparedFile] | None = None,
 ) -> RefreshReport:
-    """Take over changes, newest files first, until there is no time left; every batch is whole."""
+    """Index changes in whole batches. With `until`, the newest files first, as far as there is time."""
     read = read or (lambda source, noted: prepare(source, noted=noted))
 
     def known_digest(source: MemoryFile) -> bytes | None:
@@ -98,12 +96,12 @@ def refresh(
             try:
                 prepared.append(read(source, known_digest(source)))
             except FileNotFoundError:
-                continue  # it vanished; the next sweep notices
+                continue  # it vanished; the next scan notices
             except OSError as error:
                 unread.append(f"{source.path}: {error.strerror or error}")
             except (RecursionError, MemoryError, ValueError) as error:
                 unread.append(f"{source.path}: {type(error).__name__}")  # one file never stops the others
-        fresh = _unchanged_apart(db, prepared, changes.known)
+        fresh = _with_new_content(db, prepared, changes.known)
         vectors = None
         if embedder is not None and not failure and fresh:
             try:
@@ -142,14 +140,14 @@ def embed_waiting(
     *,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[int, str]:
-    """Give vectors to the chunks that wait for one. Returns how many got one, and why it stopped if it did."""
+    """Embed the chunks without a vector. Gives how many were embedded, and the failure that stopped it."""
     total = db.execute("SELECT count(*) FROM unembedded").get
     done = 0
     while True:
         rows: list[Any] = db.execute(
             "SELECT chunk_id, heading, text, title FROM unembedded JOIN chunks ON chunks.id = chunk_id"
             " JOIN files ON files.id = file_id LIMIT ?",
-            (_EMBED_BATCH,),
+            (_CHUNKS_PER_EMBEDDING,),
         ).fetchall()
         if not rows:
             break
@@ -174,10 +172,10 @@ def embed_waiting(
 
 
 def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes | None = None) -> PreparedFile:
-    """Read a file whole and cut it up, credentials masked. What is not UTF-8 is read as far as it can be.
+    """Read a file and cut it into chunks, with credentials masked and expired log entries left out.
 
-    What a log says and has expired is left out; the digest is then another one, so that it is noticed. `noted`: the
-    digest that the index has; what is still the same need not be cut up again.
+    Without expired entries the digest is another one, so that the change is noticed. `noted`: the digest in the index;
+    a file that still has it is not cut up again.
     """
     data, info = read_memory_file(source.location)
     source = source._replace(size=info.st_size, mtime_ns=info.st_mtime_ns, ctime_ns=info.st_ctime_ns, inode=info.st_ino)
@@ -194,7 +192,7 @@ def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes
 
 
 def decode(data: bytes) -> str:
-    """A file's text: UTF-8, else what Windows wrote, without byte order mark and stray NULs. OSError: it is no text."""
+    """Decode a file: UTF-8, UTF-16 or cp1252, without byte order mark and stray NULs. Raises OSError for other data."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")
     elif data.count(b"\0") > len(data) // 100 + 2:
@@ -234,7 +232,7 @@ def _embedded_text(embedder: Embedder, item: PreparedFile, at: int) -> str:
 
 
 def _text_for(embedder: Embedder, title: str, heading: str, text: str) -> str:
-    """What is embedded. For a model elsewhere it is the chunk alone: then OpenClaw's vectors fit."""
+    """The text to embed. For all but the built-in model it is the chunk alone, as OpenClaw embeds it."""
     if embedder.provider == "static":
         return f"{title}\n{heading}\n{text}"
     return text
@@ -251,7 +249,7 @@ def _embed(db: apsw.Connection, embedder: Embedder, texts: list[str]) -> Any:
 
 
 def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:
-    """Vectors through the cache: what was embedded once by the same model is not paid for again."""
+    """Vectors from the cache, and from the embedder for texts that are not in it."""
     digests = [hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts]
     name = (embedder.provider, embedder.model, embedder.key)
     found: dict[bytes, Vector] = {}
@@ -264,8 +262,8 @@ def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) 
             found[digest] = array("f", row[0])
     missing = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in found}
     now = int(time.time())
-    for start in range(0, len(missing), _EMBED_BATCH):
-        part = list(missing)[start : start + _EMBED_BATCH]
+    for start in range(0, len(missing), _CHUNKS_PER_EMBEDDING):
+        part = list(missing)[start : start + _CHUNKS_PER_EMBEDDING]
         vectors = embedder.embed([_outgoing(embedder, missing[digest]) for digest in part])
         sizes = {len(vector) for vector in (*found.values(), *vectors)}
         if len(vectors) != len(part) or len(sizes) > 1:
@@ -280,7 +278,7 @@ def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) 
 
 
 def _outgoing(embedder: Embedder, text: str) -> str:
-    """A text as it leaves this machine, or goes to another program: without what looks like a credential."""
+    """A text for another program or machine, with credentials masked."""
     if embedder.provider in ("static", "transformer"):
         return text
     return mask_secrets(text) or "[withheld]"
@@ -289,8 +287,8 @@ def _outgoing(embedder: Embedder, text: str) -> str:
 # Writing.
 
 
-def _unchanged_apart(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, int]) -> list[PreparedFile]:
-    """The files whose content is new; of the others only the stat is noted."""
+def _with_new_content(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, int]) -> list[PreparedFile]:
+    """Update the stats of files with the same content, and give the files with new content."""
     fresh: list[PreparedFile] = []
     same: list[tuple[int, int, int, int, int, str]] = []
     for item in prepared:
@@ -308,13 +306,13 @@ def _unchanged_apart(db: apsw.Connection, prepared: list[PreparedFile], known: d
 
 
 def _noted(db: apsw.Connection, path: str) -> tuple[bytes, str] | None:
-    """The digest and the store that a file has in the index."""
+    """A file's digest and store in the index."""
     row: Any = db.execute("SELECT digest, store FROM files WHERE path = ?", (path,)).fetchone()
     return (row[0], row[1]) if row else None
 
 
 def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, int]) -> list[int]:
-    """Write files and their chunks, replacing what was there. Returns the chunk ids, in order."""
+    """Write files and their chunks, replacing older states. Gives the chunk ids, in order."""
     replaced = [known[item.source.path] for item in prepared if item.source.path in known]
     if replaced:
         generation = _next_generation(db)
@@ -354,7 +352,7 @@ def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, i
 
 
 def _new_ids(db: apsw.Connection, count: int, section: str) -> list[int]:
-    """Ids for new chunks: those that became free first, so that the vectors stay close together."""
+    """Ids for new chunks, free ones first, so that vector blocks stay dense."""
     low, high = SECTIONS[section]
     highest = db.execute(
         "SELECT max((SELECT coalesce(max(id), ?1) FROM chunks WHERE id > ?1 AND id <= ?2),"
@@ -393,10 +391,10 @@ def _pack_lines(lines: Sequence[int]) -> bytes:
 
 
 def remove_stale_cache(db: apsw.Connection) -> None:
-    """Keep the cache from growing for ever: the longest unused go first."""
+    """Delete the longest unused vectors from the cache."""
     with suppress(Exception), transaction(db):
         db.execute(
             "DELETE FROM embedding_cache WHERE (provider, model, key, digest) IN (SELECT provider, model, key, digest"
             " FROM embedding_cache ORDER BY used_at DESC LIMIT -1 OFFSET ?)",
-            (_CACHED,),
+            (_KEPT_CACHED_VECTORS,),
         )

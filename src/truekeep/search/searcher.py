@@ -1,4 +1,4 @@
-"""Answer a question from the index: two searches, one ranking, hits that say how old they are and why they are here.
+"""Answer a question from the index: candidates by words and by meaning, one ranking, hits with their age and reasons.
 
 Words come from FTS5, meaning from the vectors; either alone is enough. Nothing here writes.
 """
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
     from truekeep.verify.verdict import Verdict
 
-_EACH = 50  # candidates that each search brings
-_READ = 20  # chunks whose lines are looked at
-_ROWS = 20_000  # rows that the word search may score before common words are left out
+_CANDIDATES_PER_SEARCH = 50
+_RANKED_CHUNKS = 20  # of the best, passages are cut
+_MAX_SCORED_ROWS = 20_000  # beyond this the word search leaves out common words
 _BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
-_BARE = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
-_SAME = 0.8  # shared words from which two passages say the same
+_HEADING_ONLY = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
+_SAME_PASSAGE = 0.8  # share of common words from which two passages count as one
 
 
 STANDINGS = ("refuted", "changed", "holds", "unchecked")
 
 
 class Filter(NamedTuple):
-    """What may be returned."""
+    """Limits the hits by store, day and repository."""
 
-    stores: tuple[str, ...] = ()  # none: everything but transcripts and the archive
+    stores: tuple[str, ...] = ()  # empty: everything but transcripts and the archive
     since: str = ""
     repository: str = ""
 
@@ -50,19 +50,19 @@ class Filter(NamedTuple):
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The sections of the index that have what may be returned."""
+        """The sections of chunk ids that this filter needs."""
         return tuple(dict.fromkeys(map(section_of, self.stores))) or ("memory",)
 
     @property
     def is_plain(self) -> bool:
-        """Whether one section of the ids is all there is to it."""
+        """True if a range of chunk ids is the whole filter."""
         if self.since or self.repository or len(self.sections) > 1:
             return False
         return not self.stores or set(self.stores) == {store for store in STORES if section_of(store) in self.sections}
 
 
 class Hit(NamedTuple):
-    """One piece of memory that answers: where it stands, what it says, how old it is, and why it is here."""
+    """A piece of memory that answers the question: its place, text, age, and the reasons for its rank."""
 
     path: str
     first: int
@@ -81,7 +81,7 @@ class Hit(NamedTuple):
     also: tuple[str, ...] = ()  # citations of hits that say the same and were folded into this one
     origin: str = ""
     verdicts: tuple[Verdict, ...] = ()  # on the claims inside it
-    checked_at: str = ""  # when; empty: not checked, or nothing to check it against
+    checked_at: str = ""  # empty: not checked, or no code to check it against
     unchecked: str = ""  # why there are no verdicts, where there could be
 
     @property
@@ -90,7 +90,7 @@ class Hit(NamedTuple):
 
     @property
     def standing(self) -> str:
-        """What code says to all of it, in one word: of STANDINGS, or nothing where it names nothing to check."""
+        """The verdicts in one word of STANDINGS; empty if the hit names nothing that can be checked."""
         words = {verdict.verdict for verdict in self.verdicts}
         if words & {"gone", "moved"}:
             return "refuted"
@@ -100,13 +100,13 @@ class Hit(NamedTuple):
 
 
 class IndexResult(NamedTuple):
-    """What a search of the index came to."""
+    """The answer of one index."""
 
     hits: tuple[Hit, ...]
     mode: str  # hybrid, words
     query: Query
-    failure: str = ""  # why meaning could not be asked
-    is_match: bool = True  # whether any hit has a word of the question, and one of its identifiers if it has any
+    failure: str = ""  # why search by meaning failed
+    is_match: bool = True  # a hit has a word of the question, and one of its identifiers if it has any
 
 
 def cite(path: str, first: int, last: int) -> str:
@@ -114,12 +114,12 @@ def cite(path: str, first: int, last: int) -> str:
 
 
 class Searcher:
-    """Answers from one open index; keeps the vectors in memory between questions."""
+    """Searches one open index, and keeps its vectors in memory between questions."""
 
     def __init__(self, db: apsw.Connection, embedder: Embedder | None) -> None:
         self.db = db
         self.embedder = embedder
-        self._shelves: dict[str, VectorBlock] = {}
+        self._blocks: dict[str, VectorBlock] = {}
         self._total: tuple[int, int] = (-1, 0)
 
     def search(
@@ -144,22 +144,22 @@ class Searcher:
         if vector is not None and (other := self._size()) not in (0, len(vector)):
             failure = f"the model gives {len(vector)} numbers for a text, the index has {other}"
             vector = None
-        each, read = max(_EACH, 2 * limit), max(_READ, limit)
+        each, read = max(_CANDIDATES_PER_SEARCH, 2 * limit), max(_RANKED_CHUNKS, limit)
         candidates = self._candidates(query, vector, filter_, today, each)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
         passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
-        told = [
+        scored = [
             _hit(passage, query, matcher, score=_confidence(passage, matcher), also=also)
             for passage, also in _fold(passages, limit)
         ]
-        hits = _with_falling_scores(told)
+        hits = _with_falling_scores(scored)
         is_match = any(item.candidate.words > 0 for item in ranked) and (
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
         return IndexResult(tuple(hits), "hybrid" if vector is not None else "words", query, failure, is_match)
 
-    # What the two searches bring.
+    # Candidates, by words and by meaning.
 
     def _count(self) -> int:
         generation = int(read_meta(self.db, "generation", 0))
@@ -176,7 +176,7 @@ class Searcher:
             return None, error.told
 
     def _size(self) -> int:
-        """How many numbers the index's vectors have; 0 when it has none."""
+        """The number of dimensions of the index's vectors; 0 if it has none."""
         row = self.db.execute("SELECT length(embedding) / 2 FROM vectors LIMIT 1").fetchone()
         return int(row[0]) if row else 0
 
@@ -193,7 +193,7 @@ class Searcher:
         return self._load(list(ids), words, near if vector is not None else None, today)
 
     def _by_words(self, query: Query, filter_: Filter, count: int) -> dict[int, float]:
-        """Chunks by BM25, and always those that have an identifier of the question whole."""
+        """Chunks by BM25, and in any case those with a whole identifier of the question."""
         found: dict[int, float] = {}
         match = _affordable(query)
         if match:
@@ -227,7 +227,7 @@ class Searcher:
         return {chunk_id: -score for chunk_id, score in rows}
 
     def _among_common(self, matches: Sequence[str], filter_: Filter, count: int) -> dict[int, float]:
-        """Every word is common in a large memory: some chunks that have as many of them as possible, in no order."""
+        """For questions of common words only: some chunks with as many of them as possible, in no order."""
         condition, values = _where(filter_)
         for size in (min(6, len(matches)), 2, 1):
             rows: Any = self.db.execute(
@@ -241,7 +241,7 @@ class Searcher:
         return {}
 
     def _by_letters(self, query: Query, filter_: Filter) -> dict[int, float]:
-        """Chunks that hold the question, or its longest piece, as typed: for scripts and signs that have no words."""
+        """Chunks that contain the question, or its longest part, as typed: for scripts and signs without words."""
         condition, values = _where(filter_)
         for wanted in dict.fromkeys((query.text, max(query.text.split() or [""], key=len))):
             if not wanted or (len(wanted) < 2 and wanted.isalnum() and wanted.isascii()):
@@ -267,8 +267,8 @@ class Searcher:
             among = [row[0] for row in rows]
         found: list[int] = []
         for section in filter_.sections:
-            shelf = self._shelves.setdefault(section, VectorBlock(section))
-            found += shelf.answer(self.db, vector, count, among)
+            block = self._blocks.setdefault(section, VectorBlock(section))
+            found += block.answer(self.db, vector, count, among)
         return found
 
     def _by_day(self, query: Query, filter_: Filter) -> list[int]:
@@ -297,7 +297,7 @@ class Searcher:
                 tuple(part),
             )
             for row in rows:
-                if row[9].startswith("#") and _BARE.match(row[9]):
+                if row[9].startswith("#") and _HEADING_ONLY.match(row[9]):
                     continue  # a heading without anything under it
                 chunk_id, day = row[0], row[3] or _day_of(row[10])
                 cosine = None if near is None else near.get(chunk_id, 0.0)
@@ -314,7 +314,7 @@ class Searcher:
         near, question = nearest(telling, vector)
         return Matcher(query, [found if word else {} for found, word in zip(near, telling, strict=True)], question)
 
-    # The founding document's formula.
+    # The formula of the founding document.
 
     def _openclaw(
         self,
@@ -363,7 +363,7 @@ def _openclaw_words(text: str) -> list[str]:
 
 
 def _mmr(scored: Sequence[ScoredChunk], weight: float, limit: int) -> list[ScoredChunk]:
-    """Maximal marginal relevance: each next one as good as possible and as little like the chosen ones as possible."""
+    """Maximal marginal relevance: each next chunk is good, and unlike the chosen ones."""
     bags = {id(item): _bag(item.candidate.text) for item in scored}
     best = max((item.score for item in scored), default=1.0) or 1.0
     left, chosen = list(scored), list[ScoredChunk]()
@@ -379,14 +379,14 @@ def _mmr(scored: Sequence[ScoredChunk], weight: float, limit: int) -> list[Score
 
 
 def _affordable(query: Query) -> str:
-    """The question for FTS5: its words, rarest first, until scoring the matches would take long."""
+    """The FTS5 query: the words of the question, rarest first, until scoring the matches would take long."""
     chosen: list[str] = []
     rows = 0
     for term in query.terms:
         rows += term.chunks
         if not term.chunks or term.is_common:
             continue
-        if chosen and rows > _ROWS:
+        if chosen and rows > _MAX_SCORED_ROWS:
             break
         chosen.append(term.match)
     return " OR ".join(chosen)
@@ -436,7 +436,7 @@ def _shown_text(passage: Passage) -> str:
 
 
 def _shown_lines(passage: Passage) -> tuple[int, int, int]:
-    """The first, the last and the best line as they are cited: of a session, those of its file."""
+    """The first, last and best line for a citation; for a session, the lines of its file."""
     candidate, best = passage.scored.candidate, passage.best or passage.first
     if not candidate.lines:
         return passage.first, passage.last, best
@@ -446,7 +446,7 @@ def _shown_lines(passage: Passage) -> tuple[int, int, int]:
 
 
 def _confidence(passage: Passage, matcher: Matcher) -> float:
-    """How far the evidence goes, from 0 to 1: the share of the question's words that stand there, and the nearness."""
+    """The score of a hit, from 0 to 1: the share of the question's words in it, and its nearness in meaning."""
     candidate = passage.scored.candidate
     covered = min(1.0, matcher.soft(f"{candidate.title}\n{candidate.heading}\n{passage.text}"))
     if passage.scored.parts.get("exact") or passage.scored.parts.get("day"):
@@ -455,7 +455,7 @@ def _confidence(passage: Passage, matcher: Matcher) -> float:
 
 
 def _with_falling_scores(hits: Sequence[Hit]) -> list[Hit]:
-    """As the order says: no hit is surer than the one before it."""
+    """Lower scores so that no hit has a higher one than the hit before it."""
     least = 1.0
     falling: list[Hit] = []
     for hit in hits:
@@ -465,7 +465,7 @@ def _with_falling_scores(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:
-    """For the words of the question, by number, the word of a text that stands nearest to each."""
+    """For each word of the question, by number, the nearest word of a text."""
     best: dict[int, tuple[float, str]] = {}
     for word in sorted(matcher.words_in(lowered)):
         for number, cosine in matcher.matches[word]:
@@ -475,12 +475,12 @@ def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:
 
 
 def _fold(passages: Sequence[Passage], limit: int) -> list[tuple[Passage, tuple[str, ...]]]:
-    """Leave out what says the same as a better passage, and note where else it stands."""
+    """Drop passages that repeat a better one, and cite them with it."""
     chosen: list[tuple[Passage, tuple[str, ...]]] = []
     bags: list[frozenset[str]] = []
     for passage in passages:
         bag = _bag(_shown_text(passage))
-        twin = next((at for at, other in enumerate(bags) if _alike(bag, other) >= _SAME), None)
+        twin = next((at for at, other in enumerate(bags) if _alike(bag, other) >= _SAME_PASSAGE), None)
         if twin is None:
             if len(chosen) < limit:
                 chosen.append((passage, ()))
@@ -498,7 +498,7 @@ def _bag(text: str) -> frozenset[str]:
 def _alike(one: frozenset[str], other: frozenset[str]) -> float:
     if not one or not other:
         return 0.0
-    if min(len(one), len(other)) < _SAME * max(len(one), len(other)):
+    if min(len(one), len(other)) < _SAME_PASSAGE * max(len(one), len(other)):
         return 0.0
     common = len(one & other)
     return common / (len(one) + len(other) - common)

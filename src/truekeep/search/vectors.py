@@ -24,7 +24,7 @@ _COLUMNS = 1024  # in which scores are laid out to find out quickly which are am
 
 
 def scale_for(dimensions: int) -> float:
-    """What a unit vector's numbers are multiplied with before rounding: five standard deviations fit in 8 bits."""
+    """The factor for the numbers of a unit vector before rounding: five standard deviations fit in 8 bits."""
     return 25.375 * float(dimensions**0.5)
 
 
@@ -86,7 +86,7 @@ def _read_block(db: apsw.Connection, number: int, size: int) -> bytearray:
 
 
 class VectorBlock:
-    """All 8-bit vectors of a section (memory, transcripts, the archive) in one piece of memory, kept up to date."""
+    """All 8-bit vectors of a section (memory, transcripts, archive) in one array, updated with the index."""
 
     def __init__(self, section: str = "memory") -> None:
         self._base, last = SECTIONS[section]

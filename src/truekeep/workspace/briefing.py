@@ -126,11 +126,11 @@ def _roll(context: WorkspaceContext, repository: str, most: int) -> tuple[list[C
 
     Without an index, the newest files. Also the number of all cards.
     """
-    from truekeep.search.card_list import read_roll
+    from truekeep.search.card_list import read_card_list
 
     path = str(context.path / STATE / "index.sqlite")
     written = _cards_since(context, path)
-    roll = read_roll(path, repositories={repository, ""}, most=most + len(written))
+    roll = read_card_list(path, repositories={repository, ""}, limit=most + len(written))
     if roll is None:
         return list_cards(str(context.path), repository, most=most)
     listed = {card: CardSummary(card, name, day) for card, name, day in roll.cards if card not in written}
