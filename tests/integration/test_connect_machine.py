@@ -1,4 +1,4 @@
-"""A producer in one go: inboxes, rule, route, and a test letter that goes to the host and comes back."""
+"""A producer in one go: inboxes, rule, route, and a test handoff that goes to the host and comes back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_test_letter_goes_to_the_host_and_back_by_git(
     assert run_cli("-w", workspace, "sync", "add", "all", "--via", "git", "--remote", str(remote)).returncode == 0
     before = sorted(path for path in place.workspace.rglob("*") if ".truekeep" not in path.parts)
     assert run_cli("-w", workspace, "sync", "run").returncode == 0
-    assert "a test letter" in run_cli("-w", workspace, "ingest").stdout
+    assert "a test handoff" in run_cli("-w", workspace, "ingest").stdout
     assert run_cli("-w", workspace, "sync", "run").returncode == 0
     assert sorted(path for path in place.workspace.rglob("*") if ".truekeep" not in path.parts) == before
     assert producer(home, "sync", "run", cwd=home).returncode == 0

@@ -24,7 +24,7 @@ from tests.support.sshd import SshHost, ssh_host
 from truekeep.core.errors import BadSetup
 from truekeep.handoffs.sync import remote_scan, via_rsync
 from truekeep.handoffs.sync.contact_history import Contact, read_history
-from truekeep.handoffs.sync.mirror import LARGEST, Mirror
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Mirror
 from truekeep.handoffs.sync.mirror import RemoteRepository as Mirrored
 from truekeep.handoffs.sync.processes import Ran, run_tool
 from truekeep.handoffs.sync.remote_scan import Receipt, checksum, parse_survey, render_pattern, render_script
@@ -309,7 +309,7 @@ def test_symlinks_and_special_files_are_not_followed(setting: Setting, tmp_path:
 
     found = setting.contact()
     assert found.brought == 1
-    assert sum("symlink, which is not followed" in note for note in found.notes) == 2
+    assert sum("symlink and is skipped" in note for note in found.notes) == 2
     assert any("symlinks, hard links" in note for note in found.notes)
     kept = [path for path in Mirror.of(setting.here().state, "laptop").base.rglob("*.md") if path.is_file()]
     assert [path.name for path in kept] == ["2026-11-14-0900-one.md"]
@@ -365,7 +365,7 @@ def test_unreachable_hosts_are_told_apart(setting: Setting) -> None:
     assert "unknown" in problem
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        assert "its ssh does not" in why(setting, port=closed.getsockname()[1])[0]
+        assert "refuses ssh connections" in why(setting, port=closed.getsockname()[1])[0]
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -427,7 +427,7 @@ def test_a_login_without_a_shell_and_one_that_talks(setting: Setting) -> None:
 
 def test_a_machine_that_talks_without_end(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.laptop.program("sh", "exec yes")
-    monkeypatch.setattr(via_rsync, "MOST_ANSWER", 1 << 20)
+    monkeypatch.setattr(via_rsync, "MAX_SCAN_BYTES", 1 << 20)
     assert "without end" in why(setting)[0]
     setting.laptop.program("sh", "exec sleep 600")
     with pytest.raises(Unreachable, match="took too long"):
@@ -447,7 +447,7 @@ def test_no_space_here(setting: Setting, monkeypatch: pytest.MonkeyPatch, tmp_pa
         with pytest.raises(Unreachable, match="no space left on this host"):
             via_rsync.contact(setting.route(), here)
         assert setting.laptop.logins() == 1, "it is not even tried"
-        monkeypatch.setattr(via_rsync, "_ROOM", -(1 << 40))
+        monkeypatch.setattr(via_rsync, "_MIN_FREE_BYTES", -(1 << 40))
         with pytest.raises((Unreachable, OSError), match=r"(?i)no space left"):
             via_rsync.contact(setting.route(), here)
         assert not os.listdir(small / via_rsync.QUARANTINE)
@@ -504,11 +504,11 @@ def test_a_server_that_sends_something_else(setting: Setting) -> None:
 
 def test_more_than_is_brought_at_once(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_scan, "MOST_FILES", 20)
-    monkeypatch.setattr(via_rsync, "_PORTION_FILES", 5)
-    monkeypatch.setattr(via_rsync, "MOST_BYTES", 14 * len(a_numbered(10)))
+    monkeypatch.setattr(via_rsync, "_MAX_BATCH_FILES", 5)
+    monkeypatch.setattr(via_rsync, "MAX_RUN_BYTES", 14 * len(a_numbered(10)))
     for number in range(30):
         leave(setting.inbox, f"2026-11-14-09{number}-x.md", a_numbered(number + 10))
-    leave(setting.inbox, "2026-11-14-0900-large.md", "x" * (LARGEST + 1))
+    leave(setting.inbox, "2026-11-14-0900-large.md", "x" * (MAX_FILE_BYTES + 1))
     found = setting.contact()
     assert found.brought == 10
     assert any("in one inbox" in note for note in found.notes)

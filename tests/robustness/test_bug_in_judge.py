@@ -12,7 +12,7 @@ from tests.support.fuzz_handoffs import judge
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
 from truekeep.core.errors import InvalidHandoff, StorageFailed
 from truekeep.handoffs import format as handoff_format
-from truekeep.handoffs import policy as filing
+from truekeep.handoffs.policy import plan
 from truekeep.handoffs.policy_store import StoredMemoryView
 from truekeep.text import injection
 
@@ -59,9 +59,9 @@ def test_digits_of_another_script_are_no_day(place: Place, document: str) -> Non
 @pytest.mark.parametrize(
     ("owner", "name", "mark"),
     [
-        (filing, "parse_handoff", "Trips it"),
+        (plan, "parse_handoff", "Trips it"),
         (injection, "find_instructions", "Trips it"),
-        (StoredMemoryView, "hold", "Staging answers"),
+        (StoredMemoryView, "check_content", "Staging answers"),
         (StoredMemoryView, "find_near", ""),
         (StoredMemoryView, "stage", "promoted"),
     ],
@@ -75,7 +75,7 @@ def test_a_bug_sends_its_own_handoff_to_review(
         place.ingest()
     assert place.outcomes() == {BAD: "review", GOOD: "routed"}
     (draft,) = place.drafts()
-    assert f"bug: KeyError while {BAD} was judged" in draft.read_text()
+    assert f"bug: truekeep crashed on {BAD} (KeyError)" in draft.read_text()
     assert f" KeyError in handoff {BAD}\n  File " in bugs_log()
     assert "quoted memory" not in bugs_log()
     with place.open() as workspace:
@@ -84,7 +84,7 @@ def test_a_bug_sends_its_own_handoff_to_review(
 
 def test_a_credential_in_it_is_masked_all_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_two(place, a_handoff(title="Trips it", content=a_card(body=f"The key is {TOKEN} there.")))
-    trip(monkeypatch, filing, "parse_handoff", KeyError(), "Trips it")
+    trip(monkeypatch, plan, "parse_handoff", KeyError(), "Trips it")
     place.ingest()
     (draft,) = place.drafts()
     assert place.codes(BAD) == {"bug", "secret"}
@@ -108,7 +108,7 @@ def test_a_draft_that_cannot_be_written_leaves_its_handoff_alone(place: Place, m
     from truekeep.handoffs import ingest
 
     leave_two(place)
-    trip(monkeypatch, filing, "parse_handoff", KeyError(), "Trips it")
+    trip(monkeypatch, plan, "parse_handoff", KeyError(), "Trips it")
     trip(monkeypatch, ingest, "render_draft", KeyError())
     place.ingest()
     assert place.outcomes() == {BAD: "failed", GOOD: "routed"}
@@ -118,7 +118,7 @@ def test_a_draft_that_cannot_be_written_leaves_its_handoff_alone(place: Place, m
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), SystemExit()])
 def test_what_is_no_bug_passes(place: Place, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     leave_two(place)
-    trip(monkeypatch, filing, "parse_handoff", error, "Trips it")
+    trip(monkeypatch, plan, "parse_handoff", error, "Trips it")
     with pytest.raises(type(error)):
         place.ingest()
     assert place.waiting() == [BAD, GOOD]
@@ -155,7 +155,7 @@ def test_damage_in_the_ledger_is_not_a_handoffs(place: Place, monkeypatch: pytes
 
 
 def test_lint_and_new_name_the_bug(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    trip(monkeypatch, filing, "parse_handoff", KeyError(), "Trips it")
+    trip(monkeypatch, plan, "parse_handoff", KeyError(), "Trips it")
     trip(monkeypatch, handoff_format, "parse_handoff", KeyError(), "Trips it")
     bad, good = a_handoff(title="Trips it").encode(), a_document_handoff().encode()
     with place.open() as workspace:

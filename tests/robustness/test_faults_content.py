@@ -425,7 +425,7 @@ def test_f9_crash_while_a_secret_is_handled_does_not_tell_it(
 ) -> None:
     place.leave(a_handoff(facts=f"- Use {TOKEN}"), BAD)
     program = (
-        "import truekeep.handoffs.policy as filing\n"
+        "import truekeep.handoffs.policy.plan as filing\n"
         "def plan_filing(candidate, *rest, **named):\n"
         "    raise ValueError(candidate.raw.decode())\n"
         "filing.plan_filing = plan_filing\n"

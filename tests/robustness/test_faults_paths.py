@@ -31,7 +31,7 @@ from tests.support.helpers import CLAUDE, CODEX, NOW, Place, a_card, a_document_
 from truekeep.core import file_io
 from truekeep.core.errors import TruekeepError
 from truekeep.handoffs.draft import parse_draft
-from truekeep.handoffs.inbox import Inbox, InboxReader, is_letter_name
+from truekeep.handoffs.inbox import Inbox, InboxReader, is_handoff_name
 from truekeep.workspace.workspace import Workspace
 
 BROKEN = "not a handoff, so it goes to review\n"
@@ -816,7 +816,7 @@ def test_l1_l2_l3_conflict_copies_are_asked_about_and_both_are_kept(place: Place
     assert whole(place, copy.encode())
 
 
-@pytest.mark.parametrize("name", [name for name in CONFLICTS if is_letter_name(name)])
+@pytest.mark.parametrize("name", [name for name in CONFLICTS if is_handoff_name(name)])
 def test_l4_conflict_copy_that_is_identical_is_joined_silently(place: Place, name: str) -> None:
     place.leave(a_handoff(), ORIGINAL)
     place.leave(a_handoff(), name)

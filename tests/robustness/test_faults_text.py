@@ -58,7 +58,7 @@ def test_b1_review_says_that_an_empty_file_is_empty(place: Place) -> None:
     with place.open() as workspace:
         (draft,) = workspace.review.drafts()
         proposal = workspace.review.show(draft.id)
-    assert [finding.code for finding in proposal.filing.blocking] == ["empty"]
+    assert [finding.code for finding in proposal.decision.blocking] == ["empty"]
 
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 10_000_000, 2 * 1024**3, 1024**4], ids=["limit", "10MB", "2GB", "1TB"])

@@ -175,7 +175,7 @@ def test_a_review_folder_that_is_a_link_keeps_only_what_needs_it(place: Place, h
     assert place.waiting() == [BAD]
     assert list(outside.iterdir()) == []
     done = run_cli("ingest", "--workspace", str(place.workspace), cwd=place.base)
-    assert "memory/handoff-inbox is a symlink; put a plain one there" in done.stdout + done.stderr
+    assert "memory/handoff-inbox is a symlink; put a regular file there" in done.stdout + done.stderr
     assert "handoff-inbox" in run_cli("doctor", "--workspace", str(place.workspace), cwd=place.base).stdout
 
 
@@ -240,7 +240,7 @@ class TestFifosInGit:
         os.mkfifo(pipe := place.repo / ".git" / "config")
         done = run_cli("handoff", "new", *given, cwd=place.repo)
         assert (done.returncode, "ingest will" in done.stdout) == (0, False)
-        assert f"ingest leaves it where it is: {pipe} is not a regular file" in done.stderr
+        assert f"ingest will leave it in the inbox: {pipe} is not a regular file" in done.stderr
         assert len(list(place.inbox.glob("*.md"))) == 1
         done = run_cli("handoff", "lint", "-w", str(place.workspace), cwd=place.repo)
         assert done.returncode == 1

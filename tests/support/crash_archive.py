@@ -52,7 +52,7 @@ def prepare(base: Path) -> Place:
 
 
 def act(workspace: Workspace) -> object:
-    incremental.PORTION = 30_000
+    incremental.PORTION_CHARACTERS = 30_000
     syncing._BATCH_SECONDS = 0.0  # a transaction for every file: more places to stop at
     return workspace.sessions.sync_transcripts()
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
-from truekeep.handoffs.policy import Decision
+from truekeep.handoffs.policy.decision import Decision
 
 DOCUMENTS = (
     *("TOOLS.md", "USER.md", "rules/security.md", ".learnings/ERRORS.md", "memory/2026-11-16.md"),

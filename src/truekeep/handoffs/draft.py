@@ -1,8 +1,8 @@
-"""A review draft as text and as a value: why a handoff waits, where it came from, and the handoff itself.
+"""The format of review drafts: why a handoff waits, where it came from, and the handoff itself.
 
-A draft is one Markdown file: frontmatter written by truekeep, then the original, byte for byte. A person may edit
-what is below the frontmatter and approve the result. A handoff with a credential is kept with the credential masked,
-and one that is no text is not copied at all; in both cases the draft says where the original lies.
+A draft is one Markdown file: frontmatter written by truekeep, then the original, byte for byte. A person may edit the
+part below the frontmatter and approve the result. A credential is masked in the draft, and a file that is not text is
+not copied; in both cases the draft says where the original is.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from truekeep.text.unicode import printable
 
 Kept = Literal["whole", "masked", "elsewhere"]
 _MARK = "card sha256 "
-_UPKEEP = "upkeep"  # begins the origin of a draft that upkeep made
+_UPKEEP = "upkeep"  # prefix of `original` in drafts made by maintenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """One handoff that waits for a person."""
+    """One handoff or proposal that waits for a person's decision."""
 
     id: str
     received_at: str
@@ -34,15 +34,15 @@ class Draft:
     writer: str
     machine: str
     repository: str
-    original: str  # where the original lies
+    original: str  # path of the original
     digest: str  # SHA-256 of the original, in hex
     kept: Kept
     reasons: tuple[tuple[str, str], ...]  # code and sentence
     target: str
     body: bytes
-    drops: tuple[str, ...] = ()  # marks of the cards that go when it is approved
-    file_digest: str = field(default="", compare=False)  # of the draft's own file, when it was read from one
-    unnamed: tuple[Finding, ...] = field(default=(), compare=False)  # in the text now, and not in its stored reasons
+    drops: tuple[str, ...] = ()  # marks of the cards that approving it removes
+    file_digest: str = field(default="", compare=False)  # of the draft's own file, if read from one
+    unnamed: tuple[Finding, ...] = field(default=(), compare=False)  # current findings missing from its stored reasons
 
     @property
     def path(self) -> str:
@@ -50,47 +50,47 @@ class Draft:
 
     @property
     def is_proposal(self) -> bool:
-        """Whether verification made it, of a card; nobody handed it in."""
+        """True if verification made it from a card."""
         return self.original.startswith(_MARK)
 
     @property
     def is_upkeep(self) -> bool:
-        """Whether upkeep made it: a merge, a promotion, a disagreement. Only a person decides on it."""
+        """True if maintenance made it: a merge, a promotion or a contradiction. Only a person can approve it."""
         return self.original.startswith(f"{_UPKEEP} ")
 
     @property
     def made_by(self) -> str:
-        """The command of upkeep that made it."""
+        """The maintenance command that made it."""
         return self.original.split(" ")[1].replace("-", " ") if self.is_upkeep else ""
 
     @property
     def dropped(self) -> tuple[str, ...]:
-        """The cards that go when it is approved."""
+        """The cards that approving it removes."""
         return tuple(mark.removeprefix(_MARK).partition(" ")[2] for mark in self.drops)
 
     @property
     def is_removal(self) -> bool:
-        """Whether approving it removes cards and writes nothing: its text only says why."""
+        """True if approving it only removes cards; its text says why."""
         return bool(self.drops) and not self.target
 
     @property
     def card(self) -> str:
-        """The card that it is about: the one that it writes, else the one that it removes."""
+        """The card that it writes, or else removes."""
         return self.target or next(iter(self.dropped), "")
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes of its reasons, each once."""
+        """The codes of its reasons, without duplicates."""
         return tuple(dict(self.reasons))
 
     @property
     def is_edited(self) -> bool:
-        """Whether a person changed what it proposes."""
+        """True if a person changed its text."""
         return self.kept == "whole" and sha256(self.body).hexdigest() != self.digest
 
 
 def draft_id(name: str, digest: bytes) -> str:
-    """A draft's id: readable, and different for every different handoff."""
+    """A draft's id: readable, and unique for each content."""
     _, slug = parse_name(name)
     tail = digest.hex()[:10]
     if find_secrets(name):
@@ -99,7 +99,7 @@ def draft_id(name: str, digest: bytes) -> str:
 
 
 def draft_body(raw: bytes | None, *, has_secret: bool) -> tuple[Kept, bytes]:
-    """What of a handoff goes into its draft."""
+    """The part of a handoff that its draft contains."""
     text = decode_text(raw) if raw is not None else None
     if raw is None or text is None:
         return "elsewhere", b""
@@ -107,7 +107,7 @@ def draft_body(raw: bytes | None, *, has_secret: bool) -> tuple[Kept, bytes]:
         return "whole", raw
     try:
         masked = mask_secrets(text)
-    except Exception:  # noqa: BLE001 - what cannot be masked is not copied
+    except Exception:  # noqa: BLE001 - if masking fails, the text is not copied
         masked = None
     return ("elsewhere", b"") if masked is None else ("masked", masked.encode())
 
@@ -139,7 +139,7 @@ def _scalar(text: str) -> str:
 
 
 def parse_draft(draft_name: str, data: bytes) -> Draft:
-    """Read a draft. A file that truekeep did not write is a draft too: all of it is the handoff."""
+    """Parse a draft. A file that truekeep did not write is a draft too, with all of it as the handoff."""
     stem = draft_name.removesuffix(".md")
     end = data.find(b"\n---\n")
     if data.startswith(b"---\ndraft: ") and end > 0:
@@ -193,25 +193,25 @@ def reasons_of(findings: tuple[Finding, ...]) -> tuple[tuple[str, str], ...]:
 
 
 def card_mark(path: str, data: bytes) -> str:
-    """How a draft that verification made says which state of a card it was made from."""
+    """The mark in a draft that names the card and the state that it was made from."""
     return f"{_MARK}{sha256(data).hexdigest()} {path}"
 
 
 def upkeep_mark(by: str, path: str = "", data: bytes | None = None) -> str:
-    """How a draft says which command of upkeep made it, and from which state of a card, if of one."""
+    """The mark in a draft that names the maintenance command, and the card's state if it was made from one."""
     mark = f"{_UPKEEP} {by.replace(' ', '-')}"
     return f"{mark} {card_mark(path, data)}" if data is not None else mark
 
 
 def is_overtaken(draft: Draft, data: bytes | None) -> bool:
-    """Whether a card is not the one any more that a proposal was made from."""
+    """True if the card changed since the proposal was made from it."""
     if draft.is_upkeep:
         return draft.original != upkeep_mark(draft.made_by, draft.target, data)
     return draft.is_proposal and (data is None or draft.original != card_mark(draft.target, data))
 
 
 def changed_since(draft: Draft, read: Callable[[str], bytes | None]) -> list[str]:
-    """The cards that are not any more what a draft was made from. One that somebody handed in was made from none."""
+    """The cards that changed since the draft was made from them."""
     found = []
     if draft.target and (draft.is_proposal or draft.is_upkeep) and is_overtaken(draft, read(draft.target)):
         found.append(draft.target)

@@ -1,8 +1,8 @@
-"""A handoff as text and as a value.
+"""The format of handoffs: parsing and writing.
 
-Parsing never fails and never guesses: it gives a Handoff with whatever could be read and a finding for each thing
-that could not. A section starts at one of the ten known headings only, so a card may hold headings of its own; a
-known heading where content may be meant is a finding. Whether a handoff is filed is not decided here.
+Parsing never fails and never guesses: it returns a Handoff with everything that could be read, and a finding for each
+problem. A section starts only at one of the ten known headings, so a card may have headings of its own; a known heading
+that may belong to the content is a finding. The policy decides whether a handoff is filed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]{2})([0-9]{2})-(.+)\.(?:md|markdown)\Z", re.DOTALL | re.IGNORECASE
 )
 _ENDING = re.compile(r"\.(?:md|markdown)\Z", re.IGNORECASE)
-# What rclone, Syncthing and Dropbox make of a name when two versions meet.
+# Names that rclone, Syncthing and Dropbox give to conflict copies.
 _CONFLICT = re.compile(
     r"\.[^.]*(?:conflict[0-9]*|path[0-9])(?:\.(?:md|markdown))?\Z"
     r"|(?:\.sync-conflict-[0-9]{8}-[0-9]{6}|conflicted copy)[^/]*\.(?:md|markdown)\Z",
@@ -53,7 +53,7 @@ _SLUG_GAP = re.compile(r"[^a-z0-9]+")
 
 
 class HandoffSection(NamedTuple):
-    """One section: its text as it stands, and the line of the file where that text begins."""
+    """One section: its raw text, and the line where that text begins."""
 
     text: str
     line: int
@@ -61,12 +61,12 @@ class HandoffSection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """What one agent leaves for the next: proposed durable knowledge."""
+    """Proposed durable knowledge from one agent for the next."""
 
     type: str = ""
     title: str = ""
     summary: str = ""
-    action: str = ""  # one of ACTIONS, or empty when unclear
+    action: str = ""  # one of ACTIONS; "" if unclear
     target_card: str = ""
     card_content: str = ""
     target_document: str = ""
@@ -80,7 +80,7 @@ class Handoff:
         return section.line if section else None
 
     def knowledge(self) -> Iterator[tuple[int, str]]:
-        """The numbered lines that would be remembered: facts and content, without frontmatter and fenced code."""
+        """Numbered lines of facts and content, without frontmatter and fenced code."""
         for name in ("Durable facts", "Suggested card content", "Suggested document content"):
             section = self.sections.get(name)
             if section is None:
@@ -107,7 +107,7 @@ class Handoff:
 
 
 def parse_handoff(text: str) -> Handoff:
-    """Read a handoff, with a finding for everything that is unclear about it."""
+    """Parse a handoff, with a finding for everything that is unclear."""
     try:
         shape = outline(text)
     except TooComplex:
@@ -119,7 +119,7 @@ def parse_handoff(text: str) -> Handoff:
         return Handoff(findings=(Finding(code="not-a-handoff", message=what, line=1),))
     findings: list[Finding] = []
     if shape.open_at is not None:
-        what = "opened here and never closed"
+        what = "opened here and not closed"
         findings.append(Finding(code="open-fence", message=what, line=shape.open_at))
     sections = _cut_sections(text, starts, findings)
     _note_outside_text(text[: starts[0][1].start], findings)
@@ -157,7 +157,7 @@ def _cut_sections(text: str, starts: list[tuple[str, Heading]], findings: list[F
         if name in sections:
             if len(findings) >= MAX_FINDINGS:
                 continue
-            what = f"`## {name}` stands twice (first above line {sections[name].line})"
+            what = f"`## {name}` appears twice (first above line {sections[name].line})"
             findings.append(Finding(code="section-twice", message=what, line=heading.line))
             continue
         end = len(text) if position == last else starts[position + 1][1].start
@@ -176,11 +176,11 @@ def _note_outside_text(before: str, findings: list[Finding]) -> None:
 def _note_unclear_sections(
     starts: list[tuple[str, Heading]], card_is_fenced: bool, document_is_fenced: bool, findings: list[Finding]
 ) -> None:
-    """A known heading behind unfenced content could be the content's own. That is not for us to guess."""
+    """Add a finding for a known heading after unfenced content: it may be part of the content."""
     content = ""
     for name, heading in starts:
         if content and not (content == "Suggested card content" and name in _MAY_FOLLOW_CARD):
-            what = f"`## {name}` behind `## {content}`: section or content? Fence the content or move the section up"
+            what = f"`## {name}` after `## {content}`: section or content? Fence the content or move the section up"
             findings.append(Finding(code="unclear-section", message=what, line=heading.line))
             return
         if (name == "Suggested card content" and not card_is_fenced) or (
@@ -190,7 +190,7 @@ def _note_unclear_sections(
 
 
 def _single(sections: dict[str, HandoffSection], name: str) -> str | None:
-    """The one value of a section; None when it holds several lines."""
+    """The single value of a section; None if it has several lines."""
     section = sections.get(name)
     if section is None:
         return ""
@@ -204,7 +204,7 @@ def _single(sections: dict[str, HandoffSection], name: str) -> str | None:
 
 
 def _bare(line: str) -> str:
-    """A value without the bullet, backticks, quotes or stars that models put around it."""
+    """The value without the bullet, backticks, quotes or stars that models put around it."""
     if line[:1].isalnum() and line[-1:].isalnum():
         return line
     if line.startswith(("- ", "* ")):
@@ -216,7 +216,7 @@ def _bare(line: str) -> str:
 
 
 def _target(sections: dict[str, HandoffSection], name: str) -> str:
-    """A target as written; several lines come back joined, so that no check can take only the first."""
+    """The target as written; several lines are returned together, so that no check sees only the first."""
     value = _single(sections, name)
     if value is None:
         return sections[name].text.strip()
@@ -233,7 +233,7 @@ def _body(sections: dict[str, HandoffSection], name: str) -> str:
 
 
 def _content(sections: dict[str, HandoffSection], name: str) -> tuple[str, bool]:
-    """The suggested content without template comments before it or one outer fence; and whether there was a fence."""
+    """The suggested content without leading template comments and one outer fence; and True if there was a fence."""
     section = sections.get(name)
     if section is None:
         return "", False
@@ -246,7 +246,7 @@ def _content(sections: dict[str, HandoffSection], name: str) -> tuple[str, bool]
 
 
 def _without_lead_comments(text: str) -> str:
-    """Content without the comments that a template puts before it. Comments inside it are the writer's own."""
+    """The content without leading template comments. Later comments belong to the writer."""
     position = 0
     while (match := _LEAD.match(text, position)) and (end := text.find("-->", match.end())) >= 0:
         position = end + 3
@@ -255,7 +255,7 @@ def _without_lead_comments(text: str) -> str:
 
 
 def parse_name(name: str) -> tuple[datetime | None, str]:
-    """When a handoff says it was written, and its slug. The time is what the writer's clock said: information only."""
+    """The time of writing and the slug in a file name. The time comes from the writer's clock and is not trusted."""
     match = _NAME.match(name)
     if match is None:
         return None, _ENDING.sub("", name)
@@ -267,17 +267,17 @@ def parse_name(name: str) -> tuple[datetime | None, str]:
 
 
 def is_conflict_copy(name: str) -> bool:
-    """Whether a sync tool gave this name to a second version. Such a copy is a handoff of its own."""
+    """True if the name is that of a sync tool's conflict copy. Such a copy is a handoff of its own."""
     return _CONFLICT.search(name) is not None
 
 
 def slugify(text: str, *, limit: int = 60) -> str:
-    """A text as lower-case words and dashes, safe in any file name."""
+    """The text as lower-case words and dashes, safe in any file name."""
     return _SLUG_GAP.sub("-", text.casefold().encode("ascii", "ignore").decode()).strip("-")[:limit].strip("-")
 
 
 def topic_slug(topic: str, *, limit: int = 60) -> str:
-    """A topic as a file name; one that is mostly in another script than Latin gets a digest, to be like no other."""
+    """A file name for a topic; with a digest if most of the topic is not in Latin script."""
     slug = slugify(topic, limit=limit)
     said = sum(map(str.isalnum, topic[:limit]))
     if 2 * sum(map(str.isalnum, slug)) >= said:
@@ -286,7 +286,7 @@ def topic_slug(topic: str, *, limit: int = 60) -> str:
 
 
 def default_card_name(topic: str, repository: str = "") -> str:
-    """What a new card is called if nobody says: by its repository and its topic."""
+    """The default name of a new card: its repository and topic."""
     slug, place = topic_slug(topic), slugify(repository.rpartition("/")[2], limit=40)
     if place and slug != place and not slug.startswith(f"{place}-"):
         slug = f"{place}-{slug}"
@@ -294,7 +294,7 @@ def default_card_name(topic: str, repository: str = "") -> str:
 
 
 def other_card_names(topic: str, repository: str) -> Iterator[str]:
-    """What a new card is called where its default name is another repository's card: with the owner, then a number."""
+    """Alternatives if the default name is taken by another repository's card: with the owner, then with a number."""
     stem = default_card_name(topic, repository).removesuffix(".md")
     if owner := slugify(repository.rpartition("/")[0].rpartition("/")[2], limit=40):
         yield f"{owner}-{stem}.md"
@@ -318,7 +318,7 @@ def render_handoff(
     target_document: str = "",
     document_content: str = "",
 ) -> str:
-    """A handoff in the standard form. Parsing it gives the same values back."""
+    """Render a handoff. Parsing the result returns the same values."""
     parts = ["# Memory Handoff\n"]
 
     def add(name: str, text: str) -> None:
@@ -339,7 +339,7 @@ def render_handoff(
 
 
 def _fenced(content: str) -> str:
-    """Content inside a fence longer than any in it, when its own headings could be taken for sections."""
+    """The content, inside a fence if its headings could be mistaken for sections."""
     try:
         is_plain = not any(_known_name(heading) for heading in outline(content).headings if heading.level == 2)
     except TooComplex:
@@ -369,10 +369,10 @@ def compose_handoff(
     repository: str = "",
     has_card: Callable[[str], bool] = lambda _: False,
 ) -> str:
-    """A handoff from its parts: for a document if one is named, else for a card. Without content: summary and facts.
+    """Build a handoff: for a document if one is given, else for a card. The content defaults to summary and facts.
 
-    A card without a name is called by its repository and topic; one that is updated, by its topic alone if such a card
-    is there (`has_card`), as older versions called it.
+    Without a name, a card gets its default name. An update falls back to the topic alone, as older versions named
+    cards, if such a card exists (`has_card`).
     """
     summary = summary.strip()
     facts = [fact for fact in facts if fact.strip()]
@@ -388,7 +388,7 @@ def compose_handoff(
     if document:
         return render_handoff(**common, action="no-card", target_document=document, document_content=content)
     if not content.lstrip().startswith("---"):
-        # An update names only what it changes; the card keeps the rest.
+        # An update sets only the fields it changes; the card keeps the rest.
         front = Frontmatter()
         defaults = ("", "") if update else (title, kind)
         for key, given, default in zip(("topic", "category"), (topic, category), defaults, strict=True):

@@ -1,4 +1,4 @@
-"""What a handoff from some turns of a session begins with: words that a person then edits. Pure text, no judgement."""
+"""Drafts a handoff from turns of a session, for a person to edit."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from truekeep.handoffs.format import topic_slug
 from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.transcripts.parser import Turn
 
-MOST_FACTS = 12
-_LEAST, _LONGEST = 15, 300  # characters of a fact
-_TITLE, _SUMMARY = 80, 400
+MAX_FACTS = 12
+_MIN_FACT_LENGTH, _MAX_FACT_LENGTH = 15, 300
+_MAX_TITLE_LENGTH, _MAX_SUMMARY_LENGTH = 80, 400
 _LEAD = re.compile(r"[ \t]{0,20}(?:[-*+>]{1,6}|\d{1,3}[.)])[ \t]+")
 _END = re.compile(r"[.!?](?=\s|\Z)")
 
 
 class Gist(NamedTuple):
-    """A title, a summary and facts, as they might be."""
+    """A suggested title, summary, facts and card name."""
 
     title: str
     summary: str
@@ -27,20 +27,20 @@ class Gist(NamedTuple):
 
 
 def find_gist(turns: Iterable[Turn], title: str = "") -> Gist:
-    """The first words of what was asked, and what was answered, line by line. `title`: where nobody asked."""
+    """Title from the first question, facts from the answers. `title` is used if there is no question."""
     chosen = list(turns)
     asked = next((line for turn in chosen if turn.role == "user" for line in _statements(turn.text)), "")
     answered = [line for turn in chosen if turn.role == "assistant" for line in _statements(turn.text)]
     said = answered or [line for turn in chosen for line in _statements(turn.text)]
-    name = _clipped(_sentence(asked) or title or (said[0] if said else ""), _TITLE)
-    telling = [line for line in said if len(line) >= _LEAST] or said
-    summary = _clipped(telling[0], _SUMMARY) if len(telling) > 1 else ""  # a card says nothing twice
-    facts = dict.fromkeys(_clipped(line, _LONGEST) for line in telling[1:] or telling)
-    return Gist(name, summary, tuple(facts)[:MOST_FACTS], f"{topic_slug(name, limit=48)}.md")
+    name = _clipped(_sentence(asked) or title or (said[0] if said else ""), _MAX_TITLE_LENGTH)
+    lines = [line for line in said if len(line) >= _MIN_FACT_LENGTH] or said
+    summary = _clipped(lines[0], _MAX_SUMMARY_LENGTH) if len(lines) > 1 else ""  # a single line is the fact
+    facts = dict.fromkeys(_clipped(line, _MAX_FACT_LENGTH) for line in lines[1:] or lines)
+    return Gist(name, summary, tuple(facts)[:MAX_FACTS], f"{topic_slug(name, limit=48)}.md")
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Lines that say something, without the marks of lists; no headings, no code, no tables."""
+    """Lines of prose and lists, without list marks; no headings, code or tables."""
     fence = ""
     for line in text.split("\n"):
         if fence:

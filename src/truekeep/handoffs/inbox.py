@@ -1,8 +1,8 @@
-"""Inboxes: where writers leave handoffs. Finds them, reads letters out of them, and clears what is done.
+"""Inboxes, where writers put handoffs: finds inboxes, reads their files, and moves processed files away.
 
-The only module that touches an inbox. Everything in one is hostile until judged: symlinks are not followed, special
-files not opened, half-written ones left for the next run. A letter is cleared by moving it to processed/, and only if
-it is still the file that was read.
+No other module touches an inbox. Everything in one is untrusted: symlinks are not followed, special files are not
+opened, and files that are still being written wait for the next run. A file is moved to processed/ only if it is still
+the one that was read.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from truekeep.core import file_io
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import BeingWritten, ChangedSince, FileStamp, UnsafePath
 from truekeep.core.machine import below_home
+from truekeep.handoffs.format import is_conflict_copy
+from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 
 PROCESSED = "processed"
-_OPEN_AT_ONCE = 8
-_UNTRACKED = b"# Handoffs travel to memory, not into this repository's history.\n*\n"
-_NOT_LETTERS = frozenset(("readme", "template", "agents", "claude"))
+_MAX_OPEN_INBOXES = 8
+_GITIGNORE = b"# Handoffs travel to memory, not into this repository's history.\n*\n"
+_GUIDE_NAMES = frozenset(("readme", "template", "agents", "claude"))
 _NUMBERED = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4}-.+)-([0-9]{1,3})\.md\Z", re.DOTALL)  # see `deliver`
-_LETTER = re.compile(r"\.(?:md|markdown)(?:\.[^/]*(?:conflict[0-9]*|path[0-9]))?\Z", re.IGNORECASE)
-_MOST_OTHERS = 100
+_HANDOFF_NAME = re.compile(r"\.(?:md|markdown)(?:\.[^/]*(?:conflict[0-9]*|path[0-9]))?\Z", re.IGNORECASE)
+_MAX_OTHER_FILES = 100
 
 
 class Inbox(NamedTuple):
@@ -41,17 +43,17 @@ class Inbox(NamedTuple):
     root: Path  # the repository
     folder: str  # relative, such as .claude/memory-handoffs
     writer: str
-    machine: str = ""  # for what came from another one: which, and
-    repository: str = ""  # of which repository
-    there: str = ""  # and where on that machine
+    machine: str = ""  # for a synced inbox: the machine it came from,
+    repository: str = ""  # the repository's name,
+    there: str = ""  # and the repository's path on that machine
 
     @property
     def path(self) -> Path:
         return self.root / self.folder
 
 
-class Letter(NamedTuple):
-    """A handoff as it lies in an inbox: nothing in it is believed yet."""
+class InboxFile(NamedTuple):
+    """A handoff file in an inbox, not parsed or trusted yet."""
 
     inbox: Inbox
     name: str
@@ -62,7 +64,7 @@ class Letter(NamedTuple):
 
 
 class SkippedFile(NamedTuple):
-    """A file that was left where it is, and why. The next run looks again."""
+    """A file left in the inbox, and why. The next run tries again."""
 
     inbox: Inbox
     name: str
@@ -71,7 +73,7 @@ class SkippedFile(NamedTuple):
 
 
 def find_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[Inbox]:
-    """The inboxes that exist below these repositories, each once."""
+    """The existing inboxes of these repositories, without duplicates."""
     found: dict[tuple[int, int], Inbox] = {}
     for root in roots:
         for writer, folder in writers.items():
@@ -84,35 +86,33 @@ def find_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[Inbo
     return list(found.values())
 
 
-def is_letter_name(name: str) -> bool:
-    """Whether a file of this name is a handoff, and not a tool's temporary, backup or instruction file."""
-    return _LETTER.search(name) is not None and name[0] not in ".~#" and not _is_guide(name)
+def is_handoff_name(name: str) -> bool:
+    """True if the name is that of a handoff, not of a temporary, backup or instruction file."""
+    return _HANDOFF_NAME.search(name) is not None and name[0] not in ".~#" and not _is_guide(name)
 
 
 def _is_guide(name: str) -> bool:
-    """Whether a file tells agents how handoffs are written, instead of being one."""
-    return name.casefold().removesuffix(".markdown").removesuffix(".md") in _NOT_LETTERS
+    """True for files that explain how to write handoffs, such as README.md."""
+    return name.casefold().removesuffix(".markdown").removesuffix(".md") in _GUIDE_NAMES
 
 
-def tell_others(others: Sequence[Path], *, most: int = 5) -> list[str]:
-    """One line for each file in an inbox that ingest never takes, so that nobody waits for it in vain."""
-    from truekeep.text.secrets.scanner import withhold
-
+def describe_other_files(others: Sequence[Path], *, most: int = 5) -> list[str]:
+    """One line for each inbox file that ingest never takes."""
     home = Path.home()
-    told = [
+    lines = [
         f"{withhold(printable(below_home(path, home)))} is not a handoff: its name does not end in .md"
         for path in others[:most]
     ]
-    return [*told, f"{len(others) - most} more files in inboxes are not handoffs"] if len(others) > most else told
+    return [*lines, f"{len(others) - most} more files in inboxes are not handoffs"] if len(others) > most else lines
 
 
 class InboxReader:
-    """The inboxes of one run. Keeps a few folders open, never many."""
+    """Reads the inboxes of one run. Keeps at most a few folders open."""
 
     def __init__(self, inboxes: Sequence[Inbox], *, limit: int, settle: float) -> None:
         self.inboxes = list(inboxes)
         self.problems: list[SkippedFile] = []
-        self.others: list[Path] = []  # files in the inboxes that are no handoffs, known once `waiting` was asked
+        self.others: list[Path] = []  # files that are not handoffs; filled by `waiting`
         self._limit = limit
         self._settle = settle
         self._open: OrderedDict[Inbox, _OpenInbox] = OrderedDict()
@@ -128,40 +128,34 @@ class InboxReader:
             self._open.popitem()[1].close()
 
     def waiting(self) -> list[tuple[str, Inbox]]:
-        """What waits, oldest name first: names start with the time of writing."""
+        """Names of waiting files, oldest first: names start with the time of writing."""
         names: list[tuple[str, Inbox]] = []
         for inbox in self.inboxes:
             try:
                 folder = self._opened(inbox).folder
                 for name in os.listdir(folder):
-                    if is_letter_name(name):
+                    if is_handoff_name(name):
                         names.append((name, inbox))
-                    elif len(self.others) < _MOST_OTHERS and _is_other(folder, name):
+                    elif len(self.others) < _MAX_OTHER_FILES and _is_other_file(folder, name):
                         self.others.append(inbox.path / name)
             except UnsafePath as error:
-                self.problems.append(
-                    SkippedFile(inbox=inbox, name="", why=f"the inbox {error.what}; it is not followed")
-                )
+                self.problems.append(SkippedFile(inbox=inbox, name="", why=f"the inbox {error.what} and is skipped"))
             except FileNotFoundError:
                 continue
             except OSError as error:
                 self.problems.append(SkippedFile(inbox=inbox, name="", why=error.strerror or str(error)))
-        if not names:
-            return names
-        from truekeep.handoffs.format import is_conflict_copy
-
-        # A conflict copy comes after its original, so that of two equal ones the original is filed.
-        names.sort(key=lambda item: (is_conflict_copy(item[0]), *_turn(item[0]), str(item[1].root), item[1].folder))
+        # A conflict copy comes after its original, so that of two equal files the original is filed.
+        names.sort(key=lambda item: (is_conflict_copy(item[0]), *_sort_key(item[0]), str(item[1].root), item[1].folder))
         return names
 
-    def read(self, name: str, inbox: Inbox) -> Letter | SkippedFile | None:
-        """One letter; why it cannot be read now; or None when it is gone."""
+    def read(self, name: str, inbox: Inbox) -> InboxFile | SkippedFile | None:
+        """The file; why it cannot be read now; or None if it is gone."""
 
         def inspect(descriptor: int, info: os.stat_result) -> None:
             if info.st_nlink > 1:
                 raise UnsafePath(name, "is a hard link to a file elsewhere; copy it instead")
             age = time.time() - info.st_mtime
-            if 0 <= age < self._settle and not inbox.there:  # what was brought here came whole
+            if 0 <= age < self._settle and not inbox.there:  # synced files are complete
                 raise BeingWritten
             if self._can_lease:
                 file_io.refuse_writers(descriptor)
@@ -182,7 +176,7 @@ class InboxReader:
             return SkippedFile(inbox=inbox, name=name, why=error.what)
         except OSError as error:
             return SkippedFile(inbox=inbox, name=name, why=error.strerror or str(error))
-        return Letter(
+        return InboxFile(
             inbox=inbox,
             name=name,
             raw=data,
@@ -193,8 +187,8 @@ class InboxReader:
 
     def _too_large(
         self, name: str, inbox: Inbox, folder: int, inspect: Callable[[int, os.stat_result], None]
-    ) -> Letter:
-        """A file beyond the limit is known by its size and its ends; it is never read whole or copied."""
+    ) -> InboxFile:
+        """A file beyond the limit, identified by its size and both ends; it is never read in full or copied."""
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
             info = os.fstat(descriptor)
@@ -202,7 +196,7 @@ class InboxReader:
             ends = _ends(descriptor, info)
         finally:
             os.close(descriptor)
-        return Letter(
+        return InboxFile(
             inbox=inbox,
             name=name,
             raw=None,
@@ -211,23 +205,23 @@ class InboxReader:
             stamp=file_io.stamp_of(info),
         )
 
-    def processed_name(self, letter: Letter) -> str:
-        """The name that a letter will have in processed/."""
+    def processed_name(self, file: InboxFile) -> str:
+        """The name that the file will get in processed/."""
         try:
-            return _free_name(self._opened(letter.inbox).open_processed(), letter)
+            return _free_name(self._opened(file.inbox).open_processed(), file)
         except (OSError, UnsafePath):
-            return letter.name
+            return file.name
 
-    def clear(self, letter: Letter) -> str | None:
-        """Move a letter to processed/. Gives its name there; None when it stays: changed meanwhile, or not movable."""
+    def clear(self, file: InboxFile) -> str | None:
+        """Move a file to processed/ and return its name there; None if it changed or cannot be moved."""
         try:
-            opened = self._opened(letter.inbox)
+            opened = self._opened(file.inbox)
             folder = opened.folder
-            if file_io.stamp_of(os.stat(letter.name, dir_fd=folder, follow_symlinks=False)) != letter.stamp:
+            if file_io.stamp_of(os.stat(file.name, dir_fd=folder, follow_symlinks=False)) != file.stamp:
                 return None
             processed = opened.open_processed()
-            name = _free_name(processed, letter)
-            os.rename(letter.name, name, src_dir_fd=folder, dst_dir_fd=processed)
+            name = _free_name(processed, file)
+            os.rename(file.name, name, src_dir_fd=folder, dst_dir_fd=processed)
         except (OSError, UnsafePath):
             return None
         return name
@@ -237,14 +231,14 @@ class InboxReader:
         if opened is not None:
             self._open.move_to_end(inbox)
             return opened
-        while len(self._open) >= _OPEN_AT_ONCE:
+        while len(self._open) >= _MAX_OPEN_INBOXES:
             self._open.popitem(last=False)[1].close()
         opened = self._open[inbox] = _OpenInbox(open_inbox(inbox))
         return opened
 
 
 class _OpenInbox:
-    """An inbox that is held open, and its processed/ from when that is first needed."""
+    """An open inbox folder, and its processed/ folder once that is needed."""
 
     def __init__(self, folder: int) -> None:
         self.folder = folder
@@ -265,14 +259,14 @@ class _OpenInbox:
             os.close(self._processed)
 
 
-def _turn(name: str) -> tuple[str, int, str]:
-    """When a letter's turn is: by the time in its name, of several with one name by the number that `deliver` gave."""
+def _sort_key(name: str) -> tuple[str, int, str]:
+    """Sort key: the time in a file's name, then the number that `deliver` appended."""
     match = _NUMBERED.match(name)
     return (match[1], int(match[2]), name) if match else (name.removesuffix(".md"), 1, name)
 
 
-def _is_other(folder: int, name: str) -> bool:
-    """Whether a file that is no handoff was perhaps meant as one: not hidden, no backup, no guide, no folder."""
+def _is_other_file(folder: int, name: str) -> bool:
+    """True for a visible regular file that may have been meant as a handoff: not a backup, not a guide."""
     if name[0] in ".~#" or name.endswith("~") or name == PROCESSED or _is_guide(name):
         return False
     try:
@@ -282,7 +276,7 @@ def _is_other(folder: int, name: str) -> bool:
 
 
 def open_inbox(inbox: Inbox) -> int:
-    """Open an inbox from its repository down, following no symlink."""
+    """Open an inbox from its repository down, without following symlinks."""
     descriptor = file_io.open_root(str(inbox.root))
     for part in inbox.folder.split("/"):
         above = descriptor
@@ -293,27 +287,27 @@ def open_inbox(inbox: Inbox) -> int:
     return descriptor
 
 
-def _free_name(processed: int, letter: Letter) -> str:
-    """The letter's own name, or one with its digest when an earlier letter had the same."""
-    name = letter.name
-    stem = f"{_clipped(name.removesuffix('.md'), 200)}-{letter.digest.hex()[:8]}"
+def _free_name(processed: int, file: InboxFile) -> str:
+    """The file's own name, or one with its digest if that name is taken."""
+    name = file.name
+    stem = f"{_clipped(name.removesuffix('.md'), 200)}-{file.digest.hex()[:8]}"
     for number in range(1, 1000):
         try:
             os.stat(name, dir_fd=processed, follow_symlinks=False)
         except FileNotFoundError:
             return name
         name = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
-    raise FileExistsError(letter.name)
+    raise FileExistsError(file.name)
 
 
 def _clipped(name: str, size: int) -> str:
-    """A name cut to a number of bytes, between two characters."""
+    """A name cut to a number of bytes, at a character boundary."""
     raw = os.fsencode(name)[:size]
     return raw.decode("utf-8", "ignore") if len(os.fsencode(name)) > size else name
 
 
 def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
-    """The files in an inbox's processed/, with the folder's descriptor."""
+    """The files in an inbox's processed/ folder, with the folder's descriptor."""
     try:
         above = open_inbox(inbox)
     except (OSError, UnsafePath):
@@ -336,12 +330,12 @@ def iter_processed(inbox: Inbox) -> Iterator[tuple[int, os.DirEntry[str]]]:
 def prune_processed(
     inboxes: Sequence[Inbox], *, before: float, keep: set[str], limit: int, dry_run: bool
 ) -> Iterator[str]:
-    """Remove letters that were processed before a time, except those with a digest to keep. Gives their paths."""
+    """Remove files processed before a time, except those with a digest to keep. Yields their paths."""
     for inbox in inboxes:
         for folder, item in iter_processed(inbox):
             info = item.stat(follow_symlinks=False)
-            # The time of the last rename is when it was processed; the writer's own time stamp may be anything.
-            if max(info.st_mtime, info.st_ctime) >= before or not is_letter_name(item.name):
+            # ctime is when the file was moved here; the writer's mtime may be anything.
+            if max(info.st_mtime, info.st_ctime) >= before or not is_handoff_name(item.name):
                 continue
             if keep and digest_in(folder, item.name, limit=limit).hex() in keep:
                 continue
@@ -351,7 +345,7 @@ def prune_processed(
 
 
 def digest_in(folder: int, name: str, *, limit: int) -> bytes:
-    """The digest of a letter as `InboxReader.read` would give it."""
+    """The digest of a file, as `InboxReader.read` computes it."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with open(descriptor, "rb") as file:
         info = os.fstat(descriptor)
@@ -365,23 +359,23 @@ def _ends(descriptor: int, info: os.stat_result) -> bytes:
 
 
 def _large_digest(info: os.stat_result, ends: bytes) -> bytes:
-    """A file too large to read is known by its size, its time and its ends."""
+    """A stand-in digest for a file too large to read: its size, time and both ends."""
     return hashlib.sha256(f"large {info.st_size} {info.st_mtime_ns} ".encode() + ends).digest()
 
 
 def keep_untracked(folder: Path) -> None:
-    """Keep the handoffs of an inbox out of its repository's git, by a file in the inbox itself."""
+    """Keep an inbox out of its repository's git, with a .gitignore in the inbox itself."""
     descriptor = file_io.open_root(str(folder))
     try:
-        _put(descriptor, ".gitignore", _UNTRACKED)
+        _put(descriptor, ".gitignore", _GITIGNORE)
     finally:
         os.close(descriptor)
 
 
 def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
-    """Put a new handoff into an inbox: written whole, never over another, folders made as needed.
+    """Write a new handoff into an inbox atomically, without replacing another. Creates missing folders.
 
-    An inbox that is made here, because nobody connected its repository, keeps itself out of that repository's git.
+    An inbox created here, in a repository that is not connected, gets a .gitignore of its own.
     """
     descriptor = file_io.open_root(str(inbox.root))
     is_new = False
@@ -402,20 +396,20 @@ def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
             os.close(above)
     try:
         if is_new and os.path.lexists(inbox.root / ".git"):
-            _put(descriptor, ".gitignore", _UNTRACKED)
+            _put(descriptor, ".gitignore", _GITIGNORE)
         stem = name.removesuffix(".md")
         for number in range(1, 1000):
             chosen = name if number == 1 else f"{stem}-{number}.md"
             if _put(descriptor, chosen, data):
                 os.fsync(descriptor)
                 return inbox.path / chosen
-        raise BadInput(f"a thousand handoffs named {name} wait already", hint="choose another --slug")
+        raise BadInput(f"a thousand handoffs named {name} are waiting already", hint="choose another --slug")
     finally:
         os.close(descriptor)
 
 
 def _put(folder: int, name: str, data: bytes) -> bool:
-    """Put a new file into a folder, whole; False when something stands there."""
+    """Create a file atomically; False if the name is taken."""
     by = f".{os.getpid()}-{os.urandom(4).hex()}"  # two producers may choose the same name at once
     file_io.write_beside(folder, name, data, by=by)
     try:

@@ -1,6 +1,6 @@
-"""The post: which inboxes there are (repositories', the workspace's own, those of other machines), and what is in them.
+"""Finds all inboxes: those of repositories, the workspace's own, and those synced from other machines.
 
-Opens nothing but inboxes, and writes nothing. What becomes of a handoff is for `ingest`.
+Opens only inboxes and writes nothing; `ingest` processes the handoffs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from truekeep.core.file_io import UnsafePath
 from truekeep.core.model import HandoffOrigin
 from truekeep.core.state_dir import STATE, SYNCED
 from truekeep.handoffs.inbox import Inbox, InboxReader, SkippedFile, digest_in, find_inboxes, iter_processed
+from truekeep.handoffs.review import iter_drafts
+from truekeep.handoffs.sync.contact_history import read_history
+from truekeep.handoffs.sync.mirror import all_places
+from truekeep.handoffs.sync.routes import read_routes
 from truekeep.memory.ledger import HandoffRow
+from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import expand_repositories
 
@@ -28,21 +33,19 @@ if TYPE_CHECKING:
 
 
 def all_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None = None) -> list[Inbox]:
-    """The inboxes of the named repositories, else of the configured ones; the workspace's own are always there."""
+    """The inboxes of the given or configured repositories, and the workspace's own."""
     roots = list(repositories) if repositories is not None else expand_repositories(config.repositories)
     for root in roots:
         if not root.is_dir():
-            raise BadInput(f"{root} is not a folder", hint="name the repository's root with --repo")
+            raise BadInput(f"{root} is not a folder", hint="give the repository's root with --repo")
     found = find_inboxes([Path(os.path.abspath(root)) for root in roots] + [home], config.writers)
-    return found if repositories is not None else [*found, *_brought(home / STATE, config)]
+    return found if repositories is not None else [*found, *_synced_inboxes(home / STATE, config)]
 
 
-def _brought(state: Path, config: Config) -> Iterator[Inbox]:
-    """The inboxes of other machines, as they were brought here."""
+def _synced_inboxes(state: Path, config: Config) -> Iterator[Inbox]:
+    """The inboxes synced from other machines."""
     if not (state / SYNCED).is_dir():
         return
-    from truekeep.handoffs.sync.mirror import all_places
-
     for _, place in all_places(state):
         for writer, folder in config.writers.items():
             if (place.folder / folder).is_dir():
@@ -50,18 +53,18 @@ def _brought(state: Path, config: Config) -> Iterator[Inbox]:
 
 
 def open_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None = None) -> InboxReader:
-    """The inboxes, to be read and cleared; whoever opens them closes them."""
+    """Open the inboxes for reading and clearing. The caller closes the reader."""
     limits = config.limits
     found = all_inboxes(home, config, repositories)
     return InboxReader(found, limit=limits.handoff_bytes, settle=limits.settle_seconds)
 
 
 def count_waiting(home: Path, config: Config) -> int:
-    return look_into_inboxes(home, config)[0]
+    return scan_inboxes(home, config)[0]
 
 
-def look_into_inboxes(home: Path, config: Config) -> tuple[int, list[Path]]:
-    """How many handoffs wait, and the files in the inboxes that are none."""
+def scan_inboxes(home: Path, config: Config) -> tuple[int, list[Path]]:
+    """The number of waiting handoffs, and the inbox files that are not handoffs."""
     inboxes = open_inboxes(home, config)
     try:
         return len(inboxes.waiting()), inboxes.others
@@ -70,34 +73,28 @@ def look_into_inboxes(home: Path, config: Config) -> tuple[int, list[Path]]:
 
 
 def read_waiting(home: Path, config: Config) -> list[tuple[bytes, str, Path | None, str]]:
-    """The handoffs that wait: bytes, name, repository's folder, and where each lies."""
+    """The waiting handoffs: bytes, name, repository's folder, and path."""
     inboxes = open_inboxes(home, config)
     found: list[tuple[bytes, str, Path | None, str]] = []
     try:
         for name, inbox in inboxes.waiting():
-            letter = inboxes.read(name, inbox)
-            if letter is not None and not isinstance(letter, SkippedFile) and letter.raw is not None:
+            file = inboxes.read(name, inbox)
+            if file is not None and not isinstance(file, SkippedFile) and file.raw is not None:
                 root = None if inbox.there or inbox.root == home else inbox.root
-                found.append((letter.raw, name, root, str(inbox.path / name)))
+                found.append((file.raw, name, root, str(inbox.path / name)))
     finally:
         inboxes.close()
     return found
 
 
-def is_looked_into(root: Path, home: Path, config: Config) -> bool:
-    """Whether ingest scans this repository."""
+def is_scanned(root: Path, home: Path, config: Config) -> bool:
+    """True if ingest scans this repository."""
     wanted = os.path.realpath(root)
     return any(os.path.realpath(known) == wanted for known in (*expand_repositories(config.repositories), home))
 
 
-def told_until(inbox: Inbox, state: Path) -> float:
-    """Until when the machine that an inbox was brought from has been told what was filed.
-
-    A route that was removed has nobody left to tell.
-    """
-    from truekeep.handoffs.sync.contact_history import read_history
-    from truekeep.handoffs.sync.routes import read_routes
-
+def reported_until(inbox: Inbox, state: Path) -> float:
+    """When the machine that an inbox was synced from last got receipts; infinity if its route was removed."""
     name = inbox.root.parent.name
     if name not in read_routes(state):
         return float("inf")
@@ -109,16 +106,15 @@ def told_until(inbox: Inbox, state: Path) -> float:
 
 
 def _iter_safe(drafts: Iterator[Draft]) -> Iterator[Draft]:
-    """Drafts; none where their folder is a link, since what lies elsewhere is not ours."""
+    """The drafts; none if their folder is a symlink."""
     with suppress(UnsafePath):
         yield from drafts
 
 
-def iter_dealt_with(vault: MemoryFiles, inboxes: Sequence[Inbox], *, limit: int, at: str) -> Iterator[HandoffRow]:
-    """What the files tell of handoffs that were dealt with before: the drafts and the processed ones."""
-    from truekeep.handoffs.review import iter_drafts
-    from truekeep.text.secrets.scanner import withhold
-
+def iter_processed_handoffs(
+    vault: MemoryFiles, inboxes: Sequence[Inbox], *, limit: int, at: str
+) -> Iterator[HandoffRow]:
+    """Ledger rows for handoffs processed before, rebuilt from the drafts and the files in processed/."""
     for draft in _iter_safe(iter_drafts(vault)):
         try:
             digest = bytes.fromhex(draft.digest)

@@ -1,8 +1,8 @@
-"""Ingest: every waiting handoff is filed, found to be filed already, or put to review; then its file is cleared away.
+"""Ingest: files every waiting handoff, finds it already filed, or sends it to review; then clears its inbox file.
 
-Works in batches: letters are read and judged, the batch is committed (ledger, files, done), and only then are the
-letters moved to processed/. A letter whose bytes the ledger knows is simply cleared. So a run can be killed anywhere
-and repeated.
+Works in batches: inbox files are read and decided on, the batch is committed (ledger, files, done), and only then are
+the inbox files moved to processed/. A file whose bytes the ledger knows is only moved. So a run can be killed at any
+point and repeated.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.machine import below_home
 from truekeep.core.model import INDEX, FilingOutcome, HandoffOrigin, IngestReport, as_stamp
 from truekeep.handoffs.draft import Draft, draft_body, draft_id, reasons_of, render_draft
-from truekeep.handoffs.inbox import PROCESSED, Inbox, InboxReader, Letter, SkippedFile
-from truekeep.handoffs.policy import Decision, IncomingHandoff, Retry, Routes, file_as_bug, is_contained, plan_filing
+from truekeep.handoffs.inbox import PROCESSED, Inbox, InboxFile, InboxReader, SkippedFile
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, Retry, Routes
+from truekeep.handoffs.policy.plan import file_as_bug, is_contained, plan_filing
 from truekeep.handoffs.policy_store import StoredMemoryView
 from truekeep.memory.ledger import HandoffRow, LedgerEntry
 from truekeep.memory.memory_index import is_over_budget
@@ -34,7 +35,7 @@ from truekeep.verify.content_verifier import ContentVerifier
 from truekeep.verify.same_name_checkouts import SameNames
 
 BATCH = 256
-_A_MOMENT = 0.05
+_RETRY_SECONDS = 0.05
 
 
 class Ingest:
@@ -52,12 +53,12 @@ class Ingest:
         now: datetime,
         routes: Routes,
         dry_run: bool,
-        tell: Callable[[FilingOutcome], None],
+        on_filed: Callable[[FilingOutcome], None],
         verifier: ContentVerifier | None = None,
     ) -> None:
         self._waiting = waiting
         self.inboxes, self.books, self.catalog, self.config = inboxes, books, catalog, config
-        self.machine, self.now, self.routes, self.dry_run, self.tell = machine, now, routes, dry_run, tell
+        self.machine, self.now, self.routes, self.dry_run, self.on_filed = machine, now, routes, dry_run, on_filed
         self.report = IngestReport(dry_run=dry_run)
         self._at = as_stamp(now)
         self._repositories: dict[Path, str] = {}
@@ -69,26 +70,26 @@ class Ingest:
             for inbox, shown in self._shown_inboxes.items()
         }
         self._staging = Staging(books.vault)
-        self._shelf = StoredMemoryView(books.vault, books.ledger, catalog, self._staging, verifier=verifier)
+        self._view = StoredMemoryView(books.vault, books.ledger, catalog, self._staging, verifier=verifier)
         self._seen: set[bytes] = set()
-        self._buggy: dict[bytes, Decision] = {}  # letters that truekeep failed on when they were staged
+        self._crashed: dict[bytes, Decision] = {}  # files that truekeep crashed on while staging them
 
     def run(self) -> IngestReport:
-        """File everything that waits."""
+        """File every waiting handoff."""
         settling: list[tuple[str, Inbox]] = []
-        batch: list[Letter] = []
+        batch: list[InboxFile] = []
         for name, inbox in self._waiting:
-            letter = self.inboxes.read(name, inbox)
-            if isinstance(letter, Letter):
-                batch.append(letter)
+            file = self.inboxes.read(name, inbox)
+            if isinstance(file, InboxFile):
+                batch.append(file)
                 if len(batch) >= BATCH:
                     self._file(batch)
                     batch = []
-            elif isinstance(letter, SkippedFile):
-                if letter.is_settling:
+            elif isinstance(file, SkippedFile):
+                if file.is_settling:
                     settling.append((name, inbox))
                 else:
-                    self._skip(letter)
+                    self._skip(file)
         self._file(batch)
         self._file_settled(settling)
         for problem in self.inboxes.problems:
@@ -97,183 +98,185 @@ class Ingest:
         return self.report
 
     def _file_settled(self, settling: list[tuple[str, Inbox]]) -> None:
-        """Look again at letters that were too fresh, after one quiet period for all of them."""
+        """Read files again that were too recent, after one quiet period for all of them."""
         if not settling:
             return
         time.sleep(self.config.limits.settle_seconds)
-        batch: list[Letter] = []
+        batch: list[InboxFile] = []
         for name, inbox in settling:
-            letter = self.inboxes.read(name, inbox)
-            if isinstance(letter, Letter):
-                batch.append(letter)
-            elif letter is not None:
-                self._skip(letter)
+            file = self.inboxes.read(name, inbox)
+            if isinstance(file, InboxFile):
+                batch.append(file)
+            elif file is not None:
+                self._skip(file)
         for start in range(0, len(batch), BATCH):
             self._file(batch[start : start + BATCH])
 
-    def _file(self, letters: list[Letter]) -> None:
-        """Judge and commit a batch; what one bad target spoils is left out and the rest tried again."""
+    def _file(self, files: list[InboxFile]) -> None:
+        """Decide on and commit a batch. Files whose target cannot be written are left out, and the rest is retried."""
         overtaken = 0
-        while letters:
+        while files:
             try:
-                plan = self._plan(letters)
+                plan = self._plan(files)
                 if not self.dry_run:
                     self._commit(plan)
             except _CannotStage as error:
-                letters = self._fail([error.letter], letters, error.why)
-            except _Buggy as error:
-                self._unjudge(letters)
-                self._buggy[error.letter.digest] = error.filing
+                files = self._fail([error.file], files, error.why)
+            except _CrashedOn as error:
+                self._discard_plan(files)
+                self._crashed[error.file.digest] = error.decision
             except WriteRefused as refusal:
-                needing = [item.letter for item in plan if item.needs(refusal.path)] or letters
-                letters = self._fail(needing, letters, f"{refusal.path} cannot be written: {refusal.why}")
+                needing = [item.file for item in plan if item.needs(refusal.path)] or files
+                files = self._fail(needing, files, f"{refusal.path} cannot be written: {refusal.why}")
             except EditedMeanwhile as error:
-                # A person edited a file meanwhile. What concerned it was dropped from the ledger and is judged anew.
+                # A person edited a file. Its handoffs were dropped from the ledger and are decided on again.
                 overtaken += 1
-                time.sleep(_A_MOMENT * overtaken)  # whoever is saving a file needs one
+                time.sleep(_RETRY_SECONDS * overtaken)  # wait until the file is saved
                 self.catalog.forget()
-                again = [letter for letter in letters if not self.books.ledger.find_handoff(letter.digest)]
-                self._clear([item for item in plan if item.letter not in again])
-                letters = again if overtaken < 5 else self._fail(again, again, f"{error} keeps changing")
-                self._seen.difference_update(letter.digest for letter in letters)
+                again = [file for file in files if not self.books.ledger.find_handoff(file.digest)]
+                self._clear([item for item in plan if item.file not in again])
+                files = again if overtaken < 5 else self._fail(again, again, f"{error} keeps changing")
+                self._seen.difference_update(file.digest for file in files)
             else:
                 self._clear(plan)
                 return
 
-    def _plan(self, letters: list[Letter]) -> list[_LetterInRun]:
-        """Judge the letters in their order; each sees what the ones before it will have written."""
+    def _plan(self, files: list[InboxFile]) -> list[_PlannedFile]:
+        """Decide on files in their order; each sees what the ones before it will write."""
         if not self.dry_run:
             self._staging = Staging(self.books.vault, after=self._staging)
-            self._shelf.restage(self._staging)
-        plan: list[_LetterInRun] = []
+            self._view.restage(self._staging)
+        plan: list[_PlannedFile] = []
         number = 0
-        known = self.books.ledger.find_handoffs([letter.digest for letter in letters])
+        known = self.books.ledger.find_handoffs([file.digest for file in files])
         with self.catalog.snapshot():
-            for letter in letters:
-                judged = self._judge(letter, known.get(letter.digest))
-                if judged.filing is not None:
+            for file in files:
+                judged = self._judge(file, known.get(file.digest))
+                if judged.decision is not None:
                     self._prepare(number, judged)
                     number += 1
                 plan.append(judged)
         return plan
 
-    def _prepare(self, number: int, judged: _LetterInRun) -> None:
-        """Stage a letter and write its record; one on which truekeep fails goes to review, or stays where it is."""
-        letter, filing = judged.letter, judged.filing
-        assert filing is not None
+    def _prepare(self, number: int, judged: _PlannedFile) -> None:
+        """Stage a file and build its ledger rows. If truekeep crashes, it goes to review or stays in the inbox."""
+        file, decision = judged.file, judged.decision
+        assert decision is not None
         try:
             self._stage(number, judged)
-            judged.entry, judged.record = self._entry(judged, filing), self._record(judged, filing)
+            judged.entry, judged.record = self._entry(judged, decision), self._record(judged, decision)
         except UnsafePath as error:
-            raise _CannotStage(letter, f"{error}; put a plain one there and run ingest again") from error
+            raise _CannotStage(file, f"{error}; put a regular file there and run ingest again") from error
         except (ChangedSince, OSError) as error:
-            raise _CannotStage(letter, str(error)) from error
+            raise _CannotStage(file, str(error)) from error
         except Exception as error:
             if not is_contained(error):
                 raise
-            if letter.digest in self._buggy:
-                raise _CannotStage(letter, f"{type(error).__name__}: a bug in truekeep") from error
-            raise _Buggy(letter, file_as_bug(error, self._candidate(letter, judged.repository), self.config)) from error
+            if file.digest in self._crashed:
+                raise _CannotStage(
+                    file, f"truekeep crashed ({type(error).__name__}); details are in bugs.log"
+                ) from error
+            raise _CrashedOn(file, file_as_bug(error, self._candidate(file, judged.repository), self.config)) from error
 
-    def _unjudge(self, letters: Sequence[Letter]) -> None:
-        """Forget what was planned for letters: they are judged anew."""
+    def _discard_plan(self, files: Sequence[InboxFile]) -> None:
+        """Discard the plan for these files, so that they are decided on again."""
         self.catalog.unstage()
         if self.dry_run:
             self._staging = Staging(self.books.vault)
-            self._shelf.restage(self._staging)
-        self._seen.difference_update(letter.digest for letter in letters)
+            self._view.restage(self._staging)
+        self._seen.difference_update(file.digest for file in files)
 
-    def _fail(self, failed: Sequence[Letter], letters: list[Letter], why: str) -> list[Letter]:
-        """Leave letters in their inbox, with the reason; the others are judged anew."""
-        self._unjudge(letters)
-        for letter in failed:
-            self._tell(_LetterInRun(letter, None, "", failure=why), None)
-        return [letter for letter in letters if letter not in failed]
+    def _fail(self, failed: Sequence[InboxFile], files: list[InboxFile], why: str) -> list[InboxFile]:
+        """Leave files in their inbox with the reason; the others are decided on again."""
+        self._discard_plan(files)
+        for file in failed:
+            self._report(_PlannedFile(file, None, "", failure=why), None)
+        return [file for file in files if file not in failed]
 
-    def _judge(self, letter: Letter, known: HandoffRow | None) -> _LetterInRun:
-        if known is not None or letter.digest in self._seen:
-            return _LetterInRun(letter, None, "", known=known)
+    def _judge(self, file: InboxFile, known: HandoffRow | None) -> _PlannedFile:
+        if known is not None or file.digest in self._seen:
+            return _PlannedFile(file, None, "", known=known)
         repository = ""
         try:
-            if why := self._unreadable(letter.inbox):
-                return _LetterInRun(letter, None, "", failure=why)
-            repository = self._repository(letter.inbox)
-            filing = self._buggy.get(letter.digest) or self._plan_filing(letter, repository)
+            if why := self._unreadable(file.inbox):
+                return _PlannedFile(file, None, "", failure=why)
+            repository = self._repository(file.inbox)
+            decision = self._crashed.get(file.digest) or self._plan_filing(file, repository)
         except Retry as error:
-            return _LetterInRun(letter, None, repository, failure=f"{error} changed just now; the next run looks again")
+            return _PlannedFile(file, None, repository, failure=f"{error} is being changed; the next run tries again")
         except UnsafePath as error:
-            return _LetterInRun(letter, None, repository, failure=str(error))
+            return _PlannedFile(file, None, repository, failure=str(error))
         except OSError as error:
-            return _LetterInRun(letter, None, repository, failure=f"{error.filename or ''} {error.strerror}".strip())
+            return _PlannedFile(file, None, repository, failure=f"{error.filename or ''} {error.strerror}".strip())
         except Exception as error:
             if not is_contained(error):
                 raise
-            filing = file_as_bug(error, self._candidate(letter, repository), self.config)
-        self._seen.add(letter.digest)
-        # Where a person was faster with the index, the card is there, from this very letter.
-        begun = self.books.ledger.begun_as(letter.digest) if filing.outcome == "already" else ""
-        return _LetterInRun(letter, filing, repository, outcome=begun or filing.outcome)
+            decision = file_as_bug(error, self._candidate(file, repository), self.config)
+        self._seen.add(file.digest)
+        # If a person edited the index first, the card is already there, from this same file.
+        begun = self.books.ledger.begun_as(file.digest) if decision.outcome == "already" else ""
+        return _PlannedFile(file, decision, repository, outcome=begun or decision.outcome)
 
-    def _plan_filing(self, letter: Letter, repository: str) -> Decision:
-        here = None if letter.inbox.repository else letter.inbox.root  # elsewhere: any checkout of it will do
-        self._shelf.from_repository(here, letter.inbox.repository)
+    def _plan_filing(self, file: InboxFile, repository: str) -> Decision:
+        here = None if file.inbox.repository else file.inbox.root  # from another machine: any checkout will do
+        self._view.from_repository(here, file.inbox.repository)
         return plan_filing(
-            self._candidate(letter, repository),
-            self._shelf,
+            self._candidate(file, repository),
+            self._view,
             self.config,
             today=self.now.date(),
             now=self.now,
             routes=self.routes,
         )
 
-    def _candidate(self, letter: Letter, repository: str) -> IncomingHandoff:
+    def _candidate(self, file: InboxFile, repository: str) -> IncomingHandoff:
         return IncomingHandoff(
-            raw=letter.raw,
-            name=letter.name,
-            size=letter.size,
+            raw=file.raw,
+            name=file.name,
+            size=file.size,
             repository=repository,
-            writer=letter.inbox.writer,
-            machine=letter.inbox.machine,
-            same_name=self._same_name(letter.inbox, repository),
+            writer=file.inbox.writer,
+            machine=file.inbox.machine,
+            same_name=self._same_name(file.inbox, repository),
         )
 
-    def _stage(self, number: int, judged: _LetterInRun) -> None:
-        filing = judged.filing
-        assert filing is not None
-        if self.dry_run and filing.data is not None and filing.outcome in ("promoted", "routed"):
-            old = self._staging.read(filing.target)
-            new = filing.data if filing.is_whole else (old or b"") + filing.data
-            judged.difference = difference(old, new, filing.target)
-        self._shelf.stage(filing, number)
-        if filing.outcome == "review":
+    def _stage(self, number: int, judged: _PlannedFile) -> None:
+        decision = judged.decision
+        assert decision is not None
+        if self.dry_run and decision.data is not None and decision.outcome in ("promoted", "routed"):
+            old = self._staging.read(decision.target)
+            new = decision.data if decision.is_whole else (old or b"") + decision.data
+            judged.difference = difference(old, new, decision.target)
+        self._view.stage(decision, number)
+        if decision.outcome == "review":
             draft = self._draft(judged)
             self._staging.put(draft.path, render_draft(draft), number)
             judged.target = draft.path
 
-    def _draft(self, judged: _LetterInRun) -> Draft:
-        letter, filing = judged.letter, judged.filing
-        assert filing is not None
-        kept, body = draft_body(letter.raw, has_secret=filing.has_secret)
+    def _draft(self, judged: _PlannedFile) -> Draft:
+        file, decision = judged.file, judged.decision
+        assert decision is not None
+        kept, body = draft_body(file.raw, has_secret=decision.has_secret)
         return Draft(
-            id=draft_id("" if filing.has_secret_name else letter.name, letter.digest),
+            id=draft_id("" if decision.has_secret_name else file.name, file.digest),
             received_at=self._at,
             name=judged.shown_name,
-            writer=letter.inbox.writer,
-            machine=letter.inbox.machine or self.machine,
+            writer=file.inbox.writer,
+            machine=file.inbox.machine or self.machine,
             repository=judged.repository,
-            original=self._original(letter) if not filing.has_secret_name else "",
-            digest=letter.digest.hex(),
+            original=self._original(file) if not decision.has_secret_name else "",
+            digest=file.digest.hex(),
             kept=kept,
-            reasons=reasons_of(filing.blocking),
-            target=filing.target,
+            reasons=reasons_of(decision.blocking),
+            target=decision.target,
             body=body,
         )
 
-    def _original(self, letter: Letter) -> str:
-        name = letter.name if self.dry_run else self.inboxes.processed_name(letter)
-        return f"{self._shown_inboxes[letter.inbox]}/{PROCESSED}/{printable(name)}"
+    def _original(self, file: InboxFile) -> str:
+        name = file.name if self.dry_run else self.inboxes.processed_name(file)
+        return f"{self._shown_inboxes[file.inbox]}/{PROCESSED}/{printable(name)}"
 
-    def _commit(self, plan: Sequence[_LetterInRun]) -> None:
+    def _commit(self, plan: Sequence[_PlannedFile]) -> None:
         entries = [item.entry for item in plan if item.entry is not None]
         records = [item.record for item in plan if item.record is not None]
         if not entries:
@@ -282,35 +285,35 @@ class Ingest:
         self.catalog.commit(stamps)
         self._seen.clear()  # from now on the ledger knows them
 
-    def _entry(self, item: _LetterInRun, filing: Decision) -> LedgerEntry:
-        note = _note(item, filing)
-        return LedgerEntry(at=self._at, verb=item.outcome, actor="ingest", handoff=item.letter.digest, note=note)
+    def _entry(self, item: _PlannedFile, decision: Decision) -> LedgerEntry:
+        note = _note(item, decision)
+        return LedgerEntry(at=self._at, verb=item.outcome, actor="ingest", handoff=item.file.digest, note=note)
 
-    def _record(self, item: _LetterInRun, filing: Decision) -> HandoffRow:
+    def _record(self, item: _PlannedFile, decision: Decision) -> HandoffRow:
         return HandoffRow(
-            digest=item.letter.digest,
+            digest=item.file.digest,
             origin=HandoffOrigin(
-                writer=item.letter.inbox.writer,
-                machine=item.letter.inbox.machine or self.machine,
+                writer=item.file.inbox.writer,
+                machine=item.file.inbox.machine or self.machine,
                 repository=item.repository,
-                inbox=self._noted_inboxes[item.letter.inbox],
+                inbox=self._noted_inboxes[item.file.inbox],
                 name=item.shown_name,
             ),
-            title="" if filing.has_secret else printable(filing.title)[:200],
+            title="" if decision.has_secret else printable(decision.title)[:200],
             received_at=self._at,
             outcome=item.outcome,
-            target=item.target or filing.target,
-            reasons=filing.findings,
+            target=item.target or decision.target,
+            reasons=decision.findings,
         )
 
-    def _clear(self, plan: Sequence[_LetterInRun]) -> None:
-        """Tell how each letter ended, and move it out of the inbox."""
+    def _clear(self, plan: Sequence[_PlannedFile]) -> None:
+        """Report each file's outcome, and move it out of the inbox."""
         for item in plan:
-            cleared = None if item.failure or self.dry_run else self.inboxes.clear(item.letter)
-            self._tell(item, cleared)
+            cleared = None if item.failure or self.dry_run else self.inboxes.clear(item.file)
+            self._report(item, cleared)
 
     def _unreadable(self, inbox: Inbox) -> str:
-        """Why a repository cannot say which one it is; its handoffs stay where they are."""
+        """Why a repository cannot be identified; "" if it can. Its handoffs stay in the inbox."""
         if inbox.repository or inbox.root in self._repositories:
             return ""
         failure = irregular_file_failure(str(find_top(inbox.root) or inbox.root))
@@ -324,33 +327,33 @@ class Ingest:
         return known
 
     def _same_name(self, inbox: Inbox, repository: str) -> str:
-        """What to say where the repository has the name of another one, whose handoffs came first; else empty."""
+        """The message if another repository with this name had handoffs first; else ""."""
         if inbox.repository or not repository:
             return ""
         return self._same_names.tell(inbox.root, repository)
 
-    def _tell(self, item: _LetterInRun, cleared: str | None) -> None:
-        filing = item.filing
+    def _report(self, item: _PlannedFile, cleared: str | None) -> None:
+        decision = item.decision
         outcome = "failed" if item.failure else item.outcome
-        why = item.failure or (filing.known_as if filing else "")
+        why = item.failure or (decision.known_as if decision else "")
         if item.known is not None:
             why = f"known since {item.known.received_at[:10]} ({item.known.outcome})"
         if not item.failure and cleared is None and not self.dry_run:
             what = f"{item.shown_name} could not be moved to processed/"
-            self.report.warnings.append(f"{what} in {self._shown_inboxes[item.letter.inbox]}")
+            self.report.warnings.append(f"{what} in {self._shown_inboxes[item.file.inbox]}")
             if item.known is not None:
-                return  # the same leftover as in the last run: nothing happened
+                return  # a leftover of an earlier run
         self.report.counts[outcome] = self.report.count(outcome) + 1
-        self.tell(
+        self.on_filed(
             FilingOutcome(
                 outcome=outcome,
                 name=item.shown_name,
-                inbox=self._shown_inboxes[item.letter.inbox],
-                writer=item.letter.inbox.writer,
+                inbox=self._shown_inboxes[item.file.inbox],
+                writer=item.file.inbox.writer,
                 repository=item.repository,
-                title="" if filing is None or filing.has_secret else filing.title,
-                target=item.target or (filing.target if filing else item.known.target if item.known else ""),
-                findings=filing.findings if filing else (),
+                title="" if decision is None or decision.has_secret else decision.title,
+                target=item.target or (decision.target if decision else item.known.target if item.known else ""),
+                findings=decision.findings if decision else (),
                 why=why,
                 difference=item.difference,
             )
@@ -358,7 +361,7 @@ class Ingest:
 
     def _skip(self, skipped: SkippedFile) -> None:
         self.report.counts["skipped"] = self.report.count("skipped") + 1
-        self.tell(
+        self.on_filed(
             FilingOutcome(
                 outcome="skipped",
                 name=withhold(printable(skipped.name)),
@@ -382,29 +385,29 @@ class Ingest:
 
 
 class _CannotStage(Exception):
-    """A letter that cannot be put together with the others of its batch."""
+    """A file that cannot be staged with the rest of its batch."""
 
-    def __init__(self, letter: Letter, why: str) -> None:
+    def __init__(self, file: InboxFile, why: str) -> None:
         super().__init__(why)
-        self.letter = letter
+        self.file = file
         self.why = why
 
 
-class _Buggy(Exception):
-    """A letter that truekeep failed on when it was staged, and what it becomes instead."""
+class _CrashedOn(Exception):
+    """A file that truekeep crashed on while staging it, and the decision to use instead."""
 
-    def __init__(self, letter: Letter, filing: Decision) -> None:
-        super().__init__(letter.name)
-        self.letter = letter
-        self.filing = filing
+    def __init__(self, file: InboxFile, decision: Decision) -> None:
+        super().__init__(file.name)
+        self.file = file
+        self.decision = decision
 
 
 @dataclass(slots=True)
-class _LetterInRun:
-    """A letter on its way through the run."""
+class _PlannedFile:
+    """An inbox file and what the run does with it."""
 
-    letter: Letter
-    filing: Decision | None  # None: known already, or it failed
+    file: InboxFile
+    decision: Decision | None  # None: already known, or failed
     repository: str
     outcome: str = "already"
     known: HandoffRow | None = None
@@ -416,22 +419,22 @@ class _LetterInRun:
     _shown: str = ""
 
     def needs(self, path: str) -> bool:
-        """Whether this letter's filing writes a file."""
-        filing = self.filing
-        return filing is not None and (
-            path in (self.target, filing.target) or (path == INDEX and bool(filing.card_name))
+        """True if filing this handoff writes the path."""
+        decision = self.decision
+        return decision is not None and (
+            path in (self.target, decision.target) or (path == INDEX and bool(decision.card_name))
         )
 
     @property
     def shown_name(self) -> str:
-        """The file's name as it may be written down: never a terminal code, never a credential."""
+        """The file's name, safe to store and show: no terminal codes, no credentials."""
         if not self._shown:
-            is_secret = self.filing.has_secret_name if self.filing else bool(find_secrets(self.letter.name))
-            self._shown = f"handoff-{self.letter.digest.hex()[:10]}.md" if is_secret else printable(self.letter.name)
+            is_secret = self.decision.has_secret_name if self.decision else bool(find_secrets(self.file.name))
+            self._shown = f"handoff-{self.file.digest.hex()[:10]}.md" if is_secret else printable(self.file.name)
         return self._shown
 
 
-def _note(item: _LetterInRun, filing: Decision) -> str:
-    if filing.has_secret:
+def _note(item: _PlannedFile, decision: Decision) -> str:
+    if decision.has_secret:
         return item.shown_name
-    return printable(filing.title)[:200] or item.shown_name
+    return printable(decision.title)[:200] or item.shown_name

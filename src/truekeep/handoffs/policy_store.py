@@ -1,4 +1,4 @@
-"""The store as the judge sees it: files with what is already staged, the catalogue, and what a person edited."""
+"""The policy's view of a workspace: files including staged changes, similar cards, and edits made by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
 from truekeep.core.model import CARDS, DOCUMENTS, INDEX, PROTECTED
-from truekeep.handoffs.policy import Decision, HandEdits
+from truekeep.handoffs.policy.decision import Decision, HandEdits
 from truekeep.memory.blame import BEFORE, BY_HAND, line_owners
 from truekeep.memory.card import (
     Card,
@@ -33,14 +33,14 @@ from truekeep.verify.content_verifier import ContentCheck, ContentVerifier
 
 INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
 _INSTRUCTION_LIMIT = 262_144
-_NO_PROJECTS = frozenset(
+_NOT_PROJECT_FILES = frozenset(
     (*DOCUMENTS, *PROTECTED, *INSTRUCTION_FILES, "BOOT.md", "CHANGELOG.md", "GEMINI.md", "README.md")
 )
-"""Files of the root that a project might be called like, and that are something else."""
+"""Root files that are not project files, even if a project has that name."""
 
 
 class StoredMemoryView:
-    """A Shelf over a real workspace."""
+    """A MemoryView of a workspace on disk."""
 
     is_known = True
 
@@ -62,42 +62,42 @@ class StoredMemoryView:
 
     @property
     def staging(self) -> Staging:
-        """What waits to be written."""
+        """The staged changes."""
         return self._staging
 
-    def stage(self, filing: Decision, entry: int) -> None:
-        """Stage what a filing writes, so that the next handoff sees it."""
-        if filing.outcome == "promoted":
-            assert filing.data is not None
-            assert filing.sketch is not None
-            is_new = self._staging.read(filing.target) is None
-            self._staging.put(filing.target, filing.data, entry)
-            if is_new or not self._is_merged(filing.card_name):
-                self._point_at(filing, entry)
-            self._catalog.stage(filing.card_name, filing.sketch)
-        elif filing.outcome == "routed":
-            assert filing.data is not None
-            if filing.replaces:
-                self._staging.put(filing.target, filing.data, entry)
+    def stage(self, decision: Decision, entry: int) -> None:
+        """Stage the writes of a decision, so that the next handoff sees them."""
+        if decision.outcome == "promoted":
+            assert decision.data is not None
+            assert decision.sketch is not None
+            is_new = self._staging.read(decision.target) is None
+            self._staging.put(decision.target, decision.data, entry)
+            if is_new or not self._is_merged(decision.card_name):
+                self._point_at(decision, entry)
+            self._catalog.stage(decision.card_name, decision.sketch)
+        elif decision.outcome == "routed":
+            assert decision.data is not None
+            if decision.replaces:
+                self._staging.put(decision.target, decision.data, entry)
             else:
-                self._staging.append(filing.target, filing.data, entry)
-        elif filing.outcome == "already" and filing.card_name and not self._is_merged(filing.card_name):
-            self._point_at(filing, entry)
+                self._staging.append(decision.target, decision.data, entry)
+        elif decision.outcome == "already" and decision.card_name and not self._is_merged(decision.card_name):
+            self._point_at(decision, entry)
 
-    def _point_at(self, filing: Decision, entry: int) -> None:
-        """Give a card its line in the index; where another has its topic, both lines name their repositories."""
-        name, label, index = filing.card_name, filing.label, self._staging.index()
+    def _point_at(self, decision: Decision, entry: int) -> None:
+        """Add a card's index line. If another card has the same topic, both lines name their repositories."""
+        name, label, index = decision.card_name, decision.label, self._staging.index()
         mine = self._card_at(name).repository
-        others = self._catalog.find_namesakes(topic_key(filing.topic), mine, name)
+        others = self._catalog.find_namesakes(topic_key(decision.topic), mine, name)
         other = self._card_at(others[0]) if others else None
         if other is not None:
-            label = indexed_as(label, filing.topic, mine, other.repository)
+            label = indexed_as(label, decision.topic, mine, other.repository)
             is_alone = len(others) == 1  # until now
             if is_alone or short_name(other.repository) == short_name(mine):
                 wanted = indexed_as(other.label, other.topic, other.repository, mine)
                 for old in index_labels(other.label, other.topic, other.repository):
                     index.relabel(other.name, old, wanted, entry)
-        for old in index_labels(filing.old_label, filing.old_topic, mine) if filing.old_label else ():
+        for old in index_labels(decision.old_label, decision.old_topic, mine) if decision.old_label else ():
             index.relabel(name, old, label, entry)
         index.point_at(name, label, entry)
 
@@ -108,7 +108,7 @@ class StoredMemoryView:
         return parse_card(name, text or "")
 
     def _is_merged(self, card_name: str) -> bool:
-        """Whether a card that has no index line is to have none."""
+        """True if the card has no index line on purpose, because it was merged into another."""
         if self._staging.index().has_link(card_name):
             return False
         index = self._staging.found(INDEX) or b""
@@ -123,18 +123,18 @@ class StoredMemoryView:
         return None
 
     def settle(self, stamps: Mapping[str, FileStamp]) -> None:
-        """Take over what was staged, now that it is written."""
+        """Commit the staged similarity data after the files were written."""
         self._catalog.commit(dict(stamps))
 
     def restage(self, staging: Staging) -> None:
         self._staging = staging
 
     def apart(self) -> StoredMemoryView:
-        """The same store, without a repository to speak of."""
+        """The same view without a repository."""
         return StoredMemoryView(self._vault, self._ledger, self._catalog, self._staging)
 
     def from_repository(self, root: Path | None, name: str = "") -> None:
-        """Name the repository whose code and instruction files count for the next question: its folder, or its name."""
+        """Set the repository, by folder or name, whose code and instruction files are used from now on."""
         self._repository, self._name = root, name
 
     def check_content(self, content: str, day: date) -> ContentCheck:
@@ -151,7 +151,7 @@ class StoredMemoryView:
         return datetime.fromtimestamp(stored.stamp.mtime_ns / 1e9, UTC).date() if stored else None
 
     def check_index(self) -> None:
-        """Raise UnsafePath when the index could not be written."""
+        """Raise UnsafePath if the index cannot be written."""
         self._staging.index()
 
     def find_clash(self, name: str) -> str | None:
@@ -166,7 +166,7 @@ class StoredMemoryView:
         try:
             names = [entry.name for entry in self._vault.names(folder)]
         except UnsafePath:
-            return None  # reading the document says so
+            return None  # reported when the document is read
         for other in (*staged, *names):
             if other != name and other.casefold() == name.casefold():
                 return f"rules/{other}"
@@ -182,7 +182,7 @@ class StoredMemoryView:
         return self._catalog.find_near(candidate, name)
 
     def hand_edits(self, path: str) -> HandEdits:
-        """What in a card on disk is not truekeep's, and what of truekeep's is no longer there."""
+        """Lines of a card on disk that truekeep did not write, and truekeep's lines that were removed."""
         data = self._staging.found(path)
         if data is None:
             return HandEdits()
@@ -197,7 +197,7 @@ class StoredMemoryView:
         return HandEdits(written=written, older=older, removed=ours - set(lines) - {""})
 
     def instructions(self) -> str:
-        """The words of the repository's instruction files, for comparing."""
+        """The normalised lines of the repository's instruction files."""
         root = self._repository
         if root is None:
             return ""
@@ -208,7 +208,7 @@ class StoredMemoryView:
 
 
 def place_journal(path: str, vault: MemoryFiles, staged: Iterable[str] = ()) -> str:
-    """Where this workspace has a journal: logs in memory/daily if it is there, a project's file where it always was."""
+    """The path of a journal in this workspace: logs in memory/daily if that exists, projects in their existing file."""
     kind, name = parse_journal(path) or ("", "")
     folder = path.rpartition("/")[0]
     if kind == "day":
@@ -219,7 +219,7 @@ def place_journal(path: str, vault: MemoryFiles, staged: Iterable[str] = ()) -> 
     try:
         found = {f"{folder}/{entry.name}" for entry in vault.names(folder)}
     except UnsafePath:
-        return path  # reading it says so
+        return path  # reported when it is read
     found.update(other for other in staged if other.startswith(f"{folder}/"))
     if path in found:
         return path
@@ -230,11 +230,11 @@ def place_journal(path: str, vault: MemoryFiles, staged: Iterable[str] = ()) -> 
         if is_same and other.endswith(".md") and stem[0] != ".":
             return other
     elsewhere = project_paths(slug) if kind == "project" else ()
-    return next((other for other in elsewhere if other not in _NO_PROJECTS and _is_file(vault, other)), path)
+    return next((other for other in elsewhere if other not in _NOT_PROJECT_FILES and _is_file(vault, other)), path)
 
 
 def _is_file(vault: MemoryFiles, path: str) -> bool:
-    """Whether a plain file of exactly this name is there; a disk may take others for it."""
+    """True if a regular file of exactly this name exists, also on case-insensitive disks."""
     folder, _, name = path.rpartition("/")
     with suppress(UnsafePath):
         return any(entry.name == name and entry.is_file(follow_symlinks=False) for entry in vault.names(folder))

@@ -1,8 +1,8 @@
-"""Review: the drafts that wait for a person, and what a person can do with them.
+"""Review: lists, approves, rejects and edits drafts.
 
-Approving files a draft through the same judge as ingest, with the person's word in place of the policy; what cannot
-be filed safely at all (a credential, no target) still cannot. Rejecting and expiring remove the draft; the ledger
-keeps its bytes and the original stays in processed/.
+Approving files a draft through the same policy as ingest, but with all findings accepted that are not binding, such as
+a credential or a missing target. Rejecting and expiring remove the draft; the ledger keeps its bytes and the original
+stays in processed/.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
 from truekeep.core.machine import machine_name
 from truekeep.core.model import CARDS, REVIEW, RULES, Finding, as_stamp
 from truekeep.handoffs.draft import Draft, changed_since, parse_draft, reasons_of, render_draft
-from truekeep.handoffs.inbox import is_letter_name
-from truekeep.handoffs.policy import Decision, IncomingHandoff, judge_text, plan_filing
+from truekeep.handoffs.inbox import is_handoff_name
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff
+from truekeep.handoffs.policy.plan import plan_filing
+from truekeep.handoffs.policy.text_checks import check_text
 from truekeep.handoffs.policy_store import StoredMemoryView
 from truekeep.memory.card import check_card_name
 from truekeep.memory.ledger import LedgerEntry
@@ -38,14 +40,14 @@ from truekeep.text.unified_diff import difference
 from truekeep.verify.content_verifier import ContentVerifier
 
 MASK = b"[secret: "
-_SETTLED_NS = 2_000_000_000  # a file that was written later than this before it was read may change unseen
+_SETTLED_NS = 2_000_000_000  # a file written more recently than this may change without a new mtime
 
-Known = MutableMapping[str, tuple[FileStamp, Draft]]
-"""Drafts by their file's name, as they were read."""
+DraftCache = MutableMapping[str, tuple[FileStamp, Draft]]
+"""Drafts by file name, with the stamp of the file they were read from."""
 
 
 class FileChange(NamedTuple):
-    """What approving makes of one file: its bytes now, and afterwards. None stands for "no such file"."""
+    """A file's bytes before and after approving. None if it does not exist."""
 
     path: str
     before: bytes | None
@@ -54,33 +56,33 @@ class FileChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A draft as it would be filed now: the decision, and what it makes of the files that are there."""
+    """A draft as it would be filed now: the decision and the resulting file changes."""
 
     draft: Draft
-    filing: Decision
+    decision: Decision
     edits: tuple[FileChange, ...] = ()
-    hindrance: TruekeepError | None = None  # why approving would fail, whatever the text says
+    blocker: TruekeepError | None = None  # why it cannot be approved, independent of its text
 
     @property
     def difference(self) -> tuple[str, ...]:
-        """What would be written, line by line."""
+        """The changes as a diff."""
         return tuple(line for edit in self.edits for line in difference(edit.before, edit.after, edit.path))
 
     @property
     def seen(self) -> dict[str, str]:
-        """What whoever looks at this has seen: the draft and every file that it changes, each with its digest."""
+        """Digests of the draft and of every file that it changes, as shown to the reviewer."""
         return {self.draft.path: self.draft.file_digest} | {edit.path: digest_of(edit.before) for edit in self.edits}
 
 
 def digest_of(data: bytes | None) -> str:
-    """A file's digest; empty when there is none."""
+    """The data's digest; "" if there is no file."""
     return "" if data is None else sha256(data).hexdigest()
 
 
-def iter_drafts(vault: MemoryFiles, known: Known | None = None, *, judged: bool = False) -> Iterator[Draft]:
-    """Every draft of a workspace, oldest first, without the text. What is `known` and did not change is not read.
+def iter_drafts(vault: MemoryFiles, known: DraftCache | None = None, *, judged: bool = False) -> Iterator[Draft]:
+    """Every draft of a workspace, oldest first, without its text. Unchanged drafts are taken from `known`.
 
-    `judged`: with what the judge finds in the texts now. A draft's own reasons are only words in a file.
+    `judged`: add the current findings of the text, because a draft's stored reasons may be old or forged.
     """
     known = {} if known is None else known
     settled = time.time_ns() - _SETTLED_NS
@@ -93,7 +95,7 @@ def iter_drafts(vault: MemoryFiles, known: Known | None = None, *, judged: bool 
                 found[name] = old[1]
             elif _is_draft(item) and (stored := vault.read(f"{REVIEW}/{name}")) is not None:
                 draft = _parse(name, stored.data, stored.stamp)
-                found[name] = replace(_judged(draft) if judged else draft, body=b"")
+                found[name] = replace(_with_current_findings(draft) if judged else draft, body=b"")
                 known.pop(name, None)
                 if stored.stamp.mtime_ns < settled:
                     known[name] = stored.stamp, found[name]
@@ -109,8 +111,8 @@ def _is_at(info: os.stat_result, stamp: FileStamp) -> bool:
 
 
 def _is_draft(item: os.DirEntry[str]) -> bool:
-    """Whether a file is a draft, by its name."""
-    is_named = item.name.endswith(".md") and is_letter_name(item.name) and printable(item.name) == item.name
+    """True if the file is a draft, by its name."""
+    is_named = item.name.endswith(".md") and is_handoff_name(item.name) and printable(item.name) == item.name
     return is_named and item.is_file(follow_symlinks=False)
 
 
@@ -122,19 +124,19 @@ def _parse(name: str, data: bytes, stamp: FileStamp) -> Draft:
     return draft
 
 
-def _judged(draft: Draft) -> Draft:
-    """A draft with what its text carries now and its stored reasons do not name: they may be old, or forged."""
+def _with_current_findings(draft: Draft) -> Draft:
+    """The draft with current findings that its stored reasons, which may be old or forged, do not name."""
     text = decode_text(draft.body)
-    found = tuple(judge_text(text)) if text else ()
+    found = tuple(check_text(text)) if text else ()
     unnamed = tuple(finding for finding in found if finding.code not in draft.codes)
-    # A masked text is not the one that was judged, so the same finding reads otherwise.
-    told = reasons_of(unnamed if draft.kept == "masked" else found)
-    fresh = tuple(reason for reason in told if reason not in draft.reasons)
+    # Masking changes the text, so that the same finding reads differently.
+    current = reasons_of(unnamed if draft.kept == "masked" else found)
+    fresh = tuple(reason for reason in current if reason not in draft.reasons)
     return replace(draft, reasons=(*draft.reasons, *fresh), unnamed=unnamed) if fresh else draft
 
 
 class Review:
-    """The review of one workspace."""
+    """Review of one workspace's drafts."""
 
     def __init__(
         self,
@@ -155,7 +157,7 @@ class Review:
         yield from iter_drafts(self.books.vault)
 
     def get(self, wanted: str, *, exact: bool = False) -> Draft:
-        """A draft by its id, or, unless only the id will do, by any beginning or end of it that only it has."""
+        """A draft by its id or, unless `exact`, by a unique beginning or end of the id."""
         stem = wanted if exact else wanted.removeprefix(f"{REVIEW}/").removesuffix(".md")
         found = self._read(stem)
         if found is None and not exact:
@@ -163,32 +165,32 @@ class Review:
             matches = sorted(one for one in ids if stem and (one.startswith(stem) or one.endswith(stem)))
             if len(matches) > 1:
                 raise NotFound(
-                    f"{stem!r} fits {len(matches)} drafts: {', '.join(matches[:5])}", hint="give more of the id"
+                    f"{stem!r} matches {len(matches)} drafts: {', '.join(matches[:5])}", hint="give more of the id"
                 )
             found = self._read(matches[0]) if matches else None
         if found is None:
-            raise NotFound(f"no draft {printable(stem)!r}", hint="`truekeep review list` shows the drafts")
+            raise NotFound(f"no draft {printable(stem)!r}", hint="run `truekeep review list` to see the drafts")
         return found
 
     def _read(self, stem: str) -> Draft | None:
         name = f"{stem}.md"
-        if "/" in name or "\0" in name or not is_letter_name(name) or printable(name) != name:
+        if "/" in name or "\0" in name or not is_handoff_name(name) or printable(name) != name:
             return None
         try:
             stored = self.books.vault.read(f"{REVIEW}/{name}")
         except ChangedSince as error:
-            raise EditedSince(f"draft {stem} changed while it was read", hint="look again") from error
+            raise EditedSince(f"draft {stem} changed while it was read", hint="run it again") from error
         except (UnsafePath, OSError, UnicodeEncodeError):
             return None
-        return _judged(_parse(name, stored.data, stored.stamp)) if stored is not None else None
+        return _with_current_findings(_parse(name, stored.data, stored.stamp)) if stored is not None else None
 
     def propose(self, draft: Draft, *, approved: bool = True, target: str = "") -> Proposal:
-        """What would be written if this draft were filed now."""
+        """What approving this draft would write now."""
         return self._propose(draft, Staging(self.books.vault), approved=approved, target=target)
 
     def _propose(self, draft: Draft, staging: Staging, *, approved: bool, target: str) -> Proposal:
-        shelf = self._shelf(staging)
-        shelf.from_repository(None, draft.repository)
+        view = self._view(staging)
+        view.from_repository(None, draft.repository)
         candidate = IncomingHandoff(
             raw=draft.body,
             name=draft.name,
@@ -199,24 +201,26 @@ class Review:
             is_masked=draft.kept == "masked" and MASK in draft.body,
             is_draft=True,
         )
-        hindrance = self._hindrance(draft, staging)
-        removed = self._removed(draft, staging)
+        blocker = self._why_not_approvable(draft, staging)
+        removed = self._removed_cards(draft, staging)
         if draft.is_removal:
-            return Proposal(draft=draft, filing=_removal(draft), edits=removed, hindrance=hindrance)
+            return Proposal(draft=draft, decision=_removal(draft), edits=removed, blocker=blocker)
         if draft.kept == "elsewhere" and not draft.body:
             findings = tuple(
                 Finding(code=code if code in RULES else "not-text", message=sentence)
                 for code, sentence in draft.reasons
             )
-            filing = Decision(outcome="review", findings=findings, blocking=findings)
-            return Proposal(draft=draft, filing=filing, hindrance=hindrance)
+            decision = Decision(outcome="review", findings=findings, blocking=findings)
+            return Proposal(draft=draft, decision=decision, blocker=blocker)
         today = self.now.date()
-        filing = plan_filing(candidate, shelf, self.config, today=today, now=self.now, approved=approved, target=target)
-        edits = (*self._written(filing, staging), *removed)
-        return Proposal(draft=draft, filing=filing, edits=edits, hindrance=hindrance)
+        decision = plan_filing(
+            candidate, view, self.config, today=today, now=self.now, approved=approved, target=target
+        )
+        edits = (*self._written_file(decision, staging), *removed)
+        return Proposal(draft=draft, decision=decision, edits=edits, blocker=blocker)
 
-    def _removed(self, draft: Draft, staging: Staging) -> tuple[FileChange, ...]:
-        """The cards that go with a draft."""
+    def _removed_cards(self, draft: Draft, staging: Staging) -> tuple[FileChange, ...]:
+        """The cards that a draft removes."""
         found: list[FileChange] = []
         for path in draft.dropped:
             if _is_card(path):
@@ -224,39 +228,39 @@ class Review:
                     found.append(FileChange(path, staging.read(path), None))
         return tuple(found)
 
-    def _shelf(self, staging: Staging) -> StoredMemoryView:
+    def _view(self, staging: Staging) -> StoredMemoryView:
         return StoredMemoryView(self.books.vault, self.books.ledger, self.catalog, staging, verifier=self._verifier)
 
-    def _written(self, filing: Decision, staging: Staging) -> tuple[FileChange, ...]:
-        """The file that a draft is written to."""
-        if not filing.target or filing.data is None:
+    def _written_file(self, decision: Decision, staging: Staging) -> tuple[FileChange, ...]:
+        """The file that a draft writes."""
+        if not decision.target or decision.data is None:
             return ()
         try:
-            old = staging.read(filing.target)
+            old = staging.read(decision.target)
         except (UnsafePath, ChangedSince):
             return ()
-        return (FileChange(filing.target, old, filing.data if filing.is_whole else (old or b"") + filing.data),)
+        return (FileChange(decision.target, old, decision.data if decision.is_whole else (old or b"") + decision.data),)
 
     def approve(
         self, draft: Draft, *, target: str = "", seen: Mapping[str, str] | None = None, anyway: bool = False
     ) -> Decision:
-        """File a draft on a person's word: on what they saw, if that is given, and nothing else.
+        """File a draft that a person approves; only if the files are still as in `seen`, if that is given.
 
-        Whoever was not shown it, and says nothing of findings that its stored reasons do not name, is told of those.
+        Without `seen` or `anyway`, raises InvalidHandoff for findings that the draft's stored reasons do not name.
         """
         unnamed = tuple(finding for finding in draft.unnamed if self.config.policy_for(finding.code) != "promote")
         if unnamed and seen is None and not anyway:
             raise InvalidHandoff(
-                f"draft {draft.id} carries more than its reasons say; nothing was written",
+                f"draft {draft.id} has findings that its reasons do not name; nothing was written",
                 unnamed,
-                hint=f"`truekeep review show {as_argument(draft.id)}` shows it; `approve --anyway` files it",
+                hint=f"read it with `truekeep review show {as_argument(draft.id)}`, or use `approve --anyway`",
             )
         return self._file(draft, approved=True, target=target, verb="approved", seen=seen)
 
     def retry(self, draft: Draft) -> Decision:
-        """File a draft if ingest would file it now; why not is in the Filing."""
+        """File a draft if ingest would file it now; the decision says why not."""
         if draft.is_upkeep or draft.is_removal:
-            why = (Finding(code="proposed", message="truekeep proposes it; only a person decides on that"),)
+            why = (Finding(code="proposed", message="a proposal by truekeep; only a person can approve it"),)
             return Decision(outcome="review", findings=why, blocking=why)
         try:
             return self._file(draft, approved=False, target="", verb="retried")
@@ -268,32 +272,32 @@ class Review:
     ) -> Decision:
         staging = Staging(self.books.vault)
         proposal = self._propose(draft, staging, approved=approved, target=target)
-        if proposal.hindrance is not None:
-            raise proposal.hindrance
+        if proposal.blocker is not None:
+            raise proposal.blocker
         check_seen(seen, proposal.seen)
-        filing = proposal.filing
-        if filing.outcome in ("review", "refused"):
+        decision = proposal.decision
+        if decision.outcome in ("review", "refused"):
             raise InvalidHandoff(
                 f"draft {draft.id} cannot be filed as it is",
-                filing.blocking,
-                hint=f"`truekeep review edit {as_argument(draft.id)}` mends the text, `approve --target` the place",
+                decision.blocking,
+                hint=f"run `truekeep review edit {as_argument(draft.id)}`, or give another `approve --target`",
             )
-        if filing.data is not None or not draft.drops:
-            self._shelf(staging).stage(filing, 0)
+        if decision.data is not None or not draft.drops:
+            self._view(staging).stage(decision, 0)
         for path in draft.dropped:
             staging.put(path, None, 0)
             staging.unpoint(path.rpartition("/")[2], 0)
         note = f"{draft.id}; {' and '.join(draft.dropped)} dropped" if draft.drops else ""
-        outcome = "approved" if approved else filing.outcome
-        self._close(staging, draft, verb, outcome=outcome, target=filing.target, note=note)
-        return filing
+        outcome = "approved" if approved else decision.outcome
+        self._close(staging, draft, verb, outcome=outcome, target=decision.target, note=note)
+        return decision
 
-    def _hindrance(self, draft: Draft, staging: Staging) -> TruekeepError | None:
-        """Why a draft cannot be approved at all: it was made from cards that are others by now, or names none."""
+    def _why_not_approvable(self, draft: Draft, staging: Staging) -> TruekeepError | None:
+        """Why a draft cannot be approved at all: its cards changed since, or it names no valid card."""
         again = "the next `truekeep tidy` or `reconcile`" if draft.is_upkeep else "`truekeep verify --fix`"
         for path in draft.dropped:
             if not _is_card(path) or path == draft.target:
-                return NotFound(f"draft {draft.id} names {path!r}, which is no card to drop", hint="reject it")
+                return NotFound(f"draft {draft.id} would drop {path!r}, which is not a card", hint="reject it")
         if draft.is_removal and draft.is_edited:
             return _only_removes(draft)
         try:
@@ -303,12 +307,12 @@ class Review:
         if changed:
             return EditedSince(
                 f"{' and '.join(changed)} changed since draft {draft.id} was made; nothing was written",
-                hint=f"reject it; {again} makes a new proposal from the card as it is",
+                hint=f"reject it; {again} makes a new proposal from the current card",
             )
         return None
 
     def outdated(self, draft: Draft) -> list[str]:
-        """The cards that changed since a draft was made from them: it cannot be approved any more."""
+        """The cards that changed since a draft was made from them; if any, it cannot be approved."""
         if not (draft.is_proposal or draft.is_upkeep) or not all(_is_card(path) for path in draft.dropped):
             return []
         with suppress(UnsafePath, ChangedSince):
@@ -316,21 +320,21 @@ class Review:
         return []
 
     def reject(self, draft: Draft, *, reason: str = "", seen: Mapping[str, str] | None = None) -> None:
-        """Turn a draft down. The original stays in processed/, and the ledger keeps the draft."""
+        """Reject a draft. The original stays in processed/, and the ledger keeps the draft."""
         check_seen(seen, {draft.path: draft.file_digest})
         self._close(Staging(self.books.vault), draft, "rejected", outcome="rejected", note=reason)
 
     def expired(self, older_than: timedelta) -> list[Draft]:
-        """The drafts that have waited longer than this."""
+        """The drafts that are older than this."""
         limit = as_stamp(self.now - older_than)
-        # A file that truekeep did not write has no digest; it is a person's to remove.
+        # A file that truekeep did not write has no digest; truekeep does not remove it.
         return [draft for draft in self.drafts() if draft.received_at < limit and draft.digest]
 
     def expire(self, draft: Draft) -> None:
         self._close(Staging(self.books.vault), draft, "expired", outcome="expired")
 
     def edit(self, draft: Draft, body: bytes, *, seen: Mapping[str, str] | None = None) -> Draft:
-        """Replace the handoff inside a draft. A credential is not taken here either."""
+        """Replace the handoff inside a draft. Refuses text with a credential."""
         check_seen(seen, {draft.path: draft.file_digest})
         if draft.is_removal:
             raise _only_removes(draft)
@@ -341,7 +345,7 @@ class Review:
                 Finding(code="secret", message=f"looks like a credential ({secret.rule})", line=line)
                 for secret, line in zip(found, lines, strict=True)
             ]
-            raise InvalidHandoff("the new text holds a credential; nothing was written", findings, hint="leave it out")
+            raise InvalidHandoff("the new text contains a credential; nothing was written", findings, hint="remove it")
         edited = replace(draft, body=body, kept="whole" if draft.kept == "elsewhere" else draft.kept)
         data = render_draft(edited)
         edited = replace(edited, file_digest=digest_of(data))
@@ -355,7 +359,7 @@ class Review:
     def _close(
         self, staging: Staging, draft: Draft, verb: str, *, outcome: str, target: str | None = None, note: str = ""
     ) -> None:
-        """Remove the draft together with whatever was staged, as one entry."""
+        """Remove the draft and commit the staged changes, as one ledger entry."""
         staging.put(draft.path, None, 0)
         digest = _digest(draft)
         entry = LedgerEntry(at=self._at, verb=verb, actor=self.actor, handoff=digest, note=note or draft.id)
@@ -366,16 +370,16 @@ class Review:
     ) -> None:
         self.catalog.commit(self.books.act(staging, entry, outcomes))
         if any(path.startswith(f"{CARDS}/") and staging.read(path) is None for path in staging.paths()):
-            self.catalog.forget()  # a card went: the next question looks at the folder
+            self.catalog.forget()  # a card was removed: scan the folder again
 
 
 def check_seen(seen: Mapping[str, str] | None, now: Mapping[str, str]) -> None:
-    """Whether the files are still as somebody saw them; a file that they were not shown must not be there."""
+    """Raise EditedSince unless the files are as the reviewer saw them; files that were not shown must not exist."""
     changed = [path for path, digest in now.items() if seen is not None and seen.get(path, "") != digest]
     if changed:
         raise EditedSince(
             f"{', '.join(changed)} changed since you looked at it; nothing was written",
-            hint="look at it as it is now",
+            hint="look at it again",
             changed=tuple(changed),
         )
 
@@ -386,13 +390,13 @@ def _is_card(path: str) -> bool:
 
 
 def _only_removes(draft: Draft) -> BadInput:
-    """Why a text that somebody wrote into a removal is not taken: approving it would lose that text."""
-    what = f"draft {draft.id} only removes {' and '.join(draft.dropped)}; a text in it is written nowhere"
-    return BadInput(what, hint="reject it, and edit the card")
+    """The error for a removal draft with edited text: approving it would lose the text."""
+    what = f"draft {draft.id} only removes {' and '.join(draft.dropped)}; text in it would be lost"
+    return BadInput(what, hint="reject it and edit the card")
 
 
 def _removal(draft: Draft) -> Decision:
-    """A draft that only drops cards, as a decision."""
+    """The decision for a draft that only removes cards."""
     return Decision(outcome="routed", findings=(), target=", ".join(draft.dropped))
 
 

@@ -19,7 +19,8 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import REVIEW, as_stamp
 from truekeep.handoffs.draft import Draft, card_mark, changed_since, draft_id, parse_draft, render_draft, upkeep_mark
 from truekeep.handoffs.format import compose_handoff, parse_handoff
-from truekeep.handoffs.policy import Decision, EmptyShelf, IncomingHandoff, Retry, plan_filing
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, NoMemoryView, Retry
+from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.card import words_of
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.staging import Staging
@@ -202,7 +203,7 @@ class _ProposalWriter:
         return None
 
 
-class _Cards(EmptyShelf):
+class _Cards(NoMemoryView):
     """The store as far as a proposal needs it: the card that it is for."""
 
     is_known = True

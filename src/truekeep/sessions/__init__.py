@@ -1,1 +1,1 @@
-"""What a session wakes with, what it leaves, and what is known about it."""
+"""Agent sessions: the wake brief, the checkpoint, and the record of a session."""

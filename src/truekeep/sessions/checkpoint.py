@@ -1,8 +1,8 @@
-"""Checkpoint: what a session leaves, each part in its place. Text ⇄ values and plans; the desk writes them.
+"""Checkpoints: parses what a session leaves and plans where each part is written.
 
 The handover is overwritten, the sections of the heartbeat and a project's status are replaced, everything else is
 appended: the summary to the day's log, decisions to the month's file, configuration changes to the operations
-changelog, a sub-agent's result to its own file. What is already in a log is never touched.
+changelog, a sub-agent's result to its own file. Existing log entries are never changed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from truekeep.text.markdown import peel_fence
 
 HANDOVER_PARTS = ("Last Action", "System State", "Scope Rules", "Dev Model", "Next Actions")
 HEARTBEAT_PARTS = ("Now", "Next", "Blockers")
-LASTING = ("Scope Rules", "Dev Model")  # hold until something else is said
+LASTING = ("Scope Rules", "Dev Model")  # kept until they are replaced
 OPS_LOG = "memory/ops/CHANGELOG.md"
-LARGEST = 64_000  # characters of one part
+MAX_PART_LENGTH = 64_000
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _HEADING = re.compile(r" {0,3}##[ \t]+(.+?)[ \t]*#*[ \t]*\Z")
 _TITLE = re.compile(r"\A\s*# [^\n]*\n")
@@ -47,15 +47,17 @@ _ALIASES = {
     "configuration changes": "changes", "configuration": "changes", "config changes": "changes", "changes": "changes",
     "project status": "project", "project": "project", "status": "project",
 }  # fmt: skip
-# A paragraph or an item that says only this.
+# A paragraph or an item that is only "none".
 _NONE = re.compile(r"^(?:(?:[-*+] )+|\A|(?<=\n\n))none\.?[ \t]*(?:\n(?=\n|[-*+] )|\Z)", re.IGNORECASE | re.MULTILINE)
-_KEPT = re.compile(r"\(said \d{4}-\d{2}-\d{2} \d{2}:\d{2}.*\)$", re.MULTILINE)  # above what was not said again
+_KEPT = re.compile(
+    r"\(said \d{4}-\d{2}-\d{2} \d{2}:\d{2}.*\)$", re.MULTILINE
+)  # above parts taken over from the last handover
 _SUBAGENT = re.compile(r"sub-?agents?:? +(.+)\Z", re.IGNORECASE)
 _PROJECT = re.compile(r"project:? +(.+)\Z", re.IGNORECASE)
 
 
 class Checkpoint(NamedTuple):
-    """What a session leaves. Empty parts change nothing."""
+    """The parts of a checkpoint. Empty parts change nothing."""
 
     last_action: str = ""
     system_state: str = ""
@@ -81,7 +83,7 @@ class Checkpoint(NamedTuple):
         return any((self.now, self.next, self.blockers))
 
     def parts(self) -> Iterable[tuple[str, str]]:
-        """Every text that was given, with its name."""
+        """Every given text, with its name."""
         for name, value in self._asdict().items():
             if isinstance(value, str):
                 if value:
@@ -92,20 +94,20 @@ class Checkpoint(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One change of one file."""
+    """One change to one file."""
 
     path: str
     text: str  # for mode sections: the stamp below the title
     mode: str  # overwrite, append, sections
-    title: str = ""  # of a file that has to be begun
+    title: str = ""  # of a new file
     sections: tuple[tuple[str, str], ...] = ()  # for mode sections: heading and its new text
 
 
-# --- What was given --------------------------------------------------------------------------------------------------
+# --- Input -----------------------------------------------------------------------------------------------------------
 
 
 def parse_checkpoint(text: str) -> Checkpoint:
-    """JSON or Markdown, as an agent writes it on standard input. Anything unknown is an error that names it."""
+    """Parse JSON or Markdown from standard input. Raises BadInput for unknown parts."""
     bare = plain_newlines(text).strip().lstrip("\ufeff")
     bare = peel_fence(_JSON_FENCE.sub(r"\1", bare, count=1) if _JSON_FENCE.match(bare) else bare).strip()
     if not bare:
@@ -115,18 +117,20 @@ def parse_checkpoint(text: str) -> Checkpoint:
             given = json.loads(bare)
         except (json.JSONDecodeError, RecursionError) as error:
             if bare[0] != "{":
-                return _from_markdown(bare)  # a link, a quotation
+                return _from_markdown(bare)  # starts with a link or a quotation
             raise BadInput(
-                f"the checkpoint is no JSON: {error}", hint="`truekeep checkpoint --help` shows the keys"
+                f"the checkpoint is not valid JSON: {error}", hint="see the keys in `truekeep checkpoint --help`"
             ) from error
         if not isinstance(given, dict):
-            raise BadInput("the checkpoint is JSON, but no object", hint='such as {"summary": "...", "decisions": []}')
+            raise BadInput(
+                "the checkpoint is not a JSON object", hint='give one such as {"summary": "...", "decisions": []}'
+            )
         return from_values(given)
     return _from_markdown(bare)
 
 
 def from_values(given: Mapping[str, Any]) -> Checkpoint:
-    """A checkpoint from JSON values: texts, or lists of texts. What is given under two names of a part is joined."""
+    """A checkpoint from JSON values: texts, or lists of texts. Two names for one part are joined."""
     values: dict[str, Any] = {}
     for key, value in given.items():
         for name, part in _parts_of(key, value):
@@ -156,7 +160,7 @@ def _parts_of(key: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def merged(first: Checkpoint, second: Checkpoint) -> Checkpoint:
-    """Both checkpoints as one: nothing of either is left out."""
+    """Both checkpoints joined."""
     pairs = zip(Checkpoint._fields, first, second, strict=True)
     return checked(Checkpoint(**{name: _joined(name, one, other) for name, one, other in pairs}))
 
@@ -167,13 +171,15 @@ def _joined(name: str, first: Any, second: Any) -> Any:
     if not first or not second or first == second:
         return first or second
     if name == "project_name":
-        raise BadInput(f"two projects are named: {first!r} and {second!r}", hint="leave one checkpoint for each")
+        raise BadInput(
+            f"the checkpoint names two projects: {first!r} and {second!r}", hint="write one checkpoint for each"
+        )
     are_lists = first.startswith("- ") and second.startswith("- ")
     return f"{first}\n{second}" if are_lists else f"{first}\n\n{second}"
 
 
 def _from_markdown(text: str) -> Checkpoint:
-    """Sections by their `##` headings; without any, all of it is the summary."""
+    """A checkpoint from `##` sections; without any, the whole text is the summary."""
     sections: dict[str, list[str]] = {}
     subagents: list[tuple[str, list[str]]] = []
     project_name = ""
@@ -196,11 +202,11 @@ def _from_markdown(text: str) -> Checkpoint:
         else:
             raise BadInput(
                 f"a checkpoint has no section {title[:60]!r}",
-                hint=f"among its sections are {', '.join((*HANDOVER_PARTS, 'Summary', *HEARTBEAT_PARTS, 'Decisions'))}",
+                hint=f"its sections include {', '.join((*HANDOVER_PARTS, 'Summary', *HEARTBEAT_PARTS, 'Decisions'))}",
             )
     loose = "\n".join(sections.pop(""))
     if sections or subagents:
-        loose = _TITLE.sub("", f"{loose}\n", count=1)  # what the whole is called
+        loose = _TITLE.sub("", f"{loose}\n", count=1)  # the title
     values: dict[str, Any] = {name: "\n".join(lines).strip() for name, lines in sections.items()}
     values["summary"] = _joined("summary", loose.strip(), values.get("summary", ""))
     for name in ("decisions", "changes"):
@@ -211,7 +217,7 @@ def _from_markdown(text: str) -> Checkpoint:
 
 
 def checked(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint, if everything in it can be filed: with plain newlines, without what is empty."""
+    """Validate a checkpoint: normalise newlines and drop empty parts. Raises BadInput."""
     values: dict[str, Any] = {}
     for name, value in checkpoint._asdict().items():
         if isinstance(value, str):
@@ -231,19 +237,19 @@ def checked(checkpoint: Checkpoint) -> Checkpoint:
                 f"{label[:60]!r} cannot name a sub-agent's file", hint="letters, digits, dots, dashes, underscores"
             )
     for name, text in checkpoint.parts():
-        if len(text) > LARGEST:
-            raise BadInput(f"{name} has {len(text)} characters", hint=f"at most {LARGEST}; a checkpoint is a summary")
+        if len(text) > MAX_PART_LENGTH:
+            raise BadInput(
+                f"{name} has {len(text)} characters", hint=f"shorten it to {MAX_PART_LENGTH}; a checkpoint is a summary"
+            )
     if not any(True for name, _ in checkpoint.parts() if name != "project_name"):
-        raise BadInput(
-            "the checkpoint says nothing", hint="give a summary at least: `truekeep checkpoint --summary TEXT`"
-        )
+        raise BadInput("the checkpoint is empty", hint="give at least a summary: `truekeep checkpoint --summary TEXT`")
     if checkpoint.project_name and not checkpoint.project:
-        raise BadInput(f"nothing is said of the project {checkpoint.project_name!r}", hint="give its status")
+        raise BadInput(f"the project {checkpoint.project_name!r} has no status", hint="give its status")
     return checkpoint
 
 
 def _without_none(text: str) -> str:
-    """A part in which `none` stands only if nothing else does."""
+    """The text without `none` items, unless there is nothing else."""
     if "none" not in text.casefold():
         return text
     real = _NONE.sub("", text).strip("\n")
@@ -267,7 +273,7 @@ def _items(name: str, value: Any) -> list[str]:
 
 
 def _list_items(text: str) -> list[str]:
-    """The items of a list; a text without any is one item."""
+    """The items of a list; a text that is not a list is one item."""
     items: list[list[str]] = []
     for line in text.strip().split("\n"):
         match = re.match(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(.*)", line)
@@ -280,7 +286,7 @@ def _list_items(text: str) -> list[str]:
     return [" ".join(part for part in item if part) for item in items]
 
 
-# --- Where it goes ---------------------------------------------------------------------------------------------------
+# --- Targets ---------------------------------------------------------------------------------------------------------
 
 
 def plan_writes(
@@ -292,9 +298,9 @@ def plan_writes(
     by: str,
     project: str,
 ) -> list[Write]:
-    """What is to be written, and where. `by` says who speaks; `project` is the slug of the agent's repository.
+    """Plan the writes of a checkpoint. `by` is the author; `project` is the slug of the agent's repository.
 
-    `read` gives a file as it is, for what stays of the last handover; `place`, where this workspace has a journal.
+    `read` returns an existing file, for the parts of the last handover that stay; `place` returns a journal's path.
     """
     writes = []
     if checkpoint.has_handover:
@@ -317,9 +323,9 @@ def plan_writes(
 
 
 def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str) -> Iterator[tuple[str, str]]:
-    """The same for a machine that may not write memory: the target document and the content of a handoff each.
+    """The handoffs of a checkpoint on a machine that is not the canonical host: target document and content each.
 
-    The handover and the heartbeat are the canonical host's own; what they would say here goes into the day's log.
+    Only the canonical host has a handover and a heartbeat; elsewhere these parts go into the day's log.
     """
     lead = checkpoint.summary or checkpoint.last_action
     rest = checkpoint if checkpoint.summary else checkpoint._replace(last_action="")
@@ -338,7 +344,7 @@ def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str)
 
 
 def kinds_of(checkpoint: Checkpoint) -> str:
-    """What a checkpoint consists of, in a few words."""
+    """A short description of a checkpoint's parts."""
     kinds = {
         "handover": checkpoint.has_handover,
         "log": checkpoint.summary or checkpoint.last_action,
@@ -352,7 +358,7 @@ def kinds_of(checkpoint: Checkpoint) -> str:
 
 
 def _given(checkpoint: Checkpoint, parts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Of these parts, those of which something was said."""
+    """The non-empty parts."""
     for part in parts:
         if text := getattr(checkpoint, _ALIASES[part.casefold()]):
             yield part, text
@@ -369,9 +375,11 @@ def _subagent_path(label: str) -> str:
 def _project_path(name: str) -> str:
     slug = project_slug(name)
     if not slug:
-        raise BadInput("which project this is, is not known", hint="name it, or run this in its repository")
+        raise BadInput("the project is unknown", hint="name it, or run this in its repository")
     if is_reserved(slug):
-        raise BadInput(f"{slug!r} cannot name a project's file", hint="it is a reserved device name on some systems")
+        raise BadInput(
+            f"{slug!r} cannot name a project's file", hint="choose another name; this one is reserved on some systems"
+        )
     return project_paths(slug)[0]
 
 
@@ -380,7 +388,7 @@ def _entry(path: str, text: str, now: datetime, by: str) -> Write:
 
 
 def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> str:
-    """The whole handover. Rules that were not repeated still hold; what else was not, stays with its day."""
+    """The new handover. Lasting rules are taken over; other parts that were not given keep their date."""
     parts = [f"# Handover\n\n{now:%Y-%m-%d %H:%M}{f', {by}' if by else ''}\n"]
     old = sections_of(before)
     stamp = re.search(r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}.*$", plain_newlines(before), re.MULTILINE)

@@ -1,8 +1,8 @@
-"""The brief: pieces of memory, each worth something, packed into the room that a harness gives. Pure.
+"""Packs pieces of memory, each with a value, into the size that a harness accepts.
 
-A section is one memory file, or one kind of thing; its pieces are what can be left out one by one: a paragraph, a list
-item, a table row. The most valuable pieces that fit are taken and stand where a reader expects them, quoted, under the
-file and age they come from. What was left out is counted, with the command that shows it.
+A section is one memory file or one kind of item; its pieces are paragraphs, list items or table rows. The most valuable
+pieces that fit are taken and shown in their original order, quoted, under their file and age. Omitted pieces are
+counted, with the command that shows them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import NamedTuple
 
 from truekeep.core.model import BEGIN_MARK, END_MARK
 from truekeep.text.markdown_lines import iter_lines, open_fence
+from truekeep.text.unicode import printable
 
-CHARACTERS_A_TOKEN = 3.5  # of Markdown with code in it: harnesses count tokens, which can only be estimated here
+CHARACTERS_A_TOKEN = 3.5  # estimate for Markdown with code; harnesses count tokens
 LONGEST_PIECE = 1_200
-_FOOT = 0.35  # at most this part of the room is kept for what the end says
-_FILLER = 0.4  # a piece worth less than this part of one that found no room is not taken in its stead
+_MAX_FOOTER_SHARE = 0.35  # of the space
+_MIN_FILLER_SHARE = 0.4  # of the value of a piece that did not fit; less valuable pieces do not replace it
 _ITEM = re.compile(r"\s{0,3}(?:[-*+]|\d{1,3}[.)])\s")
 _RULER = r"\s*\|?[\s:|-]*---[\s:|-]*\Z"
 _IMPORTANCE = re.compile(r"\[[\w -]{1,30}\|i=([01](?:\.\d{1,3})?)\]")
 
 
 class Cap(NamedTuple):
-    """What a harness takes before it cuts, or what a text uses of that."""
+    """The size that a harness accepts before it cuts, or that a text uses."""
 
     characters: int
     lines: int
@@ -39,27 +40,27 @@ class Cap(NamedTuple):
 
 
 CAPS = {
-    "claude": Cap(8_000, 250, 24_000),  # 10,000 characters of hook output; the rest would go to a file
-    "codex": Cap(8_000, 250, 9_400),  # 2,500 tokens, which it counts as four bytes each; the rest would go to a file
+    "claude": Cap(8_000, 250, 24_000),  # accepts 10,000 characters of hook output
+    "codex": Cap(8_000, 250, 9_400),  # accepts 2,500 tokens, counted as four bytes each
     "openclaw": Cap(18_000, 500, 54_000),  # 20,000 characters for one file
 }
 
 
 class BriefHeading(NamedTuple):
-    """A heading, or the head of a table, at one place: the same words elsewhere are another one."""
+    """A heading or a table head at one place; equal text elsewhere is another one."""
 
     line: str
     at: int = 0
 
 
 class BriefPiece(NamedTuple):
-    """What is taken or left as a whole."""
+    """Text that is taken or omitted as a whole."""
 
     text: str  # one or more lines, without a newline at the end
     value: float
-    under: tuple[BriefHeading, ...] = ()  # the headings it stands under; shown once for all their pieces
-    short: str = ""  # what stands for it where all of it does not fit
-    is_cut: bool = False  # there is more of it than any brief shows
+    under: tuple[BriefHeading, ...] = ()  # its headings, shown once for all their pieces
+    short: str = ""  # a shorter text if it does not fit
+    is_cut: bool = False  # the original is longer than any brief shows
 
 
 class BriefSection(NamedTuple):
@@ -68,19 +69,19 @@ class BriefSection(NamedTuple):
     title: str
     more: str  # the command that shows all of it
     pieces: tuple[BriefPiece, ...]
-    counted: int = 0  # what belongs here and did not even come as a piece
+    counted: int = 0  # items that belong here but were not made into pieces
 
 
 class Brief(NamedTuple):
-    """What an agent is told, and what it is not."""
+    """The text for an agent, and what was omitted."""
 
     text: str
-    shown: tuple[tuple[str, int], ...]  # a section's title, and how many of its pieces are in
-    left_out: tuple[tuple[str, int, str], ...]  # title, how many are not whole or not there, and what shows them
+    shown: tuple[tuple[str, int], ...]  # a section's title and the number of pieces shown
+    left_out: tuple[tuple[str, int, str], ...]  # title, number of omitted or shortened pieces, command that shows them
 
 
 def cap_for(harness: str, tokens: int | None) -> Cap:
-    """The room there is: a harness's own, or as many tokens as were asked for, whichever is less."""
+    """The size for a harness, or for a number of tokens if that is less."""
     cap = CAPS.get(harness, CAPS["claude"])
     if tokens is None:
         return cap
@@ -91,15 +92,15 @@ def cap_for(harness: str, tokens: int | None) -> Cap:
 
 
 def pack(sections: Sequence[BriefSection], cap: Cap, *, head: str) -> Brief:
-    """The brief within a cap. The same sections always give the same text."""
+    """Pack the brief into a size. Deterministic."""
     opening = f"{BEGIN_MARK} wake -->\n{unmarked(head)}\n"
     closing = f"{END_MARK} wake -->\n"
     longest = _foot([(part.title, 99_999, part.more) for part in sections], lambda _: True)
-    foot = min(int(cap.characters * _FOOT), len(longest))
+    foot = min(int(cap.characters * _MAX_FOOTER_SHARE), len(longest))
     room = Cap(cap.characters - foot, cap.lines - len(sections) - 3, cap.size - 2 * foot)
     used = Cap(0, 0, 0).plus(opening).plus(closing)
     taken: list[dict[int, str]] = [{} for _ in sections]
-    missed = 0.0  # what the best piece that found no room was worth
+    missed = 0.0  # value of the best piece that did not fit
     headed: list[set[BriefHeading]] = [set() for _ in sections]
     order = sorted(
         (
@@ -110,8 +111,8 @@ def pack(sections: Sequence[BriefSection], cap: Cap, *, head: str) -> Brief:
         key=lambda item: (-item[0], item[1], item[2]),
     )
     for value, at, number in order:
-        if value < missed * _FILLER:
-            break  # better a little room left than filled with what hardly matters
+        if value < missed * _MIN_FILLER_SHARE:
+            break  # leave some space rather than fill it with unimportant pieces
         section = sections[at]
         piece = section.pieces[number]
         title = "" if taken[at] else _titled(section)
@@ -157,18 +158,18 @@ def _rendered(section: BriefSection, chosen: Mapping[int, str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Memory is quoted: it is what somebody wrote, not what this text says."""
+    """The text as a Markdown quotation, so that it is not taken for truekeep's own words."""
     if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")  # for many readers, it ends a line
+        text = text.replace("\r\n", "\n").replace("\r", "\n")  # many readers treat it as a line end
     return "".join(f"> {line}\n" if line.strip() else ">\n" for line in unmarked(text).split("\n"))
 
 
 def unmarked(text: str) -> str:
-    """No memory can end the brief early, or begin another."""
+    """The text without truekeep's marks, so that it cannot end the brief or begin another."""
     return text.replace("<!--", "<!-").replace("-->", "->") if "<!--" in text or "-->" in text else text
 
 
-# What str.isprintable() lets pass and nobody sees, in UTF-8: fillers, and selectors other than the usual one.
+# Invisible characters that str.isprintable() accepts, in UTF-8: fillers, and unusual variation selectors.
 _UNSEEN = (
     *(b"\xf3", b"\xe3\x85\xa4", b"\xe2\xa0\x80", b"\xef\xbe\xa0", b"\xe1\x85\x9f", b"\xe1\x85\xa0"),
     *(b"\xcd\x8f", b"\xef\xb8"),
@@ -177,7 +178,7 @@ _STYLE, _USUAL = b"\xef\xb8\x8f", ("\n", "\t", "\xa0")
 
 
 def visible(text: str) -> str:
-    """Memory as an agent or a terminal is told of it: characters that nobody sees, and terminal codes, as escapes."""
+    """The text with invisible characters and terminal codes escaped."""
     bare = text
     for usual in _USUAL:
         bare = bare.replace(usual, "")
@@ -187,13 +188,11 @@ def visible(text: str) -> str:
         is_plain = _STYLE * 2 not in data and not any(unseen in data.replace(_STYLE, b"") for unseen in _UNSEEN)
     if is_plain:
         return text
-    from truekeep.text.unicode import printable  # here: hardly any memory needs it
-
     return printable(text, newlines=True)
 
 
 def _foot(left_out: Sequence[tuple[str, int, str]], fits: Callable[[str], bool]) -> str:
-    """What was left out, each part with the command that shows it, as far as there is room."""
+    """The list of omitted parts with the commands that show them, as far as it fits."""
     if not left_out:
         return ""
     head = "\nLeft out here:\n"
@@ -211,12 +210,12 @@ def _foot(left_out: Sequence[tuple[str, int, str]], fits: Callable[[str], bool])
 
 
 def cut(text: str, value: Callable[[str, int, int], float], *, without: Sequence[str] = ()) -> tuple[BriefPiece, ...]:
-    """A Markdown text as pieces; `value` gets a piece's text, its number and how many there are.
+    """Split a Markdown text into pieces; `value` gets a piece's text, its number and the number of pieces.
 
-    The first heading of level one is the file's own title and goes. `without` names headings whose parts are left out.
+    The first level-one heading is the file's title and is dropped. `without` names headings whose parts are dropped.
     """
     blocks = _blocks(text, tuple(name.casefold() for name in without))
-    for number in range(len(blocks) - 1, 0, -1):  # a paragraph below a paragraph stays one of its own
+    for number in range(len(blocks) - 1, 0, -1):  # consecutive paragraphs stay separate
         (above, over), (block, under) = blocks[number - 1], blocks[number]
         if over == under and not block.startswith("|") and not _ITEM.match(block) and not _ITEM.match(above):
             blocks[number] = (f"\n{block}", under)
@@ -241,7 +240,7 @@ def _blocks(text: str, without: tuple[str, ...]) -> list[tuple[str, tuple[BriefH
 
     for line, kind, level, title, is_closing in iter_lines(text):
         if kind == "code":
-            block.append(line)  # below a paragraph or an item, a fence belongs to it
+            block.append(line)  # a fence below a paragraph or item belongs to it
             if is_closing:
                 end()
             continue
@@ -291,6 +290,6 @@ def _shortened(block: str) -> str:
 
 
 def importance(text: str) -> float | None:
-    """What an importance tag such as [decision|i=0.9] says; None where there is none."""
+    """The value of an importance tag such as [decision|i=0.9]; None if there is none."""
     match = _IMPORTANCE.search(text)
     return min(1.0, float(match[1])) if match else None

@@ -1,9 +1,8 @@
-"""Work: the edits and commits of a session, from what its transcript gained and from git's own log. Pure reading.
+"""Counts the edits and commits of a session, from its transcript and from git's reflog.
 
-Harnesses write far more into a transcript than what the agent did: the prompt with its tools and its rules, and the
-requests to the model, whole. So a line counts only as a step of the agent: a tool that the model of Claude Code or
-OpenClaw called, a change or a command that Codex carried out. Shapes of other versions count for nothing, rather than
-for too much.
+Transcripts contain far more than the agent's actions: prompts, tool lists, model requests. So a line counts only if it
+is a tool call of Claude Code or OpenClaw, or a change or command that Codex carried out. Unknown formats of other
+versions are not counted.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from truekeep.core.file_io import open_regular
 
 _EDITS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit", "edit", "write", "apply_patch"))
 _SHELLS = frozenset(("Bash", "PowerShell", "exec", "bash"))
-_AGENTS = frozenset(("Task", "Agent"))  # what they do is in transcripts of their own
-# A line that may be a step of the agent. The rest of a transcript quotes tools and instructions, `git commit` and all.
+_AGENTS = frozenset(("Task", "Agent"))  # their actions are in transcripts of their own
+# A line that may be an action of the agent. Other lines quote tools and instructions, including `git commit`.
 _STEP = re.compile(rb'"(?:tool_use|toolCall|FileChange|CommandExecution|patch_apply_end|exec_command_end)"')
 _COMMIT = re.compile(r"(?:^|[;&|(\n])[ \t]*(?:\w+=\S*[ \t]+)*git\b[^|;&\n]*\scommit(?![\w-])")
 _LOGGED = re.compile(rb"^[^\t\n]*\t(?:commit|cherry-pick|revert)\b", re.MULTILINE)
@@ -28,24 +27,24 @@ _MOMENT = re.compile(rb'"timestamp": ?"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _BLOCK = 1 << 20
 _HEAD = 64 << 10
-_MOST = 32 << 20  # bytes of a transcript that one look reads
-_MOST_ASIDE = 8 << 20  # of its sub-agents'
+_MAX_BYTES_PER_READ = 32 << 20
+_MAX_SUBAGENT_BYTES = 8 << 20
 _DATABASE = ".sqlite"
 
 
 class Steps(NamedTuple):
-    """What an agent did."""
+    """Counts of an agent's actions."""
 
     edits: int = 0
     commits: int = 0
-    able: int = 0  # steps that could have made a commit: commands, edits, other agents, tools of others
+    able: int = 0  # actions that may have made a commit: commands, edits, other agents, other tools
 
     def plus(self, more: Steps) -> Steps:
         return Steps(self.edits + more.edits, self.commits + more.commits, self.able + more.able)
 
 
 class TranscriptProgress(NamedTuple):
-    """What a transcript gained since the last look, and how far it was read."""
+    """The new actions in a transcript, and how far it was read."""
 
     steps: Steps
     offset: int
@@ -53,20 +52,20 @@ class TranscriptProgress(NamedTuple):
 
 
 def work_since(path: str, offset: int, session_id: str = "") -> TranscriptProgress:
-    """The steps in what a transcript gained. The session's name is for OpenClaw's database, which holds them all."""
+    """The actions added to a transcript since an offset. `session_id` selects a session in OpenClaw's database."""
     if path.endswith(_DATABASE):
         return _work_in_database(path, session_id, offset)
-    return _work_in_file(path, offset, _MOST)
+    return _work_in_file(path, offset, _MAX_BYTES_PER_READ)
 
 
 def _work_in_file(path: str, offset: int, most: int) -> TranscriptProgress:
-    """Reads to the end of the last whole line."""
+    """Count actions in a file up to its last complete line."""
     steps = Steps()
     try:
         with open(open_regular(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < offset:
-                offset = 0  # another file by the same name
+                offset = 0  # the file was replaced
             file.seek(max(offset, size - most))
             offset = file.tell()
             left = b""
@@ -75,7 +74,7 @@ def _work_in_file(path: str, offset: int, most: int) -> TranscriptProgress:
                 if _STEP.search(whole):
                     steps = steps.plus(_steps_in(whole.split(b"\n")))
                 if len(left) > 8 * _BLOCK:
-                    left = b""  # no line of work is so long
+                    left = b""  # too long for an action
                 offset = file.tell() - len(left)
     except OSError:
         return TranscriptProgress(steps, offset, is_read=False)
@@ -83,7 +82,7 @@ def _work_in_file(path: str, offset: int, most: int) -> TranscriptProgress:
 
 
 def _work_in_database(path: str, session_id: str, offset: int) -> TranscriptProgress:
-    """The same for OpenClaw's database; there the offset is the number of the next event."""
+    """Count actions in OpenClaw's database; the offset is the number of the next event."""
     from truekeep.transcripts.openclaw_db import Database, UnknownDatabase
 
     steps = Steps()
@@ -107,12 +106,12 @@ def _steps_in(lines: Iterable[bytes]) -> Steps:
                 for step in _iter_steps(json.loads(line)):
                     steps = steps.plus(step)
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                pass  # a shape of another version
+                pass  # unknown format
     return steps
 
 
 def _iter_steps(row: Any) -> Iterator[Steps]:
-    """The steps in one row of a transcript: of Claude Code, of OpenClaw, or of Codex, today's and earlier."""
+    """The actions in one transcript row of Claude Code, OpenClaw, or current or older Codex."""
     kind = row["type"]
     if kind in ("assistant", "message") and row["message"].get("role", "assistant") == "assistant":
         for call in [call for call in row["message"]["content"] if call["type"] in ("tool_use", "toolCall")]:
@@ -140,8 +139,8 @@ def _is_commit(command: object) -> bool:
 
 
 def work_aside(transcript: str, *, enough: int) -> int:
-    """Edits of a session's sub-agents, which Claude Code keeps beside its transcript; counted until they are enough."""
-    edits, room = 0, _MOST_ASIDE
+    """Edits by sub-agents, which Claude Code stores beside the session's transcript; counted up to `enough`."""
+    edits, room = 0, _MAX_SUBAGENT_BYTES
     with suppress(OSError), os.scandir(os.path.join(os.path.splitext(transcript)[0], "subagents")) as entries:
         for entry in entries:
             if entry.name.endswith(".jsonl") and edits < enough and room > 0:
@@ -151,26 +150,26 @@ def work_aside(transcript: str, *, enough: int) -> int:
 
 
 def commits_since(log: str, offset: int) -> tuple[int | None, int]:
-    """Commits in what git's log of a checkout gained, and its size now; None where git keeps none."""
+    """Commits added to a checkout's reflog since an offset, and its size; None if there is no reflog."""
     try:
         with open(open_regular(log), "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(offset if offset <= size else size)  # git drops what is old
+            file.seek(offset if offset <= size else size)  # git expires old entries
             return len(_LOGGED.findall(file.read(_BLOCK))), size
     except OSError:
         return None, 0
 
 
-# --- What else a transcript tells ------------------------------------------------------------------------------------
+# --- Times and tokens ------------------------------------------------------------------------------------------------
 
 
 def begun_at(path: str, session_id: str = "") -> float:
-    """When a session began, by the first moment in its transcript; 0 when it does not say."""
+    """The first time stamp in a transcript; 0 if there is none."""
     found = _MOMENT.search(_head(path, session_id))
     if found is None:
         return 0.0
     year, month, day, hour, minute, second = map(int, found.groups())
-    # Days since 1970, with the year beginning in March: what could parse a date would cost a hook ten times more.
+    # Days since 1970, with the year starting in March: a date parser would take a hook ten times longer.
     year, month = (year - 1, month + 12) if month < 3 else (year, month)
     days = 365 * year + year // 4 - year // 100 + year // 400 + (153 * month - 457) // 5 + day - 719_469
     return float(((days * 24 + hour) * 60 + minute) * 60 + second)
@@ -196,7 +195,7 @@ def _head(path: str, session_id: str) -> bytes:
 
 
 def tokens_of(path: str) -> tuple[int, int]:
-    """How many tokens a Codex session holds by its last count, and how many fit; zeros when it does not say."""
+    """The last token count of a Codex session and its limit; zeros if unknown."""
     try:
         with open(open_regular(path), "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _BLOCK))
@@ -209,7 +208,7 @@ def tokens_of(path: str) -> tuple[int, int]:
         try:
             row = json.loads(line)
             if row["type"] == "compacted":
-                return 0, 0  # what was counted before is gone
+                return 0, 0  # the earlier count is no longer valid
             if row["type"] == "event_msg" and row["payload"]["type"] == "token_count":
                 info = row["payload"]["info"]
                 return int(info["last_token_usage"]["total_tokens"]), int(info["model_context_window"])
@@ -219,7 +218,7 @@ def tokens_of(path: str) -> tuple[int, int]:
 
 
 def find_openclaw(session_id: str, session_key: str) -> str:
-    """The transcript of an OpenClaw session: a file of its own, or its agent's database; empty when there is none."""
+    """The transcript of an OpenClaw session: a file or its agent's database; "" if there is none."""
     from truekeep.core.harness_paths import find_homes
 
     parts = session_key.split(":")

@@ -1,8 +1,7 @@
-"""Sessions as the hooks saw them, one small file each on this machine: did it do real work, did it leave something?
+"""Records of sessions, one small file each: whether it did real work, and whether it left a handoff or checkpoint.
 
-Kept beside no workspace, because most machines have none. A record that cannot be read is begun anew: it is a note,
-never memory. What a session leaves is a handoff in its harness's inbox, or a checkpoint, of which the command notes
-here whose it was.
+Hooks write them in the user's state folder, because most machines have no workspace. An unreadable record is recreated;
+it is never memory. A checkpoint records here which session made it.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from truekeep.core.file_io import make_private, open_regular, read_head
 from truekeep.core.machine import own_state
 
 KEPT_DAYS = 120
-ENOUGH = 3  # edits: from here on a session did real work, as it did with a single commit or handoff
+ENOUGH = 3  # edits that count as real work; a single commit or handoff does, too
 _DATED = r"[0-9]{4}-[0-9][0-9]-[0-9][0-9]-"
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
-# The evidence in a handoff of `truekeep adopt`: what a harness had remembered, not what a session learned. And in one
-# of `truekeep checkpoint`, which may be a person's or another machine's: a note beside the records says whose it was.
+# Evidence in handoffs of `truekeep adopt`, which are not a session's work, and of `truekeep checkpoint`, which may be a
+# person's or another machine's: a trace file beside the records names the session.
 _NOT_A_SESSIONS = (
     rb"(?m)^- (?:(?:claude|codex) memory .+, written \d{4}-\d\d-\d\d"
     rb"|truekeep checkpoint,.* \d{4}-\d\d-\d\dT.*)\r?$"
 )
-# What harnesses tell the commands that their agents run, seen with Claude Code 2.1.325 and Codex 0.166.
+# Set by harnesses for the commands of their agents, as of Claude Code 2.1.325 and Codex 0.166.
 _SESSION_IDS = {"CLAUDE_CODE_SESSION_ID": "claude", "CODEX_SESSION_ID": "codex"}
 _HARNESSES = ("claude", "codex", "openclaw")
 
 
 class SessionRecord(NamedTuple):
-    """What is known of one session."""
+    """The record of one session."""
 
     id: str
     harness: str
@@ -46,19 +45,19 @@ class SessionRecord(NamedTuple):
     ended_at: float = 0.0
     edits: int = 0
     commits: int = 0
-    aside: int = 0  # edits of its sub-agents, counted until they are enough
-    offset: int = 0  # of the transcript, as far as it was read
-    reflog: int = 0  # of git's own log of what was checked out
+    aside: int = 0  # edits of its sub-agents, counted up to ENOUGH
+    offset: int = 0  # up to which the transcript was read
+    reflog: int = 0  # offset up to which git's reflog was read
     handoffs: int = 0
     has_checkpoint: bool = False
     is_reminded: bool = False
-    is_flushed: bool = False  # it was asked to save before this compaction
-    brief: str = ""  # the digest of the brief that it was given
-    told: tuple[str, ...] = ()  # cards that it was given
+    is_flushed: bool = False  # it was reminded to save before this compaction
+    brief: str = ""  # digest of its brief
+    told: tuple[str, ...] = ()  # cards shown to it
 
     @property
     def has_work(self) -> bool:
-        """Whether it edited enough or committed; whoever left something had something to leave."""
+        """True after three edits, a commit, or a handoff."""
         return self.edits + self.aside >= ENOUGH or self.commits > 0 or self.is_closed
 
     @property
@@ -67,10 +66,10 @@ class SessionRecord(NamedTuple):
 
     @property
     def work(self) -> str:
-        """What was done, in words."""
+        """A short description of its work."""
         said = [f"{self.edits + self.aside} edits"] if self.edits + self.aside else []
         said += [f"{self.commits} commit{'s' if self.commits > 1 else ''}"] if self.commits else []
-        return " and ".join(said) or "nothing that was noticed"
+        return " and ".join(said) or "nothing noticed"
 
 
 def folder() -> str:
@@ -104,7 +103,7 @@ def _is_like(value: object, default: object) -> bool:
 
 
 def write_record(record: SessionRecord) -> None:
-    """Keep a record, written whole. A disk that says no costs the note only."""
+    """Write a record atomically. A disk error only loses the record."""
     with suppress(OSError):
         make_private(folder())
         path = _path(record.harness, record.id)
@@ -115,7 +114,7 @@ def write_record(record: SessionRecord) -> None:
 
 
 def iter_records() -> Iterator[SessionRecord]:
-    """Every record, in no order. Leftovers and strangers are passed over."""
+    """Every readable record, in no order."""
     with suppress(OSError):
         for name in sorted(os.listdir(folder())):
             if name.endswith(".json") and (record := _read(os.path.join(folder(), name))) is not None:
@@ -131,11 +130,11 @@ def prune_records(now: float) -> None:
                         os.unlink(entry.path)
 
 
-# --- What a session did ----------------------------------------------------------------------------------------------
+# --- Activity --------------------------------------------------------------------------------------------------------
 
 
 def look_again(record: SessionRecord, inboxes: Iterable[str]) -> SessionRecord:
-    """The record with what happened since the last look: edits, commits, handoffs. Reads only what was added."""
+    """The record updated with new edits, commits and handoffs. Reads only what was added."""
     from truekeep.sessions import session_activity as work
 
     steps, offset, is_read = work.work_since(record.transcript, record.offset, record.id)
@@ -143,7 +142,7 @@ def look_again(record: SessionRecord, inboxes: Iterable[str]) -> SessionRecord:
     if commits is None:
         commits = steps.commits
     elif is_read and not steps.able:
-        commits = 0  # git's log is the checkout's: someone else was at work in it
+        commits = 0  # the reflog belongs to the checkout: someone else committed
     record = record._replace(
         edits=record.edits + steps.edits,
         commits=record.commits + commits,
@@ -156,7 +155,7 @@ def look_again(record: SessionRecord, inboxes: Iterable[str]) -> SessionRecord:
 
 
 def from_here(record: SessionRecord) -> SessionRecord:
-    """The record of a session that goes on from another, whose work was not its own."""
+    """The record of a session that continues another, without that one's work."""
     return record._replace(offset=record.offset or _size(record.transcript))
 
 
@@ -168,24 +167,26 @@ def _size(path: str) -> int:
 
 
 def _reflog(root: str) -> str:
-    """Where git notes what was checked out here; empty outside of a repository."""
+    """The path of git's reflog; "" outside a repository."""
     if not root:
         return ""
     git = os.path.join(root, ".git")
-    if told := read_head(git, 4096, follow=True):  # a worktree or a submodule
-        git = os.path.join(root, os.fsdecode(told.removeprefix(b"gitdir:").strip()))
+    if pointer := read_head(git, 4096, follow=True):  # a worktree or a submodule
+        git = os.path.join(root, os.fsdecode(pointer.removeprefix(b"gitdir:").strip()))
     return os.path.join(git, "logs", "HEAD")
 
 
 def count_handoffs(inboxes: Iterable[str], since: float) -> int:
-    """Handoffs that sessions left in these folders since a time, taken in already or not."""
+    """Handoffs written by sessions into these folders since a time, ingested or not."""
     count = 0
-    before = time.strftime("%Y-%m-%d", time.gmtime(since - 86_400))  # names of days before are old, in any time zone
+    before = time.strftime(
+        "%Y-%m-%d", time.gmtime(since - 86_400)
+    )  # earlier dates in names are too old in any time zone
     for inbox in inboxes:
         for place in (inbox, os.path.join(inbox, "processed")):
             with suppress(OSError):
                 if os.stat(place).st_mtime < since:
-                    continue  # nothing came since; there may be years of handoffs
+                    continue  # unchanged since; there may be years of handoffs
                 with os.scandir(place) as entries:
                     count += sum(_is_left_since(entry, since, before) for entry in entries)
     return count
@@ -198,7 +199,7 @@ def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
     try:
         if entry.stat(follow_symlinks=False).st_mtime < since or not entry.is_file(follow_symlinks=False):
             return False
-        with open(open_regular(entry.path, follow=False), "rb") as file:  # only those of this session are: few
+        with open(open_regular(entry.path, follow=False), "rb") as file:  # only recent ones: few
             return re.search(_NOT_A_SESSIONS, file.read(64_000)) is None
     except OSError:
         return False
@@ -208,10 +209,10 @@ def _is_left_since(entry: os.DirEntry[str], since: float, before: str) -> bool:
 
 
 def note_checkpoint(root: str, writer: str) -> None:
-    """Note that the running session left something, where no inbox tells of it, or not whose it is.
+    """Record that the running session made a checkpoint, which an inbox does not show.
 
-    The session is known by what its harness tells its commands; where it tells nothing, by the writer and the
-    repository. A person's checkpoint is no session's.
+    The session is identified by variables of its harness; else by the writer and the repository. A checkpoint that a
+    person makes belongs to no session.
     """
     named = [(harness, os.environ[key]) for key, harness in _SESSION_IDS.items() if os.environ.get(key)]
     names = [_trace(harness, session_id) for harness, session_id in named]
@@ -222,7 +223,7 @@ def note_checkpoint(root: str, writer: str) -> None:
         with suppress(OSError):
             make_private(_traces())
             with open(name, "w", encoding="utf-8"):
-                pass  # that it was written now is all it says
+                pass  # only its time counts
 
 
 def _has_trace(record: SessionRecord) -> bool:
@@ -250,7 +251,7 @@ def _trace_in(harness: str, root: str) -> str:
 
 
 class Closeout(NamedTuple):
-    """How often sessions with real work left a handoff or a checkpoint."""
+    """How many sessions with real work left a handoff or a checkpoint."""
 
     machine: str
     harness: str
@@ -258,7 +259,7 @@ class Closeout(NamedTuple):
     sessions: int
     worked: int
     closed: int
-    missed: tuple[SessionRecord, ...]  # those that left nothing, the latest first
+    missed: tuple[SessionRecord, ...]  # sessions that left nothing, latest first
 
     @property
     def rate(self) -> float | None:
@@ -266,7 +267,7 @@ class Closeout(NamedTuple):
 
 
 def closeouts(records: Iterable[SessionRecord], *, since: float = 0.0) -> list[Closeout]:
-    """By machine, harness and repository, in that order."""
+    """Closeouts by machine, harness and repository."""
     grouped: dict[tuple[str, str, str], list[SessionRecord]] = {}
     for record in records:
         if record.started_at >= since:
@@ -289,7 +290,7 @@ def begin(
     machine: str,
     is_underway: bool = False,
 ) -> SessionRecord:
-    """The record of a session that begins now, or is under way since its transcript began."""
+    """The record of a session that starts now, or started when its transcript did."""
     return SessionRecord(
         id=session_id,
         harness=harness,

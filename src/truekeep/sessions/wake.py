@@ -1,8 +1,8 @@
-"""Wake: what an agent must know before it begins, in the order of the founding document, packed into its room.
+"""Composes the wake brief: what an agent must know before it starts, within the size that its harness accepts.
 
-Handover, curated memory, heartbeat, context, the last two days, the project's own file, the corrections and policies
-that concern it, then the cards of this repository with their age and what code says to them. Reads, never writes; the
-same memory on the same day gives the same bytes.
+In this order: handover, curated memory, heartbeat, context, the last two days, the project's file, relevant corrections
+and policies, then the cards of this repository with their age and verdicts. Writes nothing; deterministic for the same
+memory and day.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from truekeep.sessions.packing import (
 
 HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
 CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
-UNSAID = "Nothing was said."  # in a part of the handover that was left empty
-_MOST_CARDS, _CARD = 40, 250  # of this repository, and as many of none; characters that one takes, more or less
-_GIST = 320  # characters of a card
-_FITTING = {3: 0.93, 2: 0.9, 1: 0.55}  # what a row is worth that names this repository, something in it, or all
-_MOST_ROWS = 200
+UNSAID = "Nothing was said."  # written into empty parts of the handover
+_MAX_CARDS, _CARD_LENGTH = 40, 250  # cards of this repository, and as many of none; average characters of one
+_MAX_GIST_LENGTH = 320  # characters of a card
+_ROW_VALUES = {3: 0.93, 2: 0.9, 1: 0.55}  # value of a row that names this repository, something in it, or all
+_MAX_ROWS = 200
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
@@ -42,33 +42,33 @@ _POINTER = re.compile(
 _WORD = re.compile(r"[a-z0-9]+")
 
 Read = Callable[[str], str | None]
-"""A memory file's text by its path; None where there is none."""
+"""Returns a memory file's text by path; None if it does not exist."""
 
 
 class AgentLocation(NamedTuple):
-    """Where the agent is."""
+    """The repository that the agent works in."""
 
-    repository: str  # as provenance names it; empty outside of any
-    slug: str  # what project files are called by
-    names: frozenset[str] = frozenset()  # its languages, and the files at its top, in lower case
-    has: Callable[[str], bool] = lambda _: False  # whether a path is in it
+    repository: str  # its name in provenance; "" outside a repository
+    slug: str  # its name in project files
+    names: frozenset[str] = frozenset()  # its languages and top-level files, in lower case
+    has: Callable[[str], bool] = lambda _: False  # True if a path is in it
 
     @property
     def words(self) -> frozenset[str]:
-        """The words by which memory speaks of this repository."""
+        """Words that refer to this repository in memory."""
         name = self.repository.rpartition("/")[2].lower()
         return frozenset(word for word in (name, self.slug.lower(), *_WORD.findall(name)) if len(word) > 2)
 
 
 class CardSeen(NamedTuple):
-    """A card as the brief tells of it."""
+    """A card as shown in the brief."""
 
     path: str
     topic: str
-    day: str  # of its last update, as an ISO day; empty when nobody knows
+    day: str  # ISO date of its last update; "" if unknown
     body: str
-    is_here: bool  # it belongs to this repository
-    said: str  # what code says to it, in a few words
+    is_here: bool  # belongs to this repository
+    said: str  # its verdict in a few words
     is_refuted: bool = False
 
 
@@ -77,8 +77,8 @@ def place_of(repository: str) -> AgentLocation:
 
 
 def cards_for(cap: Cap) -> int:
-    """How many cards are looked at: not many more than fit."""
-    return min(_MOST_CARDS, cap.characters // _CARD + 1)
+    """How many cards to read: not many more than fit."""
+    return min(_MAX_CARDS, cap.characters // _CARD_LENGTH + 1)
 
 
 def compose(
@@ -91,9 +91,9 @@ def compose(
     others: int = 0,
     unread: Sequence[str] = (),
 ) -> Brief:
-    """The brief for an agent in this place. `others` counts the cards that were not even looked at.
+    """The brief for an agent. `others` counts the cards that were not read.
 
-    `unread` is filled while files are read: what stands in the place of one and is none.
+    `unread` is filled by `read`: paths of memory files that are not regular files.
     """
     read = _visibly(read)
     sections = [
@@ -104,7 +104,7 @@ def compose(
         *_rules(read, place),
         *_cards(cards, today, others),
     ]
-    sections += _unread(unread)  # complete by now
+    sections += _unread(unread)  # all files have been read
     ordered = sorted(sections, key=lambda section: _ORDER.index(section[0]))
     return pack([section for _, section in ordered], cap, head=_head(place, today))
 
@@ -122,7 +122,7 @@ _Named = tuple[str, BriefSection]
 
 
 def _head(place: AgentLocation, today: date) -> str:
-    # A folder or a remote may be called anything, and this line is not quoted: one word, and no more of it.
+    # A repository may have any name, and this line is not quoted: only one word of it is shown.
     name = visible(re.sub(r"[^\w./:@+~-]+", "-", place.repository).strip("-")[:100])
     where = f" for {name}" if name else ""
     lines = [
@@ -134,7 +134,7 @@ def _head(place: AgentLocation, today: date) -> str:
 
 
 def _state(read: Read, today: date) -> Iterator[_Named]:
-    """Where the last session stopped: the handover, the heartbeat, the working context."""
+    """The state after the last session: handover, heartbeat, working context."""
     for kind, title, path, worth in (
         ("handover", "Handover", HANDOVER, 1.0),
         ("heartbeat", "Heartbeat", HEARTBEAT, 0.96),
@@ -149,24 +149,26 @@ def _state(read: Read, today: date) -> Iterator[_Named]:
 
 
 def _unread(unread: Sequence[str]) -> Iterator[_Named]:
-    """Memory files that are not read because they are none."""
+    """Memory files that were not read because they are not regular files."""
     pieces = tuple(BriefPiece(f"- {visible(what)}", 0.95) for what in dict.fromkeys(unread))
     if pieces:
-        yield "unread", BriefSection("Not read: put a plain file there", "truekeep status", pieces)
+        yield "unread", BriefSection("Not read: put a regular file there", "truekeep status", pieces)
 
 
 def _falling(worth: float) -> Callable[[str, int, int], float]:
-    """What comes first is worth the most."""
+    """Earlier pieces are worth more."""
     return lambda _, number, __: worth - number * 0.004
 
 
 def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named]:
-    """MEMORY.md: its own words, and pointers to cards that are not told of below."""
+    """MEMORY.md: its own text, and links to cards that are not listed below."""
     text = _plain(read(INDEX))
     if not text:
         return
     told = {card.path.rpartition("/")[2] for card in cards}
-    text, dropped = _without_most_pointers(text, 2 * cap.characters)  # twice: those told of below go, too
+    text, dropped = _without_most_pointers(
+        text, 2 * cap.characters
+    )  # twice, because cards listed below are dropped later
 
     def worth(block: str, number: int, _: int) -> float:
         pointer = _POINTER.search(block)
@@ -181,7 +183,7 @@ def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named
 
 
 def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
-    """The text with as many pointers to cards as may fit, and how many went: there may be thousands."""
+    """The text with only as many card links as may fit, and how many were dropped: there may be thousands."""
     if len(text) <= room:
         return text, 0
     lines = text.split("\n")
@@ -197,7 +199,7 @@ def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
 
 
 def _logs(read: Read, place: AgentLocation, today: date) -> Iterator[_Named]:
-    """Today and yesterday: the later an entry, and the more important, the better."""
+    """Today's and yesterday's logs; later and more important entries are worth more."""
     for day, worth, name in ((today, 0.66, "Today"), (today - timedelta(days=1), 0.5, "Yesterday")):
         for path in log_paths(day):
             text = _plain(read(path))
@@ -213,12 +215,12 @@ def _logs(read: Read, place: AgentLocation, today: date) -> Iterator[_Named]:
 
 
 def log_paths(day: date) -> tuple[str, str]:
-    """Where the log of a day may be: OpenClaw's own place, or the folder for daily logs."""
+    """Possible paths of a day's log: OpenClaw's own, or the folder for daily logs."""
     return f"memory/{day.isoformat()}.md", f"memory/daily/{day.isoformat()}.md"
 
 
 def _project(read: Read, place: AgentLocation) -> Iterator[_Named]:
-    seen: set[str] = set()  # on some disks, two of the names are one file
+    seen: set[str] = set()  # on case-insensitive disks, two names may be one file
     for path in project_paths(place.slug) if place.slug else ():
         text = _plain(read(path))
         if text and text not in seen:
@@ -228,9 +230,9 @@ def _project(read: Read, place: AgentLocation) -> Iterator[_Named]:
 
 
 def _rules(read: Read, place: AgentLocation) -> Iterator[_Named]:
-    """Mistakes that were made before: rows of tables that name this project or something in it, then those for all.
+    """Corrections and policies: table rows that name this project or something in it, then those for all.
 
-    What stands there besides tables is told, too, what names this project first.
+    Other text in these files is included, too, parts that name this project first.
     """
     for kind, title, path in (
         ("corrections", "Corrections", CORRECTIONS),
@@ -248,7 +250,7 @@ def _rules(read: Read, place: AgentLocation) -> Iterator[_Named]:
 
 
 def _rows(kind: str, text: str, place: AgentLocation) -> tuple[list[BriefPiece], int, str]:
-    """The rows that concern this place, how many more do, and the text without its tables."""
+    """The relevant rows, the number of further ones, and the text without its tables."""
     from truekeep.memory.lessons import (  # here: most memory has no such tables
         CORRECTION,
         POLICY,
@@ -261,20 +263,20 @@ def _rows(kind: str, text: str, place: AgentLocation) -> tuple[list[BriefPiece],
     here = WorkingRepository(place.repository, place.slug, place.names, place.has)
     looked: list[str] = []
     fitting = [(fit, lesson) for lesson in found.lessons if (fit := fits(lesson, here, looked))]
-    fitting.sort(key=lambda item: -item[1].line if kind == "corrections" else item[1].line)  # the latest mistake first
+    fitting.sort(key=lambda item: -item[1].line if kind == "corrections" else item[1].line)  # latest correction first
     fitting.sort(key=lambda item: -item[0])
     pieces = [
-        BriefPiece(_item(lesson.shown), _FITTING[fit] - number * 0.001, is_cut=len(lesson.shown) > LONGEST_PIECE)
-        for number, (fit, lesson) in enumerate(fitting[:_MOST_ROWS])
+        BriefPiece(_item(lesson.shown), _ROW_VALUES[fit] - number * 0.001, is_cut=len(lesson.shown) > LONGEST_PIECE)
+        for number, (fit, lesson) in enumerate(fitting[:_MAX_ROWS])
     ]
     if found.unread:
         named = "; ".join(f"line {item.line}: {item.what}" for item in found.unread[:3])
         more = f"; … and {len(found.unread) - 3} more" if len(found.unread) > 3 else ""
-        pieces.append(BriefPiece(f"(cannot be read as it stands: {named}{more})", 0.6))
+        pieces.append(BriefPiece(f"(cannot be parsed: {named}{more})", 0.6))
         rows = [_item(row) for item in found.unread for row in item.rows]
-        pieces += [BriefPiece(row, 0.5 - number * 0.001) for number, row in enumerate(rows[:_MOST_ROWS])]
+        pieces += [BriefPiece(row, 0.5 - number * 0.001) for number, row in enumerate(rows[:_MAX_ROWS])]
     rest = [line for number, line in enumerate(text.split("\n"), 1) if number not in found.lines]
-    return pieces, max(0, len(fitting) - _MOST_ROWS), "\n".join(rest)
+    return pieces, max(0, len(fitting) - _MAX_ROWS), "\n".join(rest)
 
 
 def _item(row: str) -> str:
@@ -306,7 +308,7 @@ def card_line(card: CardSeen, today: date) -> str:
 
 
 def _gist(body: str) -> str:
-    """The beginning of a card in one line: what its first paragraphs say, headings left out."""
+    """The first paragraphs of a card on one line, without headings."""
     words: list[str] = []
     size = 0
     for line in body.split("\n"):
@@ -315,13 +317,13 @@ def _gist(body: str) -> str:
             continue
         words.append(bare)
         size += len(bare) + 1
-        if size > _GIST:
+        if size > _MAX_GIST_LENGTH:
             break
     text = " ".join(words)
-    if len(text) <= _GIST:
+    if len(text) <= _MAX_GIST_LENGTH:
         return text
-    end = text.rfind(" ", 0, _GIST)
-    return text[: end if end > _GIST // 2 else _GIST].rstrip() + " …"
+    end = text.rfind(" ", 0, _MAX_GIST_LENGTH)
+    return text[: end if end > _MAX_GIST_LENGTH // 2 else _MAX_GIST_LENGTH].rstrip() + " …"
 
 
 def _speaks_of(block: str, place: AgentLocation) -> bool:
@@ -331,7 +333,7 @@ def _speaks_of(block: str, place: AgentLocation) -> bool:
 
 
 def _plain(text: str | None) -> str:
-    """A memory file without its frontmatter."""
+    """The text without frontmatter."""
     if not text:
         return ""
     text = _newlines(text)
@@ -343,7 +345,7 @@ def _newlines(text: str) -> str:
 
 
 def _day_in(text: str) -> date | None:
-    """The day that the head of a state file names."""
+    """The date in the head of a state file; None if there is none."""
     match = re.search(r"\b([0-9]{4}-[0-9]{2}-[0-9]{2})\b", text[:400])
     try:
         return date.fromisoformat(match[1]) if match else None

@@ -1,1 +1,1 @@
-"""The archive of sessions: what was said to agents and what they answered, kept past the harness's own deletion."""
+"""The transcript store: dialogue of harness sessions, kept after the harness deletes its files."""

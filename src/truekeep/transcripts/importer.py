@@ -1,12 +1,12 @@
-"""Sync: bring the archive up to date with what the harnesses have written, before they delete it.
+"""Imports new dialogue from the harnesses' session files, before they delete them.
 
     find        stats of every session file and database      unchanged ones are not opened
-    read        new lines → turns, from the place read last    masked, without what truekeep itself injected
-    keep        turns and place in one transaction             a killed run repeats reading, never a turn
-    settle      copies, resumed and forked sessions            each turn once
-    expire      sessions past their age                        and their forks: never half of one
+    read        new lines → turns, from the last offset        masked, without text that truekeep injected
+    store       turns and offset in one transaction            a killed run reads again, but stores no turn twice
+    settle      copies, resumed and forked sessions            each turn is stored once
+    expire      sessions past their age                        together with their forks
 
-One original that cannot be read costs only itself. Nothing of the harnesses is ever changed.
+A source that cannot be read does not affect the others. The harnesses' files are never changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from truekeep.core.sqlite import stamp_of
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.transcripts.forks import settle_all
-from truekeep.transcripts.incremental import PORTION, Portion, fingerprint, has_only_grown, iter_portions
+from truekeep.transcripts.incremental import PORTION_CHARACTERS, Portion, fingerprint, has_only_grown, iter_portions
 from truekeep.transcripts.locations import (
     TranscriptFile,
     find_agent_databases,
@@ -39,58 +39,58 @@ from truekeep.transcripts.parser import Listener, Turn
 from truekeep.transcripts.session_file import HEAD, Session, clean_name, open_session, parse_session
 from truekeep.transcripts.store import DAMAGE, TO_COMPARE, StoredSession, TranscriptSource, TranscriptStore, key_of
 
-FIRST_SANE = "2015"  # a clock that says an earlier year was never set
-BRAKE = 20  # sessions that may expire at once although they are most of the archive
-MOST_UNPACKED = 16 << 30  # bytes of a compressed file that are read: a small file can be made to unpack without end
-_BATCH_SECONDS = 2.0  # how long a transaction may gather small files
+FIRST_SANE = "2015"  # earlier years mean that the clock was never set
+MAX_EXPIRED_MAJORITY = 20  # sessions that may expire at once even if they are most of the store
+MAX_UNPACKED_BYTES = 16 << 30  # of a compressed file, which may be a decompression bomb
+_BATCH_SECONDS = 2.0  # that a transaction may collect small files
 _BATCH_BYTES = 32 << 20
 
 
 class Where(NamedTuple):
-    """Where and when a sync happens, and what it must ask of others."""
+    """Environment and settings of one import."""
 
     home: Path
     environ: Mapping[str, str]
     machine: str
     now: datetime
-    keep_days: int  # 0: for ever
-    name_repository: Callable[[str], str]  # of a working directory
+    keep_days: int  # 0 keeps sessions forever
+    name_repository: Callable[[str], str]  # repository name of a working directory
 
 
 class TranscriptImportReport(NamedTuple):
-    """What a sync did."""
+    """The result of one import."""
 
-    originals: int  # session files, and sessions in databases, that are there
-    read: int  # of them, those with something new
-    bytes: int  # that were read of files
-    turns: int  # that are new
-    sessions: int  # that the archive holds now
+    originals: int  # existing session files and database sessions
+    read: int  # sources with something new
+    bytes: int  # read from files
+    turns: int  # new
+    sessions: int  # in the store
     expired: int
-    size: int  # of the archive, in bytes
+    size: int  # of the store, in bytes
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     seconds: float
 
 
 class Sync:
-    """One run over everything that the harnesses have."""
+    """One import of all session files."""
 
     def __init__(
-        self, store: TranscriptStore, where: Where, *, tell: Callable[[int, int], None] = lambda *_: None
+        self, store: TranscriptStore, where: Where, *, progress: Callable[[int, int], None] = lambda *_: None
     ) -> None:
         self._store = store
         self._where = where
-        self._tell = tell
+        self._tell = progress
         self._known = store.sources()
         self._present: set[bytes] = set()
         self._originals = 0
         self._read = self._bytes = self._turns = 0
         self._problems: list[str] = []
         self._notes: list[str] = []
-        self._batch = (0.0, 0)  # when the open transaction began, and what was read by then
+        self._batch = (0.0, 0)  # start time of the open transaction, and bytes read by then
 
     def run(self, *, force: bool = False) -> TranscriptImportReport:
-        """Everything that is new, then what is old. `force`: even if most of the archive is."""
+        """Import new dialogue, then expire old sessions; with `force`, even if that is most of the store."""
         started = time.monotonic()
         try:
             self._read_files()
@@ -129,14 +129,14 @@ class Sync:
                 continue
             written = _moment(info.st_mtime_ns)
             if known is None and written < oldest and _is_sane(written, where.now):
-                continue  # it would expire at once
+                continue  # would expire at once
             waiting.append((seen.describe(), key))
-        waiting.sort(key=lambda item: item[0].mtime_ns)  # what others were forked from first
+        waiting.sort(key=lambda item: item[0].mtime_ns)  # originals before their forks
         for number, (file, key) in enumerate(waiting, 1):
             try:
                 self._read_file(file, key)
             except FileNotFoundError:
-                continue  # its harness deleted it meanwhile
+                continue  # deleted by its harness since
             except UnsafePath as error:
                 self._problems.append(str(error))
             except OSError as error:
@@ -165,10 +165,10 @@ class Sync:
                 ends = (b"", b"") if is_packed else fingerprint(descriptor, portion.source.offset)
                 reached = _with_stamp(portion.source, stamp if portion.is_last else (-1, -1, -1), ends)
                 source = self._keep(portion._replace(source=reached), source, about, written)
-                if is_packed and source.offset > MOST_UNPACKED:
+                if is_packed and source.offset > MAX_UNPACKED_BYTES:
                     self._store.write_source(_with_stamp(source, stamp, ends))
                     raise OSError(
-                        errno.EFBIG, f"it unpacks to more than {MOST_UNPACKED >> 30} GB; the rest is left out"
+                        errno.EFBIG, f"it unpacks to more than {MAX_UNPACKED_BYTES >> 30} GB; the rest is left out"
                     )
         self._read += 1
 
@@ -226,7 +226,7 @@ class Sync:
                 turns.append(turn)
                 size += len(turn.text)
             reached = number
-            if size >= PORTION:
+            if size >= PORTION_CHARACTERS:
                 source = self._keep_events(database, told, listener, turns, reached, source, about)
                 turns, size = [], 0
         self._keep_events(database, told, listener, turns, reached, source, about)
@@ -253,7 +253,7 @@ class Sync:
     def _keep(
         self, portion: Portion, before: TranscriptSource, about: tuple[Session, str, str], written: datetime | None
     ) -> TranscriptSource:
-        """Turns and the place up to which they were read, together."""
+        """Store turns and the offset up to which they were read, together."""
         store, source = self._store, portion.source
         newest = self._newest(portion.turns, written)
         with self._writing():
@@ -295,17 +295,17 @@ class Sync:
         )
 
     def _pointer(self, place: str) -> str:
-        """Where the original is, for people: below the home folder as they write it."""
+        """The source's path for people, with a tilde for the home folder."""
         return withhold(printable(below_home(place, self._where.home)))
 
     def _newest(self, turns: Iterable[Turn], written: datetime | None) -> str:
-        """When somebody last spoke; else when the original was written; as far as clocks can be believed, else now."""
+        """The time of the last turn, else of the source's last write; now if that is not plausible."""
         now = self._where.now
         spoken = [_parse(turn.at) for turn in list(turns)[-1:]]
         moments = (moment for moment in (*spoken, written) if moment is not None and _is_sane(moment, now))
         return _utc(next(moments, now))
 
-    # Transactions: small files share one, because each costs a sync of the disk.
+    # Transactions: small files share one, because each commit syncs the disk.
 
     def _writing(self) -> Any:
         if not self._store.db.in_transaction:
@@ -314,7 +314,7 @@ class Sync:
         elif time.monotonic() - self._batch[0] > _BATCH_SECONDS or self._bytes - self._batch[1] > _BATCH_BYTES:
             self._commit()
             return self._writing()
-        return self._store.db  # used with `with`, it is a savepoint: a failure takes back this one file
+        return self._store.db  # as a context manager, a savepoint: a failure rolls back only this file
 
     def _commit(self) -> None:
         if self._store.db.in_transaction:
@@ -343,21 +343,21 @@ class Sync:
         old = [session for session in sessions if session not in needed]
         if not old:
             return 0
-        if len(old) > BRAKE and 2 * len(old) > len(sessions) and not force:
+        if len(old) > MAX_EXPIRED_MAJORITY and 2 * len(old) > len(sessions) and not force:
             what = f"{len(old)} of {len(sessions)} sessions are older than {self._where.keep_days} days"
-            self._notes.append(f"{what}: none was removed, in case the clock is wrong; --force removes them")
+            self._notes.append(f"{what}: none was removed, because the clock may be wrong; use --force to remove them")
             return 0
         store = self._store
         with store.transaction():
             for session in old:
                 store.remove(session)
-                # Its original, if it is still there, need not be read again while it stays as it is.
+                # Its source, if it still exists, is not read again until it changes.
                 store.db.execute("UPDATE source SET session = NULL, is_copy = 1 WHERE session = ?", (session,))
         self._forget_vanished()
         return len(old)
 
     def _forget_vanished(self) -> None:
-        """Originals that are gone and have left nothing."""
+        """Remove sources that no longer exist and have no session."""
         rows: Any = self._store.db.execute("SELECT key FROM source WHERE session IS NULL")
         gone = [row for row in rows if row[0] not in self._present]
         if gone:
@@ -394,11 +394,11 @@ def _utc(moment: datetime) -> str:
 
 
 def salvage(damaged: str, store: TranscriptStore) -> int:
-    """Take over what can still be read of a damaged archive, session by session. Returns how many."""
+    """Copy the readable sessions of a damaged store. Returns how many."""
     saved = 0
     try:
         old = TranscriptStore(damaged, read_only=True)
-    except Exception:  # noqa: BLE001 - it is damaged: any failure means that nothing can be had
+    except Exception:  # noqa: BLE001 - damaged: any failure means that nothing can be read
         return 0
     try:
         ids: list[Any] = old.db.execute("SELECT id FROM session ORDER BY id").fetchall()

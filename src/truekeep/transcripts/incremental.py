@@ -1,8 +1,8 @@
-"""What is new in a session file: the lines after the place that was read last, if the file is still the one it was.
+"""Reads the new lines of a session file, after the offset that was read last.
 
-A file that only grew is read from there on. One that was truncated, written anew or exchanged is told by the digests of
-its first bytes and of those before that place. A last line without an end is read, but not counted: it is read again
-when it has one, so that nothing is lost or taken twice. Memory is bounded by a line and a portion, whatever the size.
+A file that only grew is read from there on. One that was truncated, rewritten or replaced is recognised by digests of
+its first bytes and of those before the offset. A last line without a newline is read but not counted, and is read again
+once it is complete. Memory use is bounded by a line and a portion.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from truekeep.transcripts.parser import Listener, Turn
 from truekeep.transcripts.session_file import MAX_LINE
 from truekeep.transcripts.store import TranscriptSource
 
-PRINT = 4096  # bytes at either end of what was read by which a file is known again
-PORTION = 1_000_000  # characters of dialogue that are kept at once,
-STRETCH = 64 << 20  # and bytes of a file, so that a killed run need not begin anew
+FINGERPRINT_BYTES = 4096  # at either end of what was read
+PORTION_CHARACTERS = 1_000_000  # of dialogue stored at once
+PORTION_BYTES = 64 << 20  # of a file read at once, so that a killed run need not start over
 
 
 class Portion(NamedTuple):
-    """Some turns, and how far the file was read with them."""
+    """Some turns, and the offset after them."""
 
     turns: list[Turn]
     source: TranscriptSource
-    loose: int  # 1: the last one stands in a line without an end
+    loose: int  # 1 if the last turn's line has no newline yet
     is_last: bool
 
 
 def has_only_grown(descriptor: int, size: int, source: TranscriptSource) -> bool:
-    """Whether what was read of a file is still its beginning."""
+    """True if the file still begins with what was read."""
     return size >= source.offset and fingerprint(descriptor, source.offset) == (source.head, source.tail)
 
 
 def fingerprint(descriptor: int, offset: int) -> tuple[bytes, bytes]:
-    """Digests of the two ends of a file's first bytes."""
-    length = min(PRINT, offset)
+    """Digests of both ends of a file's first `offset` bytes."""
+    length = min(FINGERPRINT_BYTES, offset)
     ends = (os.pread(descriptor, length, 0), os.pread(descriptor, length, offset - length))
     head, tail = (blake2b(end, digest_size=16).digest() for end in ends)
     return head, tail
 
 
 def iter_portions(file: BinaryIO, source: TranscriptSource, harness: str) -> Iterator[Portion]:
-    """The dialogue after the place that a source was read up to, in portions; the last one may be empty."""
+    """The dialogue after a source's offset, in portions; the last one may be empty."""
     listener = Listener(harness, breaks=True, progress=source.progress)
     offset, is_skipping = source.offset, source.is_skipping
     turns: list[Turn] = []
@@ -68,7 +68,7 @@ def iter_portions(file: BinaryIO, source: TranscriptSource, harness: str) -> Ite
         if turn is not None:
             turns.append(turn)
             size += len(turn.text)
-        if size >= PORTION or offset - begun >= STRETCH:
+        if size >= PORTION_CHARACTERS or offset - begun >= PORTION_BYTES:
             yield Portion(turns, _at(source, offset, listener, is_skipping), 0, is_last=False)
             turns, size, begun = [], 0, offset
     if listener.has_ended:

@@ -1,6 +1,6 @@
-"""What stands around speech in a session: texts of truekeep's own, and those of the harnesses. Cuts it out.
+"""Removes text that truekeep and the harnesses injected into a session.
 
-Each harness wraps what it adds in marks or tags of its own. Who only speaks of such a mark keeps every word.
+Each harness wraps its additions in marks or tags of its own. Text that only mentions a mark is kept.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from truekeep.core.model import BEGIN_MARK, END_MARK
 
 
 def cut_injected(text: str) -> str:
-    """The text without what truekeep had put into a session. Who only speaks of the marks keeps every word."""
+    """The text without what truekeep injected. Text that only mentions the marks is kept."""
     return cut_own(text, is_wrapped=False)
 
 
 def cut_own(text: str, *, is_wrapped: bool) -> str:
-    """The text without what stands between truekeep's marks.
+    """The text without the parts between truekeep's marks.
 
-    A mark without an end counts where a line begins with it, quoted or not: then it is a text of ours that was cut off.
-    `is_wrapped`: harnesses put words of their own before and behind our text, so its first and last line go whole, and
-    a mark that ends its line counts, too.
+    A begin mark without an end mark counts if a line starts with it, quoted or not: the text was cut off. `is_wrapped`:
+    harnesses add text before and after ours, so its first and last line are removed completely, and a mark at the end
+    of a line counts, too.
     """
     if BEGIN_MARK not in text:
         return text
@@ -30,7 +30,7 @@ def cut_own(text: str, *, is_wrapped: bool) -> str:
     for block in blocks:
         above, newline, line = pieces[-1].rpartition("\n")
         is_first = not line.strip("> \t\0")
-        _, closed, after = block.rpartition(END_MARK)  # what is injected may quote it: the last one counts
+        _, closed, after = block.rpartition(END_MARK)  # injected text may quote it: the last one counts
         if not closed and not is_first and not (is_wrapped and block.partition("\n")[0].endswith("-->")):
             pieces.append(BEGIN_MARK + block)
             continue
@@ -44,29 +44,29 @@ def cut_own(text: str, *, is_wrapped: bool) -> str:
 
 
 def _cut_marked(text: str, begin: str, end: str) -> str:
-    """The text without the lines from one with the first mark to one with the second, or to where the text ends.
+    """The text without the lines from the first mark to the second, or to the end.
 
-    What is injected may quote the second mark, so the last one before the next first mark counts.
+    Injected text may quote the second mark, so the last one before the next first mark counts.
     """
     if begin not in text:
         return text
     before, *blocks = text.split(begin)
     pieces = [before]
     for block in blocks:
-        pieces[-1] = pieces[-1].rpartition("\n")[0]  # the line that the first mark stands in
+        pieces[-1] = pieces[-1].rpartition("\n")[0]  # the line with the first mark
         _, closed, after = block.rpartition(end)
         pieces.append(after.partition("\n")[2] if closed else "")
     return "\n".join(pieces)
 
 
 def _cut_tags(text: str, opening: re.Pattern[str]) -> str:
-    """The text without the elements that open at the beginning of a line, or right after another one.
+    """The text without elements that open at the start of a line, or right after another one.
 
-    Someone who writes about a tag in a sentence keeps the sentence. An element that is never closed reaches to the end
-    if it is all there is, and is text otherwise.
+    A tag inside a sentence is kept. An element that is not closed extends to the end if there is no other text, and is
+    kept otherwise.
     """
     pieces: list[str] = []
-    open_ended: set[str] = set()  # looked for once, which keeps a text full of opening tags linear
+    open_ended: set[str] = set()  # searched once, so that many opening tags stay linear
     at = done = 0
     while (tag := opening.search(text, at)) is not None:
         close = f"</{tag[1]}>"
@@ -78,7 +78,7 @@ def _cut_tags(text: str, opening: re.Pattern[str]) -> str:
             at = tag.end()
             continue
         following = opening.search(text, first)
-        # As with the marks: what stands inside may quote the closing tag.
+        # As with the marks: the content may quote the closing tag.
         last = text.rfind(close, first, following.start() if following else len(text))
         pieces.append(text[done : tag.start()])
         at = done = last + len(close)
@@ -121,10 +121,10 @@ def _claude_tags() -> re.Pattern[str]:
 
 
 def unwrap_codex(text: str) -> str:
-    """What is left of a block after the wrappers it begins with.
+    """The text of a block without its leading wrappers.
 
     Codex writes each wrapper as a block of its own. So a wrapper reaches to the last closing tag, and instructions from
-    a repository cannot pass for the person's words by closing it early.
+    a repository cannot imitate the user's words by closing it early.
     """
     text = text.strip()
     for _ in range(16):
@@ -134,7 +134,7 @@ def unwrap_codex(text: str) -> str:
         _, closed, rest = text.rpartition(f"</{opening[1] or 'INSTRUCTIONS'}>")
         text = rest.strip() if closed else ""
     else:
-        return ""  # nobody speaks after that many, and each costs a look through the whole text
+        return ""  # no user text follows that many, and each takes a scan of the whole text
     if text.startswith(_CODEX_WARNINGS):
         return ""
     if text.startswith("# Context from my IDE setup:"):
@@ -205,7 +205,7 @@ def _openclaw_tags() -> re.Pattern[str]:
 
 
 def _cut_inbound(text: str) -> str:
-    """The text without what a channel adds: who wrote, where, in answer to what."""
+    """The text without a channel's additions: sender, place, quoted message."""
     lines = text.split("\n") if any(header in text for header in (*_INBOUND, *_INBOUND_TAIL)) else []
     kept: list[str] = [] if lines else [text]
     at = 0
@@ -229,7 +229,7 @@ _ENVELOPE = re.compile(r"\A\[[A-Z][a-z]{2} [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[
 
 
 def is_machinery(text: str, role: str) -> bool:
-    """Whether a program wrote this, or it is an agent's way of saying nothing."""
+    """True if a program wrote the text, or it is an agent's empty reply."""
     text = " ".join(text.split()) if "\n" in text else text
     if text == "NO_REPLY" or _SILENCE.fullmatch(text) or _EXEC_ENDED.match(text):
         return True

@@ -1,4 +1,4 @@
-"""Where the harnesses keep their session files, found by name and stat; none is opened."""
+"""Finds the harnesses' session files by name and stat, without opening them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from truekeep.transcripts.session_file import Session, clean_name, parse_session
 
 
 class TranscriptFile(NamedTuple):
-    """A session file as it was found, not opened yet."""
+    """A session file, not opened yet."""
 
     path: Path
     harness: str
     session_id: str
     mtime_ns: int
     size: int
-    shown: str  # a name for indexes and people: stable, printable, no two files the same
+    shown: str  # its name in indexes and for people: stable, printable, unique
     ctime_ns: int = 0
 
 
 class _SessionFolder(NamedTuple):
-    """Where a harness keeps sessions: a folder that the user named, and the shape of what is below."""
+    """A harness's session folder and the path pattern below it."""
 
     harness: str
     variable: str
@@ -35,11 +35,11 @@ class _SessionFolder(NamedTuple):
     shape: tuple[str, ...]
     is_wanted: Callable[[str], bool]
     telling: slice
-    """Which steps of the way tell one file from another."""
+    """The path components that identify a file."""
 
 
 def _is_session(name: str) -> bool:
-    return name.endswith(".jsonl") and not name.startswith("agent-")  # those are subagents', from older versions
+    return name.endswith(".jsonl") and not name.startswith("agent-")  # of subagents, in older versions
 
 
 def _is_rollout(name: str) -> bool:
@@ -47,7 +47,7 @@ def _is_rollout(name: str) -> bool:
 
 
 def _is_openclaw_session(name: str) -> bool:
-    """Sessions and what a reset put away; not what was deleted, nor copies made before a compaction, nor traces."""
+    """True for sessions and reset sessions; not for deleted ones, copies before a compaction, or traces."""
     stem, extension, rest = name.partition(".jsonl")
     if not extension or ".checkpoint." in stem or stem.endswith(".trajectory"):
         return False
@@ -71,10 +71,10 @@ _MAX_DEPTH = 8
 
 
 def find_transcripts(*, home: Path, environ: Mapping[str, str], since: float | None) -> Iterator[TranscriptFile]:
-    """Every session file of the three harnesses that was written at or after a time, in a stable order.
+    """Every session file of the three harnesses that was written since a time, in a stable order.
 
-    A harness's own folder may be a symlink, as dotfiles often are; nothing below it is followed. What cannot be read
-    is passed over, and so are compressed files.
+    A harness's own folder may be a symlink, as dotfiles often are; symlinks below it are not followed. Unreadable and
+    compressed files are skipped.
     """
     for seen in iter_seen(home=home, environ=environ):
         old = since is not None and seen.info.st_mtime < since
@@ -83,7 +83,7 @@ def find_transcripts(*, home: Path, environ: Mapping[str, str], since: float | N
 
 
 class SessionFile(NamedTuple):
-    """A session file as a walk sees it. What it is called costs more than the look, so that is asked for apart."""
+    """A session file found by scanning. Its description is computed on request, because it is slower than the scan."""
 
     place: _SessionFolder
     root: str
@@ -108,7 +108,7 @@ class SessionFile(NamedTuple):
 
 
 def iter_seen(*, home: Path, environ: Mapping[str, str]) -> Iterator[SessionFile]:
-    """Every session file that there is, compressed ones too, by its stat alone."""
+    """Every session file, including compressed ones, by its stat alone."""
     for place in _PLACES:
         root = str(find_root(home, environ, place.variable, place.default))
         try:
@@ -123,7 +123,7 @@ def iter_seen(*, home: Path, environ: Mapping[str, str]) -> Iterator[SessionFile
 
 
 def find_agent_databases(*, home: Path, environ: Mapping[str, str]) -> Iterator[TranscriptFile]:
-    """OpenClaw's databases, one for each agent. `shown` is what the names of their sessions begin with."""
+    """OpenClaw's databases, one per agent. `shown` is the prefix of their sessions' names."""
     root = find_root(home, environ, "OPENCLAW_STATE_DIR", ".openclaw")
     try:
         folder = open_root(str(root))
@@ -143,7 +143,7 @@ def find_agent_databases(*, home: Path, environ: Mapping[str, str]) -> Iterator[
 def _iter_files(
     folder: int, shape: tuple[str, ...], is_wanted: Callable[[str], bool], trail: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    """The files below a folder. A shape names the folders on the way to them; any one is `*`, any number are `**`."""
+    """The files below a folder. The pattern lists the folders above them; `*` is any one, `**` any number."""
     step = shape[0] if shape else ""
     files, folders = _list_folder(folder) if step in ("", "*", "**") else ([], [step])
     for entry in files if step in ("", "**") else ():
@@ -152,7 +152,7 @@ def _iter_files(
         try:
             info = entry.stat(follow_symlinks=False)
         except OSError:
-            continue  # gone since
+            continue  # removed since
         yield (*trail, entry.name), info
     for name in folders if step and len(trail) < _MAX_DEPTH else ():
         try:
@@ -166,7 +166,7 @@ def _iter_files(
 
 
 def _list_folder(folder: int) -> tuple[list[os.DirEntry[str]], list[str]]:
-    """The plain files and the folders in it, by name. Symlinks are neither."""
+    """The regular files and the folders in a folder, sorted, without symlinks."""
     files: list[os.DirEntry[str]] = []
     folders: list[str] = []
     with suppress(OSError), os.scandir(folder) as entries:
@@ -184,11 +184,11 @@ def find_root(home: Path, environ: Mapping[str, str], variable: str, default: st
 
 
 def render_shown(path: str) -> str:
-    """The path itself if it is made of ordinary characters, and else one that can be shown and is no other file's."""
+    """The path if it has only ordinary characters, else a printable, unique substitute."""
     shown = clean_name(path)
     if shown == path and _ORDINARY.fullmatch(path):
         return path
-    # The sign is not an ordinary character, so that no plain name can be made to look like this one.
+    # The sign is not an ordinary character, so that no plain name can imitate the substitute.
     return f"{shown}~{blake2b(os.fsencode(path), digest_size=8).hexdigest()}"
 
 
@@ -196,7 +196,7 @@ _ORDINARY = re.compile(r"[A-Za-z0-9._/@+=, -]*")
 
 
 def is_own_housekeeping(session: Session, environ: Mapping[str, str], *, home: Path | None = None) -> bool:
-    """Whether Codex ran this session on its own memory. Nobody spoke in it, and what it says is Codex's prompt."""
+    """True if Codex ran this session on its own memory: it contains only Codex's prompts."""
     if session.harness != "codex" or not session.cwd:
         return False
     root = find_root(home or Path(environ.get("HOME", "/")), environ, "CODEX_HOME", ".codex")

@@ -1,8 +1,8 @@
-"""Sessions in OpenClaw's own database, `agents/<id>/agent/openclaw-agent.sqlite`: one row an event, each a line of old.
+"""Reads sessions from OpenClaw's database, `agents/<id>/agent/openclaw-agent.sqlite`: one row per event.
 
-The database belongs to OpenClaw and is in use. It is opened for reading, asked for a few hundred rows at a time so that
-no lock lasts, and no file is left beside it. Its schema moves fast: what tables and columns there are is looked at
-first, and a database that has others than are known is said and left alone.
+The database belongs to OpenClaw and is in use. It is opened read-only and queried for a few hundred rows at a time, so
+that no lock lasts, and no file is left beside it. Its schema changes often: tables and columns are checked first, and a
+database with an unknown schema is reported and left alone.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from truekeep.core.sqlite import ReadOnlyDatabase
 from truekeep.transcripts.session_file import HEAD, MAX_LINE, load_zstd
 from truekeep.transcripts.store import TranscriptSource
 
-_PAGE = 200  # events that are read at once
+_EVENTS_PER_QUERY = 200
 _KEYS = (("session_windows", "session_id"), ("session_nodes", "current_session_id"))
-_NOBODY = frozenset(("cron", "hook", "heartbeat", "subagent", "dreaming"))
-"""Parts of a session's key that say that a program began it."""
+_PROGRAM_KEYS = frozenset(("cron", "hook", "heartbeat", "subagent", "dreaming"))
+"""Parts of a session's key that mean that a program started it."""
 
 
 class UnknownDatabase(Exception):
-    """The database holds transcripts in a shape that this truekeep does not know."""
+    """The database has a transcript schema that this truekeep does not know."""
 
 
 class DatabaseSession(NamedTuple):
-    """A session in the database: how many events it has, and the number of the last."""
+    """A session in the database: its number of events, and the last event's number."""
 
     session_id: str
     events: int
@@ -57,18 +57,18 @@ class Database:
         self._db.close()
 
     def has_changed(self) -> bool:
-        """Whether what was read may be torn, because a database that was taken for unused was written to meanwhile."""
+        """True if what was read may be inconsistent, because the database was opened as immutable and then written."""
         return self._visit.has_changed()
 
     def _find_events(self) -> str:
-        """The expressions for an event's JSON and its compressed JSON; nothing when it keeps no transcripts yet."""
+        """The SQL expressions for an event's JSON and its compressed JSON; "" if there are no transcripts yet."""
         columns = self._columns("transcript_events")
         if not columns:
             if self._ask("SELECT 1 FROM sqlite_schema WHERE name LIKE '%transcript%event%'"):
-                raise UnknownDatabase(f"it has transcripts in tables that are not known (version {self._version()})")
+                raise UnknownDatabase(f"it has transcripts in unknown tables (version {self._version()})")
             return ""
         if not {"session_id", "seq"} <= columns or not {"event_json", "event_zstd"} & columns:
-            raise UnknownDatabase(f"its transcript_events has other columns than are known (version {self._version()})")
+            raise UnknownDatabase(f"its transcript_events table has unknown columns (version {self._version()})")
         return ", ".join(
             f"CASE WHEN octet_length({name}) <= {MAX_LINE} THEN CAST({name} AS BLOB) END" if name in columns else "NULL"
             for name in ("event_json", "event_zstd")
@@ -81,14 +81,14 @@ class Database:
         return {name for (name,) in self._ask("SELECT name FROM pragma_table_info(?)", table)}
 
     def _ask(self, statement: str, *values: Any) -> list[Any]:
-        """All rows at once, so that no lock stays. Trouble with this database is trouble with a file."""
+        """All rows at once, so that no lock stays. Database errors become OSError."""
         try:
             return self._db.execute(statement, values).fetchall()
         except apsw.Error as error:
             raise OSError(errno.EIO, f"it cannot be read ({error})", self.path) from error
 
     def sessions(self) -> list[DatabaseSession]:
-        """The sessions in which somebody may speak."""
+        """The sessions that may contain dialogue."""
         if not self._events:
             return []
         silent = self._silent()
@@ -99,32 +99,32 @@ class Database:
         return [DatabaseSession(*row) for row in rows if row[0] not in silent]
 
     def _silent(self) -> set[str]:
-        """Sessions that a schedule, a hook or another agent began, and those that the user told OpenClaw to forget."""
+        """Sessions started by a schedule, a hook or another agent, and those that the user made OpenClaw forget."""
         found: set[str] = set()
         for table, column in _KEYS:
             if {column, "session_key"} <= self._columns(table):
                 rows = self._ask(f"SELECT {column}, session_key FROM {table}")  # noqa: S608
-                found.update(session for session, key in rows if _NOBODY & set(str(key).split(":")))
+                found.update(session for session, key in rows if _PROGRAM_KEYS & set(str(key).split(":")))
         if "session_id" in self._columns("memory_session_tombstones"):
             found.update(session for (session,) in self._ask("SELECT session_id FROM memory_session_tombstones"))
         return found
 
     def lines(self, session_id: str, *, after: int) -> Iterator[tuple[int, bytes]]:
-        """The events after a number, with their numbers; one that cannot be read is an empty line."""
+        """The events after a number, with their numbers; an unreadable event is an empty line."""
         while True:
             rows = self._ask(
                 f"SELECT seq, {self._events} FROM transcript_events"  # noqa: S608
                 " WHERE session_id = ? AND seq > ? AND typeof(seq) = 'integer' ORDER BY seq LIMIT ?",
-                *(session_id, after, _PAGE),
+                *(session_id, after, _EVENTS_PER_QUERY),
             )
             for number, plain, packed in rows:
                 yield number, _line(plain, packed)
                 after = number
-            if len(rows) < _PAGE:
+            if len(rows) < _EVENTS_PER_QUERY:
                 return
 
     def head(self, session_id: str) -> bytes:
-        """The first events as lines, as much of them as tells what session this is."""
+        """The first events as lines, enough to identify the session."""
         found = b""
         for _, line in self.lines(session_id, after=-(1 << 62)):
             found += line + b"\n"
@@ -133,7 +133,7 @@ class Database:
         return found[:HEAD]
 
     def has_only_grown(self, session_id: str, source: TranscriptSource) -> bool:
-        """Whether the events that were read are still the ones that are there."""
+        """True if the events that were read are unchanged."""
         statement = "SELECT count(*) FROM transcript_events WHERE session_id = ? AND seq <= ?"
         ((count,),) = self._ask(statement, session_id, source.offset)
         return bool(count == source.line) and self.fingerprint(session_id, source.offset) == (source.head, source.tail)
@@ -152,7 +152,7 @@ class Database:
 
 
 def _line(plain: bytes | None, packed: bytes | None) -> bytes:
-    """An event as the line that it would be in a file. Without line breaks: JSON needs none, and a line has none."""
+    """An event as a line of a session file, without line breaks."""
     if plain is None and packed is not None:
         zstd = load_zstd()
         with suppress(zstd.ZstdError, EOFError, ValueError):

@@ -1,11 +1,11 @@
-"""A harness's own session file, read as dialogue: what the person said and what the agent answered, for search only.
+"""Reads a harness's session file as dialogue: what the user said and what the agent answered, for search only.
 
-Claude Code, Codex and OpenClaw each keep sessions as JSON lines, in formats they call internal. So this reader takes
-only the rows it knows to be speech and passes over everything else: tool calls and results, reasoning, notices, prompts
-that a program wrote, and the text that truekeep itself put into the session. Any line may be hostile: one that cannot
-be read costs that line and nothing more, and no text leaves here with a credential or an unseen character in it.
+Claude Code, Codex and OpenClaw each store sessions as JSON lines, in internal formats. So this parser takes only rows
+that it knows to be dialogue and skips everything else: tool calls and results, reasoning, notices, prompts written by
+programs, and text that truekeep injected. Any line may be hostile: an unreadable line is skipped, and credentials and
+invisible characters are removed from all text.
 
-A session that goes on can be heard from where it was left.
+A session that grows can be read from where the last run stopped.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _ROLES = ("user", "assistant")
 
 
 class Turn(NamedTuple):
-    """What one side said, safe to store; on one line, unless the listener was told to keep line breaks."""
+    """What one side said, safe to store; on one line, unless the listener keeps line breaks."""
 
     role: Role
     text: str
-    line: int  # of the session file, counted from 1
-    at: str  # as the file has it; empty when it has none
+    line: int  # of the session file, from 1
+    at: str  # as in the file; "" if it has none
 
 
 def iter_turns(lines: Iterable[bytes], harness: str) -> Iterator[Turn]:
-    """The dialogue in the lines of a session file, without what Claude's subagents said."""
+    """The dialogue in the lines of a session file, without Claude's subagents."""
     return _iter_heard(lines, Listener(harness))
 
 
@@ -56,19 +56,19 @@ def _iter_heard(lines: Iterable[bytes], listener: Listener) -> Iterator[Turn]:
 
 
 class Progress(NamedTuple):
-    """How far a session was heard: all it takes to go on as if it had been heard in one go."""
+    """How far a session was read; enough to continue as if it had been read in one go."""
 
     line: int = 0
     has_spoken: bool = False
-    has_ended: bool = False  # whatever else it holds, nobody speaks in it
+    has_ended: bool = False  # the rest contains no dialogue
 
 
 class Listener:
-    """Hears a session line by line, from the start or from where another listener was."""
+    """Reads a session line by line, from the start or from an earlier listener's progress."""
 
     def __init__(self, harness: str, *, breaks: bool = False, progress: Progress | None = None) -> None:
         if harness not in HARNESSES:
-            raise BadInput(f"no harness is called {printable(harness)}", hint=f"known: {', '.join(HARNESSES)}")
+            raise BadInput(f"unknown harness {printable(harness)}", hint=f"known: {', '.join(HARNESSES)}")
         self._signs = _SIGNS[harness]
         self._speech = {"claude": self._claude, "codex": self._codex, "openclaw": self._openclaw}[harness]
         self._breaks = breaks
@@ -79,7 +79,7 @@ class Listener:
         return Progress(self.line, self._has_spoken, self.has_ended)
 
     def hear(self, line: bytes) -> Turn | None:
-        """What the next line says, if somebody speaks in it."""
+        """The turn in the next line; None if it is not dialogue."""
         self.line += 1
         if self.has_ended or len(line) > MAX_LINE or not _has_signs(line, self._signs):
             return None
@@ -97,7 +97,7 @@ class Listener:
         if row.get("toolUseResult") is not None or any(row.get(aside) for aside in _CLAUDE_ASIDES):
             return None
         if message.get("model") == "<synthetic>":
-            return None  # Claude Code speaking in the agent's place, about an error
+            return None  # an error message from Claude Code in the agent's place
         return role, _clean(_iter_text(message.get("content"), "text"), unwrap_claude, self._breaks)
 
     def _codex(self, row: Row) -> tuple[Role, str] | None:
@@ -121,17 +121,17 @@ class Listener:
         if role not in _ROLES:
             return None
         if isinstance(provenance, dict) and provenance.get("kind") in ("inter_session", "internal_system"):
-            return None  # another session, or recalled memory
+            return None  # from another session, or recalled memory
         unwrap = unwrap_openclaw_user if role == "user" else unwrap_openclaw
         text = _clean(_iter_text(message.get("content"), "text"), unwrap, self._breaks)
         if not self._has_spoken and role == "user" and text.startswith("[cron:"):
-            self.has_ended = True  # a session that a schedule began, in which nobody speaks
+            self.has_ended = True  # a session started by a schedule, without dialogue
             return None
         return None if is_machinery(text, role) else (role, text)
 
 
 def iter_dialogue(turns: Iterable[Turn]) -> Iterator[tuple[str, int]]:
-    """Each line of the dialogue with the line it came from. A long turn is several lines, each naming the speaker."""
+    """Dialogue lines with their source line. A long turn becomes several lines, each with the speaker."""
     for turn in turns:
         speaker = "User" if turn.role == "user" else "Assistant"
         for segment in _iter_segments(" ".join(turn.text.split())):
@@ -143,7 +143,7 @@ def _iter_segments(text: str) -> Iterator[str]:
     while at < len(text):
         space = text.rfind(" ", at + 1, at + WRAP + 1) if len(text) - at > WRAP else len(text)
         end = space if space > 0 else at + WRAP
-        # A cut without a space may fall inside an emoji, and half of one is a hidden character again.
+        # A cut without a space may split an emoji, and half of one is a hidden character.
         if segment := strip_hidden(text[at:end]).strip():
             yield segment
         at = end + text.startswith(" ", end)
@@ -152,8 +152,8 @@ def _iter_segments(text: str) -> Iterator[str]:
 # --- Rows -----------------------------------------------------------------------------------------------------------
 
 Signs = tuple[tuple[bytes, ...], ...]
-"""Of each group, one is in the line, or the line is no speech and need not be parsed. They are whole JSON strings, and
-so look the same whatever the order of the keys and the spacing."""
+"""A line that lacks every string of a group is not dialogue and is not parsed. They are whole JSON strings, so they do
+not depend on key order and spacing."""
 
 _CLAUDE_SIGNS: Signs = ((b'"user"', b'"assistant"'), (b'"message"',))
 _CODEX_SIGNS: Signs = ((b'"response_item"',), (b'"message"',), (b'"user"', b'"assistant"'))
@@ -165,7 +165,7 @@ _SIGNS = {"claude": _CLAUDE_SIGNS, "codex": _CODEX_SIGNS, "openclaw": _OPENCLAW_
 
 
 def _has_signs(line: bytes, signs: Signs) -> bool:
-    # A letter may be written as an escape. No harness does, but then the line is simply parsed.
+    # Characters may be escaped. No harness does that, but then the line is simply parsed.
     return all(any(sign in line for sign in group) for group in signs) or b"\\u00" in line
 
 
@@ -173,14 +173,14 @@ _CLAUDE_ASIDES = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "is
 
 
 def _is_dream(row: Row) -> bool:
-    """Whether this row says that the session is one of OpenClaw's nightly passes over its own memory."""
+    """True if this row marks one of OpenClaw's nightly runs over its own memory."""
     data = row.get("data")
     run = data.get("runId") if isinstance(data, dict) else None
     return row.get("type") == "custom" and isinstance(run, str) and run.startswith(_DREAM)
 
 
 def _iter_text(content: object, *kinds: str) -> Iterator[str]:
-    """The texts in a message's content, without what a reader cannot see."""
+    """The texts in a message's content, without invisible characters."""
     blocks = [{"type": kinds[0], "text": content}] if isinstance(content, str) else content
     for block in blocks if isinstance(blocks, list) else ():
         if isinstance(block, dict) and block.get("type") in kinds and isinstance(text := block.get("text"), str):
@@ -190,7 +190,7 @@ def _iter_text(content: object, *kinds: str) -> Iterator[str]:
 def _strip_unseen(text: str) -> str:
     if is_plain(text):
         return text
-    # Old line separators are control characters too; taking them out would join two words.
+    # Old line separators are control characters too; removing them would join two words.
     return strip_hidden(_SEPARATORS.sub("\n", text)).removeprefix("\ufeff")
 
 
@@ -198,13 +198,13 @@ _SEPARATORS = re.compile("[\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 
 
 def _clean(blocks: Iterable[str], unwrap: Callable[[str], str], breaks: bool) -> str:
-    """The text of a turn, without what truekeep injected, wrappers and credentials; on one line, or with its breaks."""
-    # Truekeep's own text goes first: it may quote a wrapper. NUL parts the blocks, because no visible text has one.
+    """The text of a turn without injected text, wrappers and credentials; on one line, or with its line breaks."""
+    # Truekeep's own text is removed first: it may quote a wrapper. NUL separates blocks: visible text never has one.
     text = cut_own("\n\0".join(blocks), is_wrapped=True)
     text = "\n".join(map(unwrap, text.split("\0"))).strip()
     if not text:
         return ""
-    # Before the line breaks go, because some credentials are only seen across one; and after, for the other ones.
+    # Before line breaks are removed, because some credentials span lines; and after, for the others.
     masked = withhold(text)
     line = " ".join(masked.split())
     safe = line if line == text else withhold(line)
@@ -212,7 +212,7 @@ def _clean(blocks: Iterable[str], unwrap: Callable[[str], str], breaks: bool) ->
 
 
 def _tidy(text: str) -> str:
-    """A text with its line breaks, but without trailing blanks and long gaps."""
+    """The text with line breaks, without trailing spaces and long gaps."""
     return _GAP.sub("\n\n", "\n".join(line.rstrip() for line in text.splitlines())).strip("\n")
 
 

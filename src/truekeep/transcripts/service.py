@@ -1,8 +1,7 @@
-"""The archive as others use it: sync it, list it, read a conversation out of it.
+"""The transcript store's interface: sync, list, and read conversations.
 
-Opened when something is asked of it, and only then; without an archive there is simply nothing in it. Two syncs never
-overlap. A damaged archive is set aside as evidence; what can still be read of it, and what the harnesses still have, is
-taken into a new one.
+The store is opened on first use; a missing store is empty. Two syncs never overlap. A damaged store is set aside, and a
+new one is filled with what can still be read of it and from the harnesses' files.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import apsw
 
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput, Busy, NotFound, StorageFailed
 from truekeep.core.git import find_top, repository_name
 from truekeep.text.unicode import clip, printable
-
-if TYPE_CHECKING:
-    from truekeep.transcripts.importer import TranscriptImportReport, Where
-    from truekeep.transcripts.parser import Turn
-    from truekeep.transcripts.store import StoredSession, TranscriptStore
+from truekeep.transcripts.importer import Sync, TranscriptImportReport, Where, salvage
+from truekeep.transcripts.parser import Turn
+from truekeep.transcripts.store import DAMAGE, StoredSession, TranscriptStore, TranscriptStoreDamaged
 
 FOLDER, FILE = "transcripts", "archive.sqlite"
-_NEAR = 8  # sessions that are named when a name could mean any of them
+_MAX_SUGGESTIONS = 8
 
 
 class Conversation(NamedTuple):
-    """A session to be read: what is known of it, its turns, and where a fork's own ones begin."""
+    """A session with its turns, and where a fork's own turns begin."""
 
     kept: StoredSession
     turns: tuple[Turn, ...]
-    parent: str  # the name of the session that it was forked from
+    parent: str  # name of the session it was forked from
     shared: int
 
 
 class Archive:
-    """The archive of one workspace, or of a machine without any."""
+    """The transcript store of a workspace, or of a machine without one."""
 
     def __init__(self, state: str) -> None:
         self.path = os.path.join(state, FOLDER, FILE)
@@ -59,26 +58,25 @@ class Archive:
         self._store = self._opened = None
 
     def sync(
-        self, where: Where, *, force: bool = False, tell: Callable[[int, int], None] = lambda *_: None
+        self, where: Where, *, force: bool = False, progress: Callable[[int, int], None] = lambda *_: None
     ) -> TranscriptImportReport:
-        """Bring it up to date with what the harnesses have written."""
-        import apsw
-
-        from truekeep.transcripts.store import DAMAGE, TranscriptStoreDamaged
-
+        """Import what the harnesses have written."""
         self.close()
         folder = os.path.dirname(self.path)
         try:
             file_io.make_private(folder)
             with file_io.locked(folder) as held:
                 if not held:
-                    raise Busy("another truekeep is reading transcripts", hint="wait for it to end and run it again")
+                    raise Busy(
+                        "another truekeep is reading transcripts",
+                        hint="wait until it has finished, then run this again",
+                    )
                 try:
-                    return self._sync(where, force, tell)
+                    return self._sync(where, force, progress)
                 except (TranscriptStoreDamaged, *DAMAGE) as error:
-                    return self._mend(where, force, tell, str(error))
+                    return self._rebuild(where, force, progress, str(error))
         except (apsw.Error, OSError) as error:
-            hint = "nothing is lost; make room or mend the disk and run it again"
+            hint = "nothing was lost; free some disk space or repair the disk, then run it again"
             raise StorageFailed(f"{self.path}: {error}", hint=hint) from error
 
     def sync_here(
@@ -88,10 +86,9 @@ class Archive:
         now: datetime,
         keep_days: int,
         force: bool = False,
-        tell: Callable[[int, int], None] = lambda *_: None,
+        progress: Callable[[int, int], None] = lambda *_: None,
     ) -> TranscriptImportReport:
-        """Bring it up to date with what the harnesses of this user, on this machine, have written."""
-        from truekeep.transcripts.importer import Where
+        """Import what this user's harnesses on this machine have written."""
 
         @cache
         def name_repository(cwd: str) -> str:
@@ -101,22 +98,18 @@ class Archive:
 
         home = Path(os.environ.get("HOME") or os.path.expanduser("~"))
         where = Where(home, os.environ, machine, now, keep_days, name_repository)
-        return self.sync(where, force=force, tell=tell)
+        return self.sync(where, force=force, progress=progress)
 
-    def _sync(self, where: Where, force: bool, tell: Callable[[int, int], None]) -> TranscriptImportReport:
-        from truekeep.transcripts.importer import Sync
-        from truekeep.transcripts.store import TranscriptStore
-
+    def _sync(self, where: Where, force: bool, progress: Callable[[int, int], None]) -> TranscriptImportReport:
         store = TranscriptStore(self.path)
         try:
-            return Sync(store, where, tell=tell).run(force=force)
+            return Sync(store, where, progress=progress).run(force=force)
         finally:
             store.close()
 
-    def _mend(self, where: Where, force: bool, tell: Callable[[int, int], None], why: str) -> TranscriptImportReport:
-        from truekeep.transcripts.importer import salvage
-        from truekeep.transcripts.store import TranscriptStore
-
+    def _rebuild(
+        self, where: Where, force: bool, progress: Callable[[int, int], None], why: str
+    ) -> TranscriptImportReport:
         kept = f"{self.path}.damaged-{where.now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
         for suffix in ("", "-wal", "-shm"):
             with suppress(FileNotFoundError):
@@ -124,17 +117,15 @@ class Archive:
         store = TranscriptStore(self.path)
         saved = salvage(kept, store)
         store.close()
-        done = self._sync(where, force, tell)
-        note = f"the archive was damaged ({why}); it is kept as {os.path.basename(kept)}, {saved} sessions were saved"
+        done = self._sync(where, force, progress)
+        note = (
+            f"the transcript store was damaged ({why}); kept it as {os.path.basename(kept)} and saved {saved} sessions"
+        )
         return done._replace(notes=(note, *done.notes))
 
-    # Reading. Without an archive, or with one that cannot be read, there is nothing in it.
+    # Reading. A missing or unreadable store is empty.
 
     def _reader(self) -> TranscriptStore | None:
-        import apsw
-
-        from truekeep.transcripts.store import TranscriptStore, TranscriptStoreDamaged
-
         try:
             info = os.stat(self.path)
         except OSError:
@@ -150,14 +141,14 @@ class Archive:
         return self._store
 
     def originals(self) -> dict[str, tuple[int, int, int]]:
-        """The stat of every original that it holds all of, by its path in search results."""
+        """The stat of every completely imported source, by its path in search results."""
         with self._asking() as store:
             return {source.shown: source.stamp for source in store.sources().values()} if store is not None else {}
 
     def sessions(self, *, harness: str = "", repository: str = "", since: date | None = None) -> list[StoredSession]:
-        """Every session that has something of its own to tell, the latest first.
+        """Every session with turns of its own, latest first.
 
-        A repository is named in full, by its last part, or by a path.
+        A repository is given in full, by its last part, or by a path.
         """
         wanted = repository.rstrip("/").removesuffix(".git").casefold()
         with self._asking() as store:
@@ -191,19 +182,17 @@ class Archive:
 
     @contextmanager
     def _asking(self) -> Iterator[TranscriptStore | None]:
-        """The archive; trouble with it is trouble with a file, and not with whatever database the caller has open."""
-        import apsw
-
+        """The store; its database errors become OSError, so that callers do not take them for their own database's."""
         try:
             yield self._reader()
         except apsw.Error as error:
-            raise OSError(errno.EIO, f"the archive of transcripts cannot be read: {error}", self.path) from error
+            raise OSError(errno.EIO, f"the transcript store cannot be read: {error}", self.path) from error
 
     def conversation(self, wanted: str, *, first: int = 1, most: int | None = None) -> Conversation:
-        """A session by its name, the beginning of it, or its path in a search result; or some turns of it."""
+        """A session, or some of its turns, by its name, a prefix of it, or its path in a search result."""
         with self._asking() as store:
             if store is None:
-                raise NotFound("there is no archive of transcripts yet", hint="`truekeep transcripts sync` makes it")
+                raise NotFound("there are no transcripts yet", hint="run `truekeep transcripts sync` first")
             kept = _choose(store, wanted)
             parent = store.find_session(kept.parent) if kept.parent is not None else None
             stop = kept.total if most is None else first - 1 + most
@@ -221,7 +210,7 @@ class Archive:
         first: int = 0,
         most: int = 50,
     ) -> tuple[list[StoredSession], int]:
-        """Some of the sessions of these days, the latest first, and how many there are."""
+        """A page of sessions of these days, latest first, and the total number."""
         begin = _moment(since) if since is not None else ""
         end = _moment(until + timedelta(days=1)) if until is not None and until < until.max else ""
         with self._asking() as store:
@@ -232,13 +221,13 @@ class Archive:
             )
 
     def choices(self) -> dict[str, list[str]]:
-        """The harnesses, machines and repositories of sessions, the usual first."""
+        """The harnesses, machines and repositories of sessions, most frequent first."""
         with self._asking() as store:
             names = ("harness", "machine", "repository")
             return {name: store.choices(name) if store is not None else [] for name in names}
 
     def turn_at(self, kept: StoredSession, line: int) -> int:
-        """The number of the turn that stands in a line of the original, or of the last one before it."""
+        """The number of the turn at a line of the source, or of the last one before it."""
         number = 1
         for at, turn in enumerate(self.turns(kept), 1):
             if turn.line > line:
@@ -248,7 +237,7 @@ class Archive:
 
 
 def _choose(store: TranscriptStore, wanted: str) -> StoredSession:
-    """The one session that somebody means."""
+    """The session with this name, prefix or path. Raises NotFound."""
     path = wanted.partition("#")[0]
     if path.startswith("transcripts/"):
         by_path = store.find_shown(path)
@@ -256,18 +245,18 @@ def _choose(store: TranscriptStore, wanted: str) -> StoredSession:
     else:
         found = store.named(wanted) if wanted else []
     if not found:
-        hint = "`truekeep transcripts list` shows the names"
-        raise NotFound(f"no session is called {printable(wanted)[:100]}", hint=hint)
+        hint = "run `truekeep transcripts list` to see the names"
+        raise NotFound(f"no session named {printable(wanted)[:100]}", hint=hint)
     if len(found) > 1:
-        near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_NEAR]]
-        near += [f"and {len(found) - _NEAR} more"] * (len(found) > _NEAR)
-        what = f"{len(found)} sessions begin with {printable(wanted)[:100]}"
+        near = [f"{kept.name} ({kept.last_at[:10]}, {clip(kept.title, 30)})" for kept in found[:_MAX_SUGGESTIONS]]
+        near += [f"and {len(found) - _MAX_SUGGESTIONS} more"] * (len(found) > _MAX_SUGGESTIONS)
+        what = f"{len(found)} sessions match {printable(wanted)[:100]}"
         raise BadInput(what, hint="say more: " + "; ".join(near), sessions=[kept.name for kept in found])
     return found[0]
 
 
 def _moment(day: date) -> str:
-    """The first moment of a day here, as sessions have it."""
+    """The start of a local day in UTC."""
     try:
         return f"{datetime(day.year, day.month, day.day).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     except (OverflowError, OSError, ValueError):
@@ -275,6 +264,6 @@ def _moment(day: date) -> str:
 
 
 def _is_about(kept: StoredSession, repository: str) -> bool:
-    """Whether a session was held in a repository, or below a folder."""
+    """True if a session was in a repository, or below a folder."""
     name, cwd = kept.repository.casefold(), kept.cwd.casefold()
     return repository == name or name.endswith(f"/{repository}") or f"{cwd}/".startswith(f"{repository}/")

@@ -1,12 +1,13 @@
-"""One session file of a harness: opened, its lines, its rows, and what its head says about the session.
+"""Reads a harness's session file: its lines, rows, and the session's metadata.
 
-Files are read a line at a time and never written; compressed ones (`.zst`) as they are unpacked. Any line may be
-hostile. OpenClaw's newer SQLite store is read elsewhere; its rows are these lines.
+Files are read line by line and never written; compressed ones (`.zst`) are unpacked on the fly. Any line may be
+hostile. OpenClaw's SQLite database is read by `openclaw_db`; its rows are equal to these lines.
 """
 
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import re
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 HARNESSES = ("claude", "codex", "openclaw")
 
 MAX_LINE = 8 << 20
-"""Longer lines are passed over, in bytes. The largest real ones are tool results and pictures, which are no speech."""
+"""Longer lines, in bytes, are skipped. The largest real ones are tool results and pictures, not dialogue."""
 
 HEAD = 64 << 10
 
@@ -36,7 +37,7 @@ Row = dict[str, Any]
 
 
 class Session(NamedTuple):
-    """What the head of a session file says about it; empty where it says nothing."""
+    """Metadata from the head of a session file; "" where unknown."""
 
     harness: str
     id: str
@@ -46,7 +47,7 @@ class Session(NamedTuple):
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a session file. One that is too long comes as an empty one, so that all keep their numbers."""
+    """The lines of a session file. A line that is too long becomes empty, so that line numbers stay right."""
     with open_session(path) as file:
         while line := file.readline(MAX_LINE + 1):
             if len(line) <= MAX_LINE:
@@ -58,14 +59,14 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_session(path: Path, harness: str) -> Session:
-    """What the first 64 kB say about the session."""
+    """The session's metadata from the first 64 kB."""
     with open_session(path) as file:
         head = file.read(HEAD)
     return parse_session(head, harness, path.name)
 
 
 def parse_session(head: bytes, harness: str, name: str) -> Session:
-    """What the head of a session says about it; the file's name has its id where the head has none."""
+    """The session's metadata from its head; the id comes from the file name if the head has none."""
     *lines, last = head.split(b"\n")
     rows = [row for row in map(parse_row, lines) if row is not None]
     rows.append(_parse_cut_row(last.decode("utf-8", "ignore")))
@@ -74,12 +75,12 @@ def parse_session(head: bytes, harness: str, name: str) -> Session:
         found = _parse_session(row, harness)
         session = Session(*(known or new for known, new in zip(session, found, strict=True)))
         if all(session) or (session.id and harness != "claude"):
-            break  # the others say it all in one row, and a fork of a session repeats that of the first
+            break  # one row has it all for the others, and a fork repeats the row of its parent
     return session if session.id else session._replace(id=parse_session_id(name, harness))
 
 
 def _parse_session(row: Row, harness: str) -> Session:
-    """What one row says about its session."""
+    """The session's metadata in one row."""
     said: Row = {}
     if harness == "claude":
         said = {**row, "id": row.get("sessionId"), "branch": row.get("gitBranch")}
@@ -98,7 +99,7 @@ def _parse_session(row: Row, harness: str) -> Session:
 
 
 def clean_name(value: object) -> str:
-    """A path, a branch or an id as it may be stored and shown."""
+    """A path, branch or id, safe to store and show."""
     if not isinstance(value, str) or not value or len(value) > 4096:
         return ""
     return withhold(printable(value))
@@ -106,7 +107,7 @@ def clean_name(value: object) -> str:
 
 @contextmanager
 def open_session(path: Path) -> Iterator[BinaryIO]:
-    """A session file, to be read from its beginning; a compressed one as what is in it."""
+    """Open a session file for reading; a compressed one is unpacked."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -125,13 +126,11 @@ def open_session(path: Path) -> Iterator[BinaryIO]:
             with zstd.ZstdFile(file) as unpacked:
                 yield unpacked
         except (zstd.ZstdError, EOFError) as error:
-            raise OSError(errno.EILSEQ, "it is damaged, or not written to the end", str(path)) from error
+            raise OSError(errno.EILSEQ, "it is damaged or incomplete", str(path)) from error
 
 
 def load_zstd() -> Any:
-    """Zstandard: Python's own from 3.14 on, before that the same module under another name."""
-    import importlib
-
+    """The zstd module: Python's own from 3.14 on, before that its backport."""
     return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
@@ -157,7 +156,7 @@ def parse_row(line: bytes) -> Row | None:
 
 
 def _parse_cut_row(text: str, at: int = 0, *, depth: int = 3) -> Row:
-    """The members of an object that breaks off somewhere, as far as they are whole."""
+    """The complete members of a truncated JSON object."""
     decode = _decoder().raw_decode
     row: Row = {}
     try:
@@ -178,7 +177,7 @@ def _parse_cut_row(text: str, at: int = 0, *, depth: int = 3) -> Row:
 
 
 def _skip_blanks(text: str, at: int, sign: str) -> int:
-    """The place after the sign and the blanks around it."""
+    """The position after the sign and the blanks around it."""
     blanks = _BLANKS.match(text, at)
     at = blanks.end() if blanks else at
     if not text.startswith(sign, at):
@@ -198,8 +197,8 @@ def _decoder() -> JSONDecoder:
 def _as_row(pairs: list[tuple[str, Any]]) -> Row:
     row = dict(pairs)
     if len(row) != len(pairs):
-        # Readers differ in which one they take, so the row may say something else here than to its harness.
-        raise ValueError("a key stands twice")
+        # Parsers differ in which one they use, so the row may mean something else to its harness.
+        raise ValueError("duplicate key")
     return row
 
 

@@ -1,12 +1,12 @@
-"""The archive itself, .truekeep/transcripts/archive.sqlite: sessions, their turns, and how far each original was read.
+"""The transcript database, .truekeep/transcripts/archive.sqlite: sessions, turns, and how far each source was read.
 
-It is the only copy once a harness has deleted its file, so every commit is synced, and turns and the place up to which
-they were read are written together: a crash repeats the reading, never a turn. Nothing here decides what speech is, and
-nothing comes in that was not masked before. What is removed is overwritten.
+It is the only copy once a harness has deleted its file, so every commit is synced, and turns and their source offset
+are written together: after a crash, lines are read again but no turn is stored twice. Credentials were masked before
+text comes here. Removed data is overwritten.
 
-    session    one conversation; a fork has a parent and the number of turns that it shares with it
+    session    one conversation; a fork has a parent and the number of turns shared with it
     block      about 32,000 characters of a session's own turns, one JSON array a line, compressed with zlib
-    source     one original (a file, or a session in OpenClaw's database): its stat, and the place it was read up to
+    source     a file, or a session in OpenClaw's database: its stat, and the offset up to which it was read
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from truekeep.core.sqlite import transaction
 from truekeep.transcripts.parser import Progress, Turn
 
 VERSION = TRANSCRIPTS.number
-BLOCK = 32_768  # characters of a block: large enough to compress well, small enough to be written again for one turn
-TITLE = 160
+BLOCK_CHARACTERS = 32_768  # large enough to compress well, small enough to rewrite for one turn
+MAX_TITLE_LENGTH = 160
 _APPLICATION = 0x746B7472  # "tktr"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -79,11 +79,11 @@ TO_COMPARE, FOLLOWING, SETTLED = 0, 1, 2
 
 
 class TranscriptStoreDamaged(Exception):
-    """The archive's file cannot be read as one."""
+    """The transcript database is damaged."""
 
 
 class StoredSession(NamedTuple):
-    """A session as the archive has it."""
+    """A session in the store."""
 
     id: int
     name: str
@@ -109,12 +109,12 @@ class StoredSession(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many turns it has, with those that it shares with the session it came from."""
+        """The number of turns, including those shared with its parent."""
         return self.shared + self.turns
 
     @property
     def moment(self) -> datetime:
-        """When somebody last spoke in it."""
+        """The time of its last turn."""
         return datetime.strptime(self.last_at, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
     @property
@@ -123,12 +123,12 @@ class StoredSession(NamedTuple):
 
 
 class TranscriptSource(NamedTuple):
-    """One original: which state of it was read, and how far."""
+    """A source: the state in which it was read, and how far."""
 
     key: bytes
     shown: str
     session: int | None = None
-    is_copy: bool = False  # all that it says is in a session that is read from another original
+    is_copy: bool = False  # its session is read from another source
     size: int = -1
     mtime_ns: int = -1
     ctime_ns: int = -1
@@ -136,7 +136,7 @@ class TranscriptSource(NamedTuple):
     line: int = 0
     has_spoken: bool = False
     has_ended: bool = False
-    is_skipping: bool = False  # in the middle of a line too long to be speech
+    is_skipping: bool = False  # inside a line that is too long to be dialogue
     head: bytes = b""
     tail: bytes = b""
 
@@ -154,7 +154,7 @@ def key_of(place: str) -> bytes:
 
 
 class TranscriptStore:
-    """The archive, open."""
+    """The open transcript database."""
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
         self.path = path
@@ -167,7 +167,7 @@ class TranscriptStore:
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError):
             if not read_only:
                 raise
-            # Not ours to write: then nobody writes it here, and it can be read as it stands.
+            # Not writable for us: then no process writes it here, and it can be opened as immutable.
             uri = f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1"
             self.db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
@@ -185,7 +185,7 @@ class TranscriptStore:
         if version > VERSION:
             raise newer_state(self.path, version, TRANSCRIPTS)
         if version and self.db.execute("PRAGMA application_id").get != _APPLICATION:
-            raise TranscriptStoreDamaged("it is some other database")
+            raise TranscriptStoreDamaged("it is another program's database")
         if read_only:
             if version == 0:
                 raise TranscriptStoreDamaged("it is empty")
@@ -194,7 +194,7 @@ class TranscriptStore:
         if version == 0:
             self.db.execute("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL").fetchall()
             with self.transaction():
-                if self.db.execute("PRAGMA user_version").get == 0:  # nobody was faster
+                if self.db.execute("PRAGMA user_version").get == 0:  # not created by another process meanwhile
                     self.db.execute(_SCHEMA)
                     self.db.execute(f"PRAGMA application_id = {_APPLICATION}")
                     self.db.execute(f"PRAGMA user_version = {VERSION}")
@@ -205,7 +205,7 @@ class TranscriptStore:
     def transaction(self) -> AbstractContextManager[None]:
         return transaction(self.db)
 
-    # Originals.
+    # Sources.
 
     def sources(self) -> dict[bytes, TranscriptSource]:
         return {source.key: source for source in map(_as_source, self.db.execute("SELECT * FROM source"))}
@@ -215,7 +215,7 @@ class TranscriptStore:
         self.db.execute(f"INSERT OR REPLACE INTO source VALUES ({marks})", source)  # noqa: S608
 
     def find_shown(self, shown: str) -> StoredSession | None:
-        """The session that a path of a search result means: by its own, else by that of any original."""
+        """The session with this path in search results, or with a source of this path."""
         for statement in (
             "SELECT * FROM session WHERE shown = ?",
             "SELECT session.* FROM source JOIN session ON session.id = source.session WHERE source.shown = ?",
@@ -241,9 +241,9 @@ class TranscriptStore:
         first: int = 0,
         most: int = 50,
     ) -> tuple[list[StoredSession], int]:
-        """Some of the sessions that have something of their own to tell, the latest first, and how many there are.
+        """A page of sessions with turns of their own, latest first, and the total number.
 
-        `since` and `before` are moments, as they are kept.
+        `since` and `before` are times in the stored format.
         """
         asked = (
             ("harness = ?", harness),
@@ -262,7 +262,7 @@ class TranscriptStore:
         return [as_kept(row) for row in rows], int(total)
 
     def choices(self, column: str, most: int = 200) -> list[str]:
-        """What sessions have in a column, the usual first."""
+        """The values of a column, most frequent first."""
         assert column in ("harness", "machine", "repository")
         rows: Any = self.db.execute(
             f"SELECT {column} FROM session WHERE turns > 0 AND {column} != '' GROUP BY 1"  # noqa: S608
@@ -281,7 +281,7 @@ class TranscriptStore:
         return found
 
     def named(self, prefix: str) -> list[StoredSession]:
-        """The sessions whose name begins like this; the one that has exactly this name alone."""
+        """The sessions with this name prefix; only the exact match if there is one."""
         rows = self.db.execute(
             "SELECT * FROM session WHERE substr(name, 1, length(?1)) = ?1 ORDER BY name", (prefix.casefold(),)
         )
@@ -290,10 +290,10 @@ class TranscriptStore:
         return exact or found
 
     def add_session(self, kept: StoredSession) -> int:
-        """A new session without turns yet. Its name and its path are made unlike all others."""
+        """Add a session without turns. Its name and path are made unique."""
         shown = kept.shown
         taken: Any = self.db.execute("SELECT id FROM session WHERE shown = ?", (shown,)).fetchone()
-        if taken is not None:  # an earlier state of the same original, which was written anew since
+        if taken is not None:  # from an earlier state of the same source
             self.db.execute("UPDATE session SET shown = ? WHERE id = ?", (f"{shown}~{taken[0]}", taken[0]))
         row = kept._replace(id=0, name=self._free_name(kept.native))
         marks = ", ".join("?" * (len(row) - 1))
@@ -313,7 +313,7 @@ class TranscriptStore:
         return name
 
     def change(self, session: int, **values: Any) -> None:
-        """Set some columns, and count the change."""
+        """Set some columns and increase the version."""
         columns = ", ".join(f"{name} = ?" for name in values)
         self.db.execute(
             f"UPDATE session SET {columns}, version = version + 1 WHERE id = ?",  # noqa: S608
@@ -327,7 +327,7 @@ class TranscriptStore:
     # Turns.
 
     def append(self, session: int, turns: Iterable[Turn], *, after_line: int, loose: int) -> None:
-        """Add turns to the end of a session, in the place of what stood there loosely after a line."""
+        """Append turns to a session, replacing a turn from an incomplete last line."""
         kept = self.get_session(session)
         count, tail = kept.turns, list[Turn]()
         row: Any = self.db.execute(
@@ -342,7 +342,7 @@ class TranscriptStore:
         self.change(session, turns=count, loose=loose, state=state, title=kept.title or self._title(session))
 
     def divide(self, session: int, *, parent: int | None, shared: int) -> None:
-        """Keep of a conversation only what follows its first turns; those are another session's, or none."""
+        """Keep only the turns after the first `shared` ones, which belong to the parent."""
         turns = self.turns(session)
         lines = [turn.line for turn in islice(turns, shared)]
         count = self._write_blocks(-session, 0, turns)
@@ -355,7 +355,7 @@ class TranscriptStore:
         self.change(session, parent=parent, shared=shared, turns=count, title=self._title(session))
 
     def _write_blocks(self, session: int, first: int, turns: Iterable[Turn]) -> int:
-        """Write turns from a place on. Returns the place after them."""
+        """Write turns from an index on. Returns the index after them."""
         for block in _blocks(turns):
             self.db.execute(
                 "INSERT INTO block(session, first, turns, data) VALUES (?, ?, ?, ?)",
@@ -365,13 +365,13 @@ class TranscriptStore:
         return first
 
     def _title(self, session: int) -> str:
-        """Its first words: the person's, if a person spoke in it."""
+        """The first words of a session, the user's if there are any."""
         first = list(islice(self.own_turns(session), 8))
         chosen = next((turn for turn in first if turn.role == "user"), first[0] if first else None)
-        return " ".join(chosen.text[: 4 * TITLE].split())[:TITLE] if chosen is not None else ""
+        return " ".join(chosen.text[: 4 * MAX_TITLE_LENGTH].split())[:MAX_TITLE_LENGTH] if chosen is not None else ""
 
     def own_turns(self, session: int, *, start: int = 0, stop: int | None = None) -> Iterator[Turn]:
-        """The turns that only this session has, or some of them by their places."""
+        """The session's own turns, or a range of them."""
         at = start
         while stop is None or at < stop:
             row: Any = self.db.execute(
@@ -385,7 +385,7 @@ class TranscriptStore:
             at += len(block)
 
     def turns(self, session: int) -> Iterator[Turn]:
-        """The whole conversation, with what it shares with the session it came from, under its own original's lines."""
+        """The whole conversation including shared turns, with the line numbers of its own source."""
         row: Any = self.db.execute("SELECT data FROM shared_lines WHERE session = ?", (session,)).fetchone()
         lines: Iterator[int] = iter(json.loads(zlib.decompress(row[0])) if row is not None else ())
         for part, stop in self.parts(session):
@@ -393,7 +393,7 @@ class TranscriptStore:
                 yield turn if part == session else turn._replace(line=next(lines, turn.line))
 
     def some_turns(self, session: int, *, start: int, stop: int) -> Iterator[Turn]:
-        """Turns of the whole conversation by their places, counted from 0. Only the blocks that have them are read."""
+        """A range of turns of the whole conversation, from 0. Reads only the blocks needed."""
         row: Any = self.db.execute("SELECT data FROM shared_lines WHERE session = ?", (session,)).fetchone()
         lines: list[int] = json.loads(zlib.decompress(row[0])) if row is not None else []
         at = 0
@@ -405,7 +405,7 @@ class TranscriptStore:
             at += count
 
     def parts(self, session: int) -> list[tuple[int, int]]:
-        """The sessions that a conversation is made of, in order, each with the number of its own turns that count."""
+        """The sessions that make up a conversation, in order, each with its number of turns used."""
         parts: list[tuple[int, int]] = []
         kept: StoredSession | None = self.get_session(session)
         stop = kept.total if kept else 0
@@ -417,12 +417,12 @@ class TranscriptStore:
         return parts[::-1]
 
     def count(self) -> int:
-        """How many sessions have something to tell."""
+        """The number of sessions with turns."""
         count: Any = self.db.execute("SELECT count(*) FROM session WHERE turns > 0").get
         return int(count)
 
     def tidy(self) -> None:
-        """Give free pages back, and move what is in the log to its place."""
+        """Return free pages to the file system and checkpoint the write-ahead log."""
         self.db.execute("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def size(self) -> int:
@@ -443,7 +443,7 @@ def _blocks(turns: Iterable[Turn]) -> Iterator[list[Turn]]:
     for turn in turns:
         block.append(turn)
         size += len(turn.text)
-        if size >= BLOCK:
+        if size >= BLOCK_CHARACTERS:
             yield block
             block, size = [], 0
     if block:
@@ -463,7 +463,7 @@ def _unpack(data: bytes) -> list[Turn]:
         rows = [json.loads(line) for line in zlib.decompress(data).decode().split("\n")]
         return [Turn(role=role, text=text, line=line, at=at) for line, role, at, text in rows]
     except (zlib.error, ValueError) as error:
-        raise apsw.CorruptError("a block of the archive cannot be unpacked") from error
+        raise apsw.CorruptError("a block of the transcript store cannot be unpacked") from error
 
 
 def as_kept(row: Any) -> StoredSession:
@@ -475,7 +475,7 @@ def _as_source(row: Any) -> TranscriptSource:
 
 
 def _make_room(path: str) -> None:
-    """The folder and the file, readable by their owner only: what people said to agents is nobody else's business."""
+    """Create the folder and the file, readable by the owner only."""
     folder = os.path.dirname(path)
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)

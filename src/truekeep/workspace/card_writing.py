@@ -20,7 +20,7 @@ from truekeep.workspace.card_text import CardAuthor, CardText, compose
 if TYPE_CHECKING:
     from truekeep.core.config import Config
     from truekeep.core.file_io import FileStamp
-    from truekeep.handoffs.policy import Lint
+    from truekeep.handoffs.policy.decision import Lint
     from truekeep.handoffs.policy_store import StoredMemoryView
     from truekeep.memory.transaction import MemoryTransaction
 

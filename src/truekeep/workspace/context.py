@@ -269,10 +269,10 @@ class WorkspaceContext:
         """The handoffs that were filed before a new ledger begins, read from files."""
         if self._is_empty:
             return
-        from truekeep.handoffs.inbox_discovery import all_inboxes, iter_dealt_with
+        from truekeep.handoffs.inbox_discovery import all_inboxes, iter_processed_handoffs
 
         inboxes = all_inboxes(self.path, self.config)
-        yield from iter_dealt_with(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())
+        yield from iter_processed_handoffs(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())
 
     def _set_ledger_aside(self) -> str:
         from truekeep.memory.ledger import set_aside

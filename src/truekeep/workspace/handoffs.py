@@ -13,15 +13,15 @@ from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
 from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.model import FilingOutcome, IngestReport, as_stamp
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.inbox import Inbox, deliver, prune_processed, tell_others
+from truekeep.handoffs.inbox import Inbox, deliver, describe_other_files, prune_processed
 from truekeep.handoffs.inbox_discovery import (
     all_inboxes,
     count_waiting,
-    is_looked_into,
-    look_into_inboxes,
+    is_scanned,
     open_inboxes,
     read_waiting,
-    told_until,
+    reported_until,
+    scan_inboxes,
 )
 from truekeep.text.unicode import printable
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from truekeep.handoffs.adopt.note import SkippedNote
     from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
     from truekeep.handoffs.draft import Draft
-    from truekeep.handoffs.policy import Decision, Unposted
+    from truekeep.handoffs.policy.decision import Decision, UnsavedHandoff
     from truekeep.handoffs.policy_store import StoredMemoryView
     from truekeep.handoffs.sync.contact_history import RouteHistory
     from truekeep.handoffs.sync.routes import Route
@@ -64,11 +64,11 @@ class Handoffs:
 
     def scan_inboxes(self) -> tuple[int, list[Path]]:
         """The number of waiting handoffs, and the files in the inboxes that are not handoffs."""
-        return look_into_inboxes(self._context.path, self._context.config)
+        return scan_inboxes(self._context.path, self._context.config)
 
     def is_scanned(self, root: Path) -> bool:
         """True if ingest scans this repository."""
-        return is_looked_into(root, self._context.path, self._context.config)
+        return is_scanned(root, self._context.path, self._context.config)
 
     def received(self, since: str) -> list[WriterActivity]:
         """The handoffs that came from each machine, writer and repository."""
@@ -135,10 +135,10 @@ class Handoffs:
             waiting = inboxes.waiting()
             if not waiting and not inboxes.problems:  # the usual case: load and open nothing else
                 report = IngestReport(dry_run=dry_run)
-                report.warnings += tell_others(inboxes.others) if inboxes.others else ()
+                report.warnings += describe_other_files(inboxes.others) if inboxes.others else ()
                 return report
             from truekeep.handoffs.ingest import Ingest
-            from truekeep.handoffs.policy import Routes
+            from truekeep.handoffs.policy.decision import Routes
 
             report = Ingest(
                 inboxes,
@@ -150,10 +150,10 @@ class Handoffs:
                 now=started,
                 routes=Routes(cards=cards, documents=documents),
                 dry_run=dry_run,
-                tell=on_filed,
+                on_filed=on_filed,
                 verifier=self._workspace.verification.content_verifier,
             ).run()
-            report.warnings += tell_others(inboxes.others)
+            report.warnings += describe_other_files(inboxes.others)
             return report
         finally:
             inboxes.close()
@@ -176,11 +176,12 @@ class Handoffs:
         verifier = self._workspace.verification.content_verifier
         return StoredMemoryView(vault, self._context.ledger, self._context.catalog, staged, verifier=verifier)
 
-    def lint(self, letters: Sequence[Unposted]) -> list[Decision]:
+    def lint(self, letters: Sequence[UnsavedHandoff]) -> list[Decision]:
         """Judge handoffs as ingest would, each after the ones before it; write nothing."""
         from dataclasses import replace
 
-        from truekeep.handoffs.policy import Decision, IncomingHandoff, file_as_bug, is_contained, plan_filing
+        from truekeep.handoffs.policy.decision import Decision, IncomingHandoff
+        from truekeep.handoffs.policy.plan import file_as_bug, is_contained, plan_filing
         from truekeep.verify.same_name_checkouts import SameNames
 
         context, config, view = self._context, self._context.config, self.memory_view()
@@ -274,7 +275,7 @@ class Handoffs:
             before = (context.now().astimezone(UTC) - file_age).timestamp()
             pruned: list[str] = []
             for inbox in self.inboxes():
-                limit = min(before, told_until(inbox, context.state.path)) if inbox.there else before
+                limit = min(before, reported_until(inbox, context.state.path)) if inbox.there else before
                 pruned += prune_processed([inbox], before=limit, keep=keep, limit=limits.handoff_bytes, dry_run=dry_run)
             return drafts, pruned
 

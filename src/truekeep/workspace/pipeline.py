@@ -18,7 +18,7 @@ from truekeep.core.git import repository_name
 from truekeep.core.host_lease import refusal
 from truekeep.core.machine import own_state
 from truekeep.core.model import as_stamp
-from truekeep.handoffs.inbox import Inbox, InboxReader, is_letter_name
+from truekeep.handoffs.inbox import Inbox, InboxReader, is_handoff_name
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.receipts import PAIR
 from truekeep.handoffs.sync.routes import read_routes
@@ -196,7 +196,7 @@ def find_unscanned(inboxes: Sequence[Inbox], near: Iterable[Path], writers: Mapp
 def _has_letters(path: str) -> bool:
     try:
         with os.scandir(path) as entries:
-            return any(is_letter_name(entry.name) for entry in entries)
+            return any(is_handoff_name(entry.name) for entry in entries)
     except OSError:
         return False
 

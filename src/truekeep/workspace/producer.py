@@ -16,8 +16,9 @@ from truekeep.core.git import find_top
 from truekeep.core.machine import machine_name, own_state, person
 from truekeep.core.model import WRITERS
 from truekeep.handoffs.adopt.to_handoffs import Desk, bring
-from truekeep.handoffs.inbox import find_inboxes, is_letter_name
-from truekeep.handoffs.policy import EmptyShelf, IncomingHandoff, plan_filing
+from truekeep.handoffs.inbox import find_inboxes, is_handoff_name
+from truekeep.handoffs.policy.decision import IncomingHandoff, NoMemoryView
+from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.journal import check_writer
 from truekeep.sessions.session_record import note_checkpoint
 from truekeep.transcripts.service import Archive
@@ -26,7 +27,7 @@ from truekeep.workspace.checkpointing import CheckpointResult, clean, leave_hand
 if TYPE_CHECKING:
     from truekeep.handoffs.adopt.note import SkippedNote
     from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
-    from truekeep.handoffs.policy import Decision, Unposted
+    from truekeep.handoffs.policy.decision import Decision, UnsavedHandoff
     from truekeep.sessions.checkpoint import Checkpoint
     from truekeep.transcripts.importer import TranscriptImportReport
 
@@ -35,14 +36,14 @@ def _now() -> datetime:
     return datetime.now().astimezone()
 
 
-def judge(letters: Sequence[Unposted]) -> list[Decision]:
+def judge(letters: Sequence[UnsavedHandoff]) -> list[Decision]:
     """Judge handoffs as ingest would, but without knowing the cards."""
     config = Config()
     filings = []
     for raw, name, _ in letters:
         known = raw if len(raw) <= config.limits.handoff_bytes else None
         candidate = IncomingHandoff(raw=known, name=name, size=len(raw), repository="", writer="lint")
-        filings.append(plan_filing(candidate, EmptyShelf(), config, today=_now().date()))
+        filings.append(plan_filing(candidate, NoMemoryView(), config, today=_now().date()))
     return filings
 
 
@@ -62,7 +63,7 @@ def count_waiting(folder: Path) -> int | None:
     if root is None:
         return None
     inboxes = [inbox.path for inbox in find_inboxes([root], WRITERS) if inbox.path.is_dir()]
-    return sum(is_letter_name(path.name) and path.is_file() for inbox in inboxes for path in inbox.iterdir())
+    return sum(is_handoff_name(path.name) and path.is_file() for inbox in inboxes for path in inbox.iterdir())
 
 
 def adopt(
@@ -82,4 +83,4 @@ def archive() -> Archive:
 
 def sync_transcripts(*, force: bool, progress: Callable[[int, int], None] = lambda *_: None) -> TranscriptImportReport:
     days = Config().transcripts.keep_days
-    return archive().sync_here(machine=machine_name(), now=_now(), keep_days=days, force=force, tell=progress)
+    return archive().sync_here(machine=machine_name(), now=_now(), keep_days=days, force=force, progress=progress)

@@ -11,8 +11,8 @@ from truekeep.handoffs.review import Review, iter_drafts
 
 if TYPE_CHECKING:
     from truekeep.handoffs.draft import Draft
-    from truekeep.handoffs.policy import Decision
-    from truekeep.handoffs.review import Known, Proposal
+    from truekeep.handoffs.policy.decision import Decision
+    from truekeep.handoffs.review import DraftCache, Proposal
     from truekeep.workspace.workspace import Workspace
 
 
@@ -22,8 +22,8 @@ class ReviewQueue:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._context = workspace.context
-        self._known_drafts: Known = {}
-        self._known_judged_drafts: Known = {}
+        self._known_drafts: DraftCache = {}
+        self._known_judged_drafts: DraftCache = {}
 
     def open(self) -> Review:
         """The review of the drafts as they are now. Its caller holds the write lock if it writes."""

@@ -65,5 +65,5 @@ class AgentSessions:
         context = self._context
         days = context.config.transcripts.keep_days
         return self.transcripts().sync_here(
-            machine=context.machine.name, now=context.now(), keep_days=days, force=force, tell=progress
+            machine=context.machine.name, now=context.now(), keep_days=days, force=force, progress=progress
         )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from truekeep.core.errors import NotCanonical, TruekeepError
 from truekeep.core.model import FilingOutcome
 from truekeep.core.state_dir import STATE, SYNCED
-from truekeep.handoffs.inbox import InboxReader, is_letter_name
+from truekeep.handoffs.inbox import InboxReader, is_handoff_name
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace.workspace import Workspace
 
@@ -44,7 +44,7 @@ class WatchedFolders(NamedTuple):
         if path in self.repository_parents or path in self.inbox_parents or path in self.inboxes:
             return True
         above, name = os.path.split(path)
-        return (above in self.inboxes and is_letter_name(name)) or (
+        return (above in self.inboxes and is_handoff_name(name)) or (
             above in self.repository_parents and os.path.isdir(path)
         )
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tests.support.helpers import git_repo
 from tests.support.soak.hand import Hand
-from tests.support.soak.letters import Letter, Pen
+from tests.support.soak.letters import InboxFile, Pen
 from tests.support.soak.machines import Clock, Machine, write_ssh
 from tests.support.soak.programs import Home, Mcp, Programs, Running, Site, Staying
 
@@ -208,7 +208,7 @@ class Day:
             if letter.kind == "half and half":
                 self._halve(path, letter, machine.via)
 
-    def _halve(self, path: Path, letter: Letter, via: str) -> None:
+    def _halve(self, path: Path, letter: InboxFile, via: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
         half = letter.data[: len(letter.data) // 2]
         os.write(descriptor, half)

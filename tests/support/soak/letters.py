@@ -29,7 +29,7 @@ KINDS = {
 DOCUMENTS = ("TOOLS.md", "rules/review.md", "rules/naming.md", ".learnings/LEARNINGS.md")
 
 
-class Letter(NamedTuple):
+class InboxFile(NamedTuple):
     """A handoff as some machine left it."""
 
     kind: str
@@ -53,10 +53,10 @@ class Pen:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.written: list[Letter] = []
+        self.written: list[InboxFile] = []
         self._services = services(random, 400)
 
-    def write(self, day: str, cards: dict[str, str]) -> Letter:
+    def write(self, day: str, cards: dict[str, str]) -> InboxFile:
         """The next letter; `cards` are those that an agent may have read, with their texts."""
         kind = self.random.choices(list(KINDS), list(KINDS.values()))[0]
         if (kind == "update" and not cards) or (kind == "doubled" and not self.written):
@@ -65,7 +65,7 @@ class Pen:
         self.written.append(letter)
         return letter
 
-    def _write(self, kind: str, day: str, cards: dict[str, str]) -> Letter:
+    def _write(self, kind: str, day: str, cards: dict[str, str]) -> InboxFile:
         random = self.random
         number = len(self.written)
         mark = f"qx{number:05d}{''.join(random.choices(string.ascii_lowercase, k=4))}"
@@ -77,17 +77,17 @@ class Pen:
         if kind == "document":
             target = random.choice(DOCUMENTS)
             text = a_document_handoff(f"### About {mark}\n{self.says()} It is noted as {mark}.", target, f"On {mark}")
-            return Letter(kind, mark, text.encode(), name, target)
+            return InboxFile(kind, mark, text.encode(), name, target)
         if kind == "update":
             path = random.choice(sorted(cards))
             title = f"More on {mark}"
             content = f"{cards[path].rstrip()}\n- {self.says()} That is {mark}.\n"
             card = path.rpartition("/")[2]
             text = a_handoff(title=title, action="update-card", card=card, content=content, facts=f"- {mark}")
-            return Letter(kind, mark, text.encode(), name, path)
+            return InboxFile(kind, mark, text.encode(), name, path)
         return self._card(kind, mark, name)
 
-    def _card(self, kind: str, mark: str, name: str) -> Letter:
+    def _card(self, kind: str, mark: str, name: str) -> InboxFile:
         random = self.random
         service = random.choice(self._services)
         topic = f"{service.name} {random.choice(WORDS)} {random.choice(THING_LIST)} {mark}"
@@ -113,7 +113,7 @@ class Pen:
         elif kind == "odd name":
             name = random.choice((f"notes {mark}.md", f"2099-12-31-2359-{mark}.md", f"{mark}.MD", f"-rf {mark}.md"))
         is_whole = kind in ("card", "half and half", "odd name")
-        return Letter(kind, mark if is_whole else "", data, name, f"memory/cards/{card}" if is_whole else "", secret)
+        return InboxFile(kind, mark if is_whole else "", data, name, f"memory/cards/{card}" if is_whole else "", secret)
 
     def says(self, service: Service | None = None) -> str:
         one = service or self.random.choice(self._services)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.helpers import CLAUDE, CODEX, git_repo
-from tests.support.soak.letters import Letter
+from tests.support.soak.letters import InboxFile
 from tests.support.soak.programs import Home
 
 _SSH = """\
@@ -74,7 +74,7 @@ class Machine:
             "SOAK_NAME": name,
         }
         self.home = Home(name, self.folder, environment)
-        self.left: list[Letter] = []
+        self.left: list[InboxFile] = []
 
     def repository(self, number: int) -> Path:
         path = self.folder / "repos" / f"app{number}"
@@ -85,7 +85,7 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def leave(self, letter: Letter, number: int) -> Path:
+    def leave(self, letter: InboxFile, number: int) -> Path:
         """Put a letter into an inbox, as if it had lain there for a minute; never over another one."""
         path = self.inbox(number) / letter.name
         stem, count = path.stem, 1

@@ -62,7 +62,7 @@ def two_producers(world: World, desk: Machine, laptop: Machine, tower: Machine) 
     world.chapter(
         "Two producers",
         """Agents work on the laptop and on the tower. One command makes a machine a producer: the inboxes, the closeout
-        rule in the instruction files, the plugin of the harness that is installed, and a test letter.""",
+        rule in the instruction files, the plugin of the harness that is installed, and a test handoff.""",
     )
     for machine in (laptop, tower):
         said = machine.types(f"truekeep connect machine --repo {REPOS} --via rsync --yes", "connected", "test letter")
@@ -71,7 +71,7 @@ def two_producers(world: World, desk: Machine, laptop: Machine, tower: Machine) 
     for machine in (laptop, tower):
         desk.types(f"truekeep sync add {machine.name} --via rsync --host {machine.name} --repo {REPOS}", "added")
     desk.types("truekeep sync run", "reached laptop: 1 brought", "reached tower: 1 brought")
-    desk.types("truekeep ingest", "a test letter", "Already 2")
+    desk.types("truekeep ingest", "a test handoff", "Already 2")
     desk.types("truekeep sync run", "laptop: 0 brought, 1 receipt", "tower: 0 brought, 1 receipt")
     for machine in (laptop, tower):
         machine.types("truekeep connect machine --check", "back: the test letter was dealt with by the host")

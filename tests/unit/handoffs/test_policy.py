@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
 from truekeep.core.model import RULES
-from truekeep.handoffs import policy as filing
-from truekeep.handoffs.policy import _holds_block
+from truekeep.handoffs.policy import document as document_policy
+from truekeep.handoffs.policy.document import contains_block
 
 GOOD = {
     "card": a_handoff(),
@@ -420,7 +420,7 @@ def test_a_text_stands_there_if_it_begins_and_ends_with_a_line(existing: str, bl
     text = f"\n{existing}"
     places = [at for at in range(len(text)) if text.startswith(f"\n{block}", at)]
     expected = any(text[at + 1 + len(block) :][:1] in ("", "\n", "\r") for at in places)
-    assert _holds_block(existing.encode(), block.encode()) == expected
+    assert contains_block(existing.encode(), block.encode()) == expected
 
 
 HEADINGS = st.sampled_from(
@@ -446,7 +446,7 @@ HEADINGS = st.sampled_from(
 @given(st.lists(HEADINGS, max_size=6), HEADINGS, st.sampled_from(["\n", "\r\n"]))
 def test_a_heading_is_known_again_whether_or_not_all_is_parsed(there: list[str], new: str, newline: str) -> None:
     document = "\n\nSome text.\n\n".join(there).replace("\n", newline).encode()
-    quick = filing._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md")
+    quick = document_policy._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filing, "_has_line_of", lambda *_: True)
-        assert filing._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md") == quick
+        patch.setattr(document_policy, "_has_line_of", lambda *_: True)
+        assert document_policy._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md") == quick

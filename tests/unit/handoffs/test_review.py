@@ -60,7 +60,7 @@ def test_show_gives_reasons_and_the_difference(place: Place) -> None:
     with place.open() as workspace:
         proposal = workspace.review.show(wanted)
     assert "card-exists" in dict(proposal.draft.reasons)
-    assert proposal.filing.outcome == "promoted"
+    assert proposal.decision.outcome == "promoted"
     assert "+Staging answers on 9443 now, behind the new proxy." in proposal.difference
     assert "-Staging answers on port 8443 only." in proposal.difference
 
@@ -209,7 +209,7 @@ def test_drafts_are_named_by_any_unmistakable_part(place: Place) -> None:
     place.ingest()
     with place.open() as workspace:
         assert workspace.review.show(wanted[-6:]).draft.id == wanted
-        with pytest.raises(NotFound, match="fits 2 drafts"):
+        with pytest.raises(NotFound, match="matches 2 drafts"):
             workspace.review.show("second")
         with pytest.raises(NotFound):
             workspace.review.show("../../MEMORY")
@@ -242,7 +242,7 @@ def test_a_masked_credential_is_filed_by_nobody(place: Place) -> None:
         assert workspace.review.retry(None)[0][1].outcome == "review"
         with pytest.raises(InvalidHandoff):
             workspace.review.approve(wanted)
-        with pytest.raises(InvalidHandoff, match="holds a credential"):
+        with pytest.raises(InvalidHandoff, match="contains a credential"):
             workspace.review.edit(wanted, lambda body: body + TOKEN.encode())
         workspace.review.edit(wanted, lambda body: body.replace(b"[secret: github-token]", b"the token from the vault"))
         workspace.review.approve(wanted)
@@ -305,7 +305,7 @@ def test_what_cannot_be_approved_stays_and_can_be_edited_on_the_way(place: Place
     aimless = mended.replace("## Target card\njob-1.md\n", "")
     code, said = walk(place, keys="eeaeaq", editor=write_editor(place, leaking, aimless, mended))
     assert code == 0, said
-    assert "the new text holds a credential; nothing was written" in said
+    assert "the new text contains a credential; nothing was written" in said
     assert "must be mended before it can be approved" in said
     assert said.count("promoted") == 1
     assert "1 approved, 3 still wait" in said

@@ -19,7 +19,7 @@ from tests.support.helpers import CLAUDE, CODEX, git_repo
 from truekeep.core.model import WRITERS
 from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync import protocol
-from truekeep.handoffs.sync.mirror import LARGEST, Mirror
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Mirror
 from truekeep.handoffs.sync.outbox import Outbox
 from truekeep.handoffs.sync.protocol import FolderSource
 from truekeep.handoffs.sync.receipts import read_signer
@@ -76,7 +76,7 @@ class Ends:
     def ingest(self) -> list[bytes]:
         """Deal with what is in the mirror, as ingest would."""
         roots = [place.folder for place in self.mirror.places()]
-        inboxes = InboxReader(find_inboxes(roots, WRITERS), limit=LARGEST, settle=0)
+        inboxes = InboxReader(find_inboxes(roots, WRITERS), limit=MAX_FILE_BYTES, settle=0)
         filed = []
         for name, inbox in inboxes.waiting():
             letter = inboxes.read(name, inbox)
@@ -279,7 +279,7 @@ HOSTILE: dict[str, Any] = {
     "files a list": b'{"machine": "m", "repository": "r", "root": "/r", "files": [1]}',
     "files of numbers": b'{"machine": "m", "repository": "r", "root": "/r", "files": {"a": 1, "b": null}}',
     "terminal codes": rb'{"machine": "\u001b[31m", "repository": "\u202e", "root": "\u0000", "files": {}}',
-    "large": b'{"machine": "m", "repository": "' + b"x" * LARGEST + b'", "root": "/r"}',
+    "large": b'{"machine": "m", "repository": "' + b"x" * MAX_FILE_BYTES + b'", "root": "/r"}',
 }
 
 
@@ -355,7 +355,7 @@ def test_a_place_reached_through_a_symlink_is_not_read(ends: Ends, tmp_path: Pat
 
 
 def test_too_many_come_in_portions(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "MOST_FILES", 10)
+    monkeypatch.setattr(protocol, "MAX_FILES", 10)
     for number in range(25):
         ends.leave(f"text {number}", f"2026-11-14-{number:04}-a.md")
     offered = ends.offer()
@@ -379,7 +379,7 @@ def test_a_remote_with_a_hundred_thousand_promises(ends: Ends) -> None:
     (ends.there / "aaa" / "origin.json").write_text(json.dumps(origin))
     taken = ends.collect()
     assert taken.brought == 1
-    assert taken.waiting == protocol.MOST_FILES
+    assert taken.waiting == protocol.MAX_FILES
     assert any("more than" in note for note in taken.notes)
 
 

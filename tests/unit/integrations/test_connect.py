@@ -318,7 +318,7 @@ class TestRepositoryFiles:
         (own / "d.md").write_text(a_handoff())
         assert disconnect(repo) == 0
         told = capsys.readouterr().out
-        assert ".claude/memory-handoffs: handoffs wait in it (1), filed handoffs stay in it (2)" in told
+        assert ".claude/memory-handoffs: handoffs wait in it (1), it has filed handoffs (2)" in told
         assert ".codex/memory-handoffs: handoffs wait in it (1)" in told
         assert untracked(repo) == ""
         assert connect(repo) == 0
@@ -1058,7 +1058,7 @@ class TestDoor:
     def test_the_next_step_is_told_when_something_was_connected(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        steps = ("start Claude Code and Codex anew: a session that runs already", "`truekeep connect --check` says")
+        steps = ("restart Claude Code and Codex; sessions already running", "`truekeep connect --check` to test")
         assert connect(repo, "--dry-run") == 0
         planned = capsys.readouterr().out
         assert connect(repo) == 0

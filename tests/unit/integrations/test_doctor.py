@@ -24,8 +24,8 @@ from truekeep.core import file_io, machine
 from truekeep.core.errors import BadSetup
 from truekeep.core.host_lease import HostLease, write_lease
 from truekeep.core.machine import own_state
-from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, Case, CheckResult
-from truekeep.integrations.doctor.run import examine
+from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext, CheckResult
+from truekeep.integrations.doctor.run import run_checks
 from truekeep.integrations.doctor.state_checks import KEPT, line_of_key
 from truekeep.integrations.schedule import cron, systemd
 from truekeep.integrations.schedule.config import Job, plan_job
@@ -94,8 +94,10 @@ def state(place: Place, *names: str) -> Path:
 
 
 def look(place: Place | None, *, fix: bool = False, now: datetime | None = None) -> list[CheckResult]:
-    case = Case(place.workspace if place is not None else None, now=(lambda: now) if now is not None else None)
-    return list(examine(case, fix=fix))
+    context = CheckContext(
+        place.workspace if place is not None else None, now=(lambda: now) if now is not None else None
+    )
+    return list(run_checks(context, fix=fix))
 
 
 def wrong(checks: list[CheckResult], name: str = "") -> list[CheckResult]:
@@ -279,7 +281,7 @@ def test_a_ledger_with_a_damaged_index_keeps_its_history(kept: Place) -> None:
     assert history(kept) == before
     (evidence,) = state(kept).glob("ledger.sqlite.damaged-*")
     assert evidence.exists(), "even then, it is kept"
-    assert "evidence of earlier damage" in next(check.what for check in look(kept) if check.name == "ledger")
+    assert "from earlier damage" in next(check.what for check in look(kept) if check.name == "ledger")
     with kept.open() as workspace:
         workspace.history.undo(before[0].id)
     assert "8443" in kept.card()
@@ -333,7 +335,7 @@ def test_another_machine_does_not_touch_what_is_the_hosts(kept: Place, monkeypat
     assert picture(kept.base) == before
     no_database(state(kept, "ledger.sqlite"))
     (check,) = wrong(look(kept, fix=True))
-    assert (check.state, check.hint) == (BROKEN, "on the canonical host, `truekeep doctor --fix`")
+    assert (check.state, check.hint) == (BROKEN, "run `truekeep doctor --fix` on the canonical host")
 
 
 def test_nothing_is_mended_while_another_truekeep_writes(kept: Place) -> None:
@@ -466,7 +468,7 @@ def test_no_host_at_all(kept: Place) -> None:
 
 def test_two_hosts(kept: Place) -> None:
     write_lease(str(state(kept)), HostLease(id="4" * 32, name="other", generation=1, taken_at="2026-11-01T00:00:00Z"))
-    assert "each hold themselves" in stays(kept, "host").what
+    assert "each claim to be" in stays(kept, "host").what
 
 
 def test_a_released_host(kept: Place) -> None:
@@ -566,13 +568,13 @@ def test_an_index_that_does_not_fit(kept: Place) -> None:
 def test_an_index_of_another_embedder(kept: Place) -> None:
     kept.configure('[recall]\nembedder = "none"\n')
     (check,) = mends(kept, "search")
-    assert "vectors of static, and the settings say none" in check.what
+    assert "vectors of static, but the settings say none" in check.what
 
 
 def test_no_index_where_there_are_cards_is_no_trouble(kept: Place) -> None:
     state(kept, "index.sqlite").unlink(missing_ok=True)
     (check,) = [check for check in look(kept) if check.name == "search"]
-    assert (check.state, check.what) == ("well", "there is no search index yet; it is made when it is needed")
+    assert (check.state, check.what) == ("well", "there is no search index yet; it is created when needed")
 
 
 def test_an_index_that_is_far_behind(kept: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -580,7 +582,7 @@ def test_an_index_that_is_far_behind(kept: Place, monkeypatch: pytest.MonkeyPatc
     for number in range(60):
         (kept.workspace / "memory" / "cards" / f"c{number}.md").write_text(a_card(f"Topic {number}"))
     (check,) = mends(kept, "search")
-    assert check.what.endswith("files changed since")
+    assert check.what.endswith("files are not indexed yet")
 
 
 def test_pieces_without_a_vector(kept: Place) -> None:
@@ -690,7 +692,7 @@ def test_state_that_cannot_be_written(kept: Place) -> None:
     state(kept, "ledger.sqlite").chmod(0o400)
     state(kept, "logs").chmod(0o500)
     (check,) = mends(kept, "permissions")
-    assert check.what.startswith("2 places")
+    assert check.what.startswith("2 paths")
 
 
 def test_a_folder_of_memory_that_cannot_be_written_is_a_persons(kept: Place) -> None:
@@ -779,7 +781,7 @@ def hooks(place: Place) -> list[CheckResult]:
 def test_a_harness_that_forgot_truekeep(connected: Place, own_home: Path) -> None:
     (own_home / ".claude" / "settings.json").write_text("{}")
     (check,) = hooks(connected)
-    assert "no longer name truekeep" in check.what
+    assert "no longer mention truekeep" in check.what
     assert check.hint == f"`truekeep connect --repo {connected.repo}`"
 
 
@@ -793,7 +795,7 @@ def test_a_plugin_with_a_file_gone(connected: Place, own_home: Path) -> None:
     path = next((own_home / ".local" / "share" / "truekeep" / "plugin").rglob("*.md"))
     path.unlink()
     (check,) = hooks(connected)
-    assert (check.where, check.hint) == (str(path), "`truekeep connect` writes them again")
+    assert (check.where, check.hint) == (str(path), "run `truekeep connect` to restore them")
 
 
 def test_a_plugin_is_not_missed_where_no_harness_is_installed(connected: Place, own_home: Path, tmp_path: Path) -> None:
@@ -807,7 +809,7 @@ def test_a_plugin_is_not_missed_where_no_harness_is_installed(connected: Place, 
 def test_a_repository_that_is_gone(connected: Place) -> None:
     connected.repo.rename(connected.base / "repos" / "renamed")
     (check,) = hooks(connected)
-    assert (check.what, check.where) == ("was connected, and is gone", str(connected.repo))
+    assert (check.what, check.where) == ("was connected but no longer exists", str(connected.repo))
 
 
 def test_a_hook_that_does_not_answer(connected: Place, tmp_path: Path) -> None:
@@ -842,7 +844,7 @@ def test_a_timer_whose_program_is_gone(kept: Place, tmp_path: Path) -> None:
     tab = tmp_path / "tab"
     tab.write_text(tab.read_text().replace(f" {plan_job(kept.workspace, 30).command[0]} ", " /opt/gone/truekeep "))
     (check,) = scheduled(kept)
-    assert "/opt/gone/truekeep, which is not there" in check.what
+    assert "/opt/gone/truekeep, which does not exist" in check.what
     (check,) = scheduled(kept, fix=True)
     assert (check.state, check.done) == (MENDED, "installed again by cron")
     assert "/opt/gone" not in tab.read_text()
@@ -854,16 +856,16 @@ def test_a_timer_that_nothing_winds_up(kept: Place, is_running: bool, monkeypatc
     monkeypatch.setattr("truekeep.integrations.schedule.cron.is_running", lambda: is_running)
     installed(kept)
     told = [item for item in look(kept, now=NOW) if item.name == "schedule"]
-    assert any("no cron daemon runs here: start it" in item.what for item in told) is not is_running
+    assert any("no cron daemon is running: start it" in item.what for item in told) is not is_running
     late = [item for item in look(kept, now=NOW + timedelta(days=2)) if "it did not run" in item.what]
-    assert [("no cron daemon runs here: start it" in item.hint) for item in late] == [not is_running]
+    assert [("no cron daemon is running: start it" in item.hint) for item in late] == [not is_running]
 
 
 def test_a_timer_that_is_gone(kept: Place, tmp_path: Path) -> None:
     installed(kept)
     (tmp_path / "tab").write_text("# nothing of truekeep\n")
     (check,) = scheduled(kept, fix=True)
-    assert "the timer that was installed by cron is gone" in check.what
+    assert "the cron timer is gone" in check.what
 
 
 def test_a_run_that_failed_and_a_timer_that_sleeps(kept: Place) -> None:

@@ -215,7 +215,7 @@ def test_headings_of_a_text_go_below_ours(place: Place) -> None:
         ("## Weather\nsunny\n", "no section 'Weather'"),
         (json.dumps({"summary": "x" * 70_000}), "70000 characters"),
         ('{"project": {"name": "x"}}', "says nothing"),
-        ('{"summary": "x", "project": {"name": "x"}}', "nothing is said of the project"),
+        ('{"summary": "x", "project": {"name": "x"}}', "has no status"),
         ('{"project": {"status": "s", "state": "x"}}', "no part 'state'"),
         ('["a", "b"]', "no object"),
         ('"a"', "no object"),

@@ -120,8 +120,8 @@ def test_compressed_sessions(place: Place, own_home: Path) -> None:
 
 
 def test_a_compressed_session_without_end(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(syncing, "MOST_UNPACKED", 1 << 20)
-    monkeypatch.setattr(incremental, "STRETCH", 1 << 20)
+    monkeypatch.setattr(syncing, "MAX_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(incremental, "PORTION_BYTES", 1 << 20)
     path = place_of(own_home, "codex")
     write_session(path.with_name(f"{path.name}.zst"), [*dialogue("codex", "Why?"), b" " * (1 << 26) + b"\n"])
     done = sync(place)
@@ -425,7 +425,7 @@ def kept_texts(home: Path) -> list[list[str]]:
 
 def test_a_large_file_is_read_in_bounded_memory(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 2 GB file would take a minute; 120 MB in stretches of 8 MB tell the same."""
-    monkeypatch.setattr(incremental, "STRETCH", 8 << 20)
+    monkeypatch.setattr(incremental, "PORTION_BYTES", 8 << 20)
     noise = json.dumps({"type": "attachment", "content": "x" * 1_000_000}).encode() + b"\n"
     path = place_of(own_home, "claude")
     path.parent.mkdir(parents=True)
@@ -1018,7 +1018,7 @@ def test_a_name_that_means_several(some: Place) -> None:
 
 def test_without_an_archive(place: Place) -> None:
     assert cli(place, "transcripts", "list")["sessions"] == []
-    assert cli(place, "transcripts", "show", "x")["error"]["hint"] == "`truekeep transcripts sync` makes it"
+    assert cli(place, "transcripts", "show", "x")["error"]["hint"] == "run `truekeep transcripts sync` first"
     assert not archive_file(place).parent.exists()
 
 

@@ -226,7 +226,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
     monkeypatch.setattr("truekeep.integrations.doctor.run._WORKSPACE", (("clock", clock),))
     assert run(["doctor", "-w", str(place.workspace)]) == 1
     said = capsys.readouterr().out
-    assert "could not be looked at: a bug in truekeep (IndexError)" in said
+    assert "could not be checked: truekeep crashed (IndexError)" in said
     assert "well    leftovers" in said
 
 

@@ -149,7 +149,7 @@ def test_the_last_sync_of_a_machine(place: Place, own_home: Path) -> None:
     state = place.workspace / ".truekeep"
     add_route(state, Route("lap", "rsync", {"host": "laptop", "repos": ("~/x",)}))
     bring(place, "laptop", a_handoff())
-    note = "laptop: nothing that this route looks for has an inbox"
+    note = "laptop: no repository of this route has an inbox"
     write_contact(state, Contact("lap", "2026-11-14T00:00:00Z", True, machines=("laptop",), notes=(note,)))
     seen = see(place)
     assert [item.last_sync for item in seen.sources] == ["2026-11-14T00:00:00Z"]

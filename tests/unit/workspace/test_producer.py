@@ -284,7 +284,7 @@ def test_a_fresh_producer_is_well_and_says_where_its_handoffs_go(own_home: Path,
     told = run_cli("status", cwd=tmp_path).stdout
     assert "sends its handoffs to the canonical host: desk (git)" in told
     assert "truekeep init" not in told
-    assert "may look into it" not in run_cli("doctor", cwd=tmp_path).stdout
+    assert "readable by other users" not in run_cli("doctor", cwd=tmp_path).stdout
 
 
 def test_nothing_is_promised_where_ingest_does_not_look(place: Place, tmp_path: Path) -> None:

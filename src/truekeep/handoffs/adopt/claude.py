@@ -1,7 +1,7 @@
-"""Claude Code's own memory: a folder of topic files for each project, with MEMORY.md as their index.
+"""Reads Claude Code's own memory: a folder of topic files for each project, with MEMORY.md as their index.
 
-A project's folder has the name of its path with everything but letters and digits as a dash, which cannot be turned
-back. So its sessions are asked where they were held, and believed if that place would have this name.
+A project's folder is named after its path, with a dash for everything but letters and digits, which cannot be reversed.
+So the path is taken from the project's sessions, if it would get this name.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from truekeep.transcripts.locations import find_root
 from truekeep.transcripts.session_file import read_session
 
 SCOPES = ("user", "feedback", "project", "reference")
-_SESSIONS = 5  # of a project that are asked where they were held
-_CUT = 200  # characters after which Claude Code cuts a folder's name
+_MAX_SESSIONS_READ = 5  # of a project, to find its path
+_MAX_FOLDER_NAME = 200  # Claude Code cuts longer names
 _POINTER = re.compile(r"\s*[-*+]\s+\[([^\]]+)\]\(\s*<?(?:\./)?([^)>\s]+\.md)>?\s*\)\s*(?:[-—–:]+\s*)?(.*)")
 _TYPE = re.compile(r"""^[ \t]+type:[ \t]*["']?([A-Za-z-]+)""", re.MULTILINE)
 _SESSION = re.compile(r"""^[ \t]+originSessionId:[ \t]*["']?([A-Za-z0-9-]{1,64})""", re.MULTILINE)
 
 
 def find_claude(place: AdoptionScope, *, given: Path | None = None, repo: Path | None = None) -> HarnessNotes:
-    """The notes of Claude Code's memory: of every project, of one repository, or of a folder."""
+    """Claude Code's notes: of every project, of one repository, or in a given folder."""
     found = HarnessNotes([], [])
     for folder, project, root in _claude_folders(place, given, repo):
         if project is not None and given is not None and repo is not None:
@@ -52,7 +52,7 @@ def find_claude(place: AdoptionScope, *, given: Path | None = None, repo: Path |
         elif project is not None:
             root, is_known = _repository_of(project, place)
             if not is_known and _has_notes(folder):
-                why = "which repository it belongs to cannot be told; name it with --from and --repo"
+                why = "its repository is unknown; name it with --from and --repo"
                 found.skipped.append(SkippedNote(place.shown(folder), why))
             if not is_known or (repo is not None and (root is None or not is_same(root, repo))):
                 continue
@@ -63,10 +63,10 @@ def find_claude(place: AdoptionScope, *, given: Path | None = None, repo: Path |
 def _claude_folders(
     place: AdoptionScope, given: Path | None, repo: Path | None
 ) -> Iterator[tuple[Path, Path | None, Path | None]]:
-    """Memory folders, each with the project folder that tells its repository, or with the repository itself."""
+    """Memory folders, each with its project folder, from which the repository is found, or with the repository."""
     if given is not None:
         if not given.is_dir():
-            raise BadInput(f"{given} is not a folder", hint="name a memory folder, a project's folder, or ~/.claude")
+            raise BadInput(f"{given} is not a folder", hint="give a memory folder, a project's folder, or ~/.claude")
         if (given / "projects").is_dir():
             yield from _projects(given / "projects")
         elif (given / "memory").is_dir():
@@ -82,7 +82,7 @@ def _claude_folders(
         yield moved, None, None
         yield from ((folder, folder, None) for folder in list_folders(moved))
     for checkout in place.folders:
-        # Not the settings that a repository carries along: whoever wrote those could name any folder of this machine.
+        # Not the settings committed in a repository: their author could name any folder of this machine.
         local = _memory_directory(checkout / ".claude" / "settings.local.json", place)
         if local is not None and (repo is None or is_same(checkout, repo)):
             yield local, None, checkout
@@ -95,7 +95,7 @@ def _projects(folder: Path) -> Iterator[tuple[Path, Path | None, Path | None]]:
 
 
 def _memory_directory(settings: Path, place: AdoptionScope) -> Path | None:
-    """The folder that a settings file moves memory to, if it does and the folder is there."""
+    """The existing memory folder that a settings file sets; None if it sets none."""
     try:
         value = json.loads(read_head(settings, 1_000_000, follow=True)).get("autoMemoryDirectory")
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -111,13 +111,13 @@ def _has_notes(folder: Path) -> bool:
 
 
 def _repository_of(project: Path, place: AdoptionScope) -> tuple[Path | None, bool]:
-    """The repository that a project's folder stands for, and whether that is known at all.
+    """The repository of a project folder, and True if its path is known.
 
-    Its sessions tell where they were held, and may have gone deeper since; a known repository must have that very name.
-    What was held outside of any repository belongs to the user.
+    The path comes from the project's sessions or their parent folders, or from a known repository with that name. Notes
+    from outside any repository belong to the user.
     """
-    held = (part for cwd in _session_folders(project) for part in (Path(cwd), *Path(cwd).parents[:-1]))
-    for folder in (*held, *place.folders):
+    folders = (part for cwd in _session_folders(project) for part in (Path(cwd), *Path(cwd).parents[:-1]))
+    for folder in (*folders, *place.folders):
         if folder.is_absolute() and _is_named(folder, project) and folder.is_dir():
             is_known = any(is_same(folder, known) for known in place.folders)
             return find_top(folder) or (folder if is_known else None), True
@@ -125,19 +125,19 @@ def _repository_of(project: Path, place: AdoptionScope) -> tuple[Path | None, bo
 
 
 def _session_folders(project: Path) -> Iterator[str]:
-    """The working directories that the newest sessions of a project name."""
+    """The working directories of a project's newest sessions."""
     files = [project / name for name in list_names(project) if name.endswith(".jsonl")]
     newest = sorted(files, key=lambda path: (-_mtime(path), path.name))
-    for path in newest[:_SESSIONS]:
+    for path in newest[:_MAX_SESSIONS_READ]:
         with suppress(OSError, UnsafePath):
             if cwd := read_session(path, "claude").cwd:
                 yield cwd
 
 
 def _is_named(folder: Path, project: Path) -> bool:
-    """Whether Claude Code would keep this folder's project under this name."""
+    """True if Claude Code would give this folder's project that name."""
     name = re.sub(r"[^A-Za-z0-9]", "-", str(folder))
-    return name == project.name or (len(name) > _CUT and project.name.startswith(name[:_CUT]))
+    return name == project.name or (len(name) > _MAX_FOLDER_NAME and project.name.startswith(name[:_MAX_FOLDER_NAME]))
 
 
 def _mtime(path: Path) -> float:
@@ -148,7 +148,7 @@ def _mtime(path: Path) -> float:
 
 
 def _read_claude(folder: Path, root: Path | None, place: AdoptionScope, found: HarnessNotes) -> None:
-    """The topic files of a memory folder, and what the index says besides pointing at them."""
+    """Read the topic files of a memory folder, and the text of its index that is not a link to them."""
     index, written = "", place.now
     with suppress(OSError, UnsafePath, ChangedSince):
         index, written = read_text(folder, "MEMORY.md")

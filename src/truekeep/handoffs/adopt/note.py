@@ -1,4 +1,4 @@
-"""A harness's own note as a value, and how it is read: through no link, as text, without what truekeep had injected."""
+"""Reads a harness's own notes: only regular text files, without text that truekeep injected."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable, strip_hidden
 from truekeep.transcripts.injected_text import cut_injected
 
-LARGEST = 200_000  # bytes of a note: a handoff of it must stay below the limit for handoffs
+MAX_NOTE_BYTES = 200_000  # so that its handoff stays below the limit for handoffs
 _HEADING = re.compile(r" {0,3}#[ \t]+(.+?)[ \t]*#*[ \t]*")
 
 
 class Note(NamedTuple):
-    """One memory of a harness, as it was read."""
+    """One note of a harness."""
 
     harness: str
-    key: str  # stable, and safe to write down
-    shown: str  # where it lies
+    key: str  # stable, and safe to store
+    shown: str  # its path, for people
     scope: str  # user, feedback, project, reference; rollout, summary, note
     title: str
     summary: str  # its own description
-    hook: str  # what the harness's index says about it
+    hook: str  # its text in the harness's index
     body: str
     modified_at: datetime
     session_id: str
-    root: Path | None  # its repository; None: it is about the user, or about a folder that is none
+    root: Path | None  # its repository; None if it is about the user, or about a folder without one
 
     @property
     def digest(self) -> str:
-        told = "\0".join((self.scope, self.title, self.summary, self.body))
-        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        text = "\0".join((self.scope, self.title, self.summary, self.body))
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class SkippedNote(NamedTuple):
-    """What was not brought, and why."""
+    """A note that was not imported, and why."""
 
     shown: str
     why: str
 
 
 class HarnessNotes(NamedTuple):
-    """Everything that a harness remembers here."""
+    """All notes of a harness on this machine."""
 
     notes: list[Note]
     skipped: list[SkippedNote]
 
 
 class AdoptionScope(NamedTuple):
-    """Where to look: the user's home and environment, and the repositories that are known here."""
+    """Where to look: the user's home and environment, and the known repositories."""
 
     home: Path
     environ: Mapping[str, str]
@@ -66,7 +66,7 @@ class AdoptionScope(NamedTuple):
     now: datetime
 
     def shown(self, path: Path) -> str:
-        """A path for people: below the home folder as they write it, and without credentials."""
+        """The path with a tilde for the home folder, and without credentials."""
         return withhold(printable(below_home(path, self.home)))
 
 
@@ -104,11 +104,11 @@ def add(found: HarnessNotes, note: Note) -> None:
     if note.body.strip():
         found.notes.append(note)
     else:
-        found.skipped.append(SkippedNote(note.shown, "there is nothing in it, or only what truekeep itself had told"))
+        found.skipped.append(SkippedNote(note.shown, "it is empty, or contains only text from truekeep itself"))
 
 
 def read_note(folder: Path, name: str, place: AdoptionScope, found: HarnessNotes) -> tuple[str, datetime] | None:
-    """A note's text and when it was written; None, and the reason among what was skipped, when it cannot be read."""
+    """A note's text and time of writing; None if it cannot be read, with the reason added to `found.skipped`."""
     try:
         return read_text(folder, name)
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def read_note(folder: Path, name: str, place: AdoptionScope, found: HarnessNotes
     except UnsafePath as error:
         why = error.what
     except ChangedSince:
-        why = "it was written to while it was read; the next run looks again"
+        why = "it changed while it was read; the next run tries again"
     except OSError as error:
         why = error.strerror or str(error)
     found.skipped.append(SkippedNote(place.shown(folder / name), why))
@@ -126,7 +126,7 @@ def read_note(folder: Path, name: str, place: AdoptionScope, found: HarnessNotes
 def read_text(folder: Path, name: str) -> tuple[str, datetime]:
     descriptor = file_io.open_root(str(folder))
     try:
-        data, stamp = file_io.read_file(descriptor, name, limit=LARGEST)
+        data, stamp = file_io.read_file(descriptor, name, limit=MAX_NOTE_BYTES)
     finally:
         os.close(descriptor)
     text = decode_text(data)
@@ -136,7 +136,7 @@ def read_text(folder: Path, name: str) -> tuple[str, datetime]:
 
 
 def first_heading(body: str) -> str:
-    """What a text calls itself."""
+    """The first heading of a text; "" if there is none."""
     for line in body.split("\n")[:20]:
         if (match := _HEADING.fullmatch(line)) is not None:
             return match[1]
@@ -159,7 +159,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """The folders in it, by name; links are none."""
+    """The folders in a folder, sorted, without symlinks."""
     try:
         with os.scandir(folder) as entries:
             found = [Path(item.path) for item in entries if item.is_dir(follow_symlinks=False)]

@@ -1,8 +1,7 @@
-"""Notes become handoffs: composed by their scope, judged as ingest will, left in the inbox of their repository.
+"""Turns a harness's notes into handoffs in the inbox of their repository.
 
-Notes are never changed. What was brought is remembered by its digest, so that a note comes again only when it says
-something else. What holds a credential is not copied anywhere; what is doubtful is left all the same, because ingest
-puts it before a person.
+Notes are never changed. Imported notes are recorded by digest, so that a note is imported again only if it changes. A
+note with a credential is not copied. Other doubtful notes are handed in, because ingest sends them to review.
 """
 
 from __future__ import annotations
@@ -28,33 +27,33 @@ from truekeep.handoffs.inbox import PROCESSED, Inbox, deliver
 from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
 
 if TYPE_CHECKING:
-    from truekeep.handoffs.policy import Decision, Lint
+    from truekeep.handoffs.policy.decision import Decision, Lint
 
 SCHEMA = "truekeep.adopted/1"
 TYPES = {"user": "preference", "feedback": "preference", "reference": "research", "note": "preference"}
-"""Which type of handoff a scope is; every other is project-context."""
+"""The handoff type for a note's scope; project-context for any other."""
 
 _DEEP = re.compile(r" {0,3}#{1,3}(?=[ \t])")
 
 
 class AdoptionOutcome(NamedTuple):
-    """What became of one note."""
+    """The result for one note."""
 
-    note: str  # where it lies
+    note: str  # its path
     outcome: str  # left, unchanged, already, withheld, refused
     title: str
-    repository: str  # the root; empty for what is about the user
-    target: str = ""  # the card or document that it is for
-    handoff: str = ""  # where it was left, or would be
+    repository: str  # the root; "" for notes about the user
+    target: str = ""  # the target card or document
+    handoff: str = ""  # the path of the handoff, written or planned
     why: str = ""
 
 
 class EarlierAdoption(NamedTuple):
-    """What is remembered of a note that was brought before."""
+    """The record of a note that was imported before."""
 
     digest: str
     card: str = ""
-    lines: tuple[str, ...] = ()  # digests, for what is appended: only new ones are brought later
+    lines: tuple[str, ...] = ()  # digests of appended lines; only new lines are imported later
     handoff: str = ""
 
     @property
@@ -71,14 +70,14 @@ class _Letter(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Where notes are judged and left."""
+    """What importing needs from its caller."""
 
-    home: Path | None  # the root for what has no repository; None: there is nowhere to leave that
+    home: Path | None  # the root for notes without a repository; None if there is no workspace
     writers: Mapping[str, str]
     judge: Lint
     has_card: Callable[[str], bool]
-    memory_path: Path  # what was brought
-    knows_filed: bool  # whether the judge knows what was filed; if not, a copy in processed/ says so
+    memory_path: Path  # the record of imported notes
+    knows_filed: bool  # True if the policy knows filed handoffs; else processed/ is searched
 
 
 def bring(
@@ -91,21 +90,21 @@ def bring(
     repository: Path | None = None,
     dry_run: bool = False,
 ) -> tuple[list[AdoptionOutcome], list[SkippedNote]]:
-    """Leave handoffs for what a harness remembers of its own and is new. `folders`: repositories that are known."""
+    """Hand in a harness's own new notes. `folders` are the known repositories."""
     find = {"claude": claude.find_claude, "codex": codex.find_codex}.get(harness)
     if find is None:
-        raise BadInput(f"nothing can be adopted from {harness!r}", hint="claude or codex")
+        raise BadInput(f"notes of {harness!r} cannot be imported", hint="give claude or codex")
     place = AdoptionScope(Path(os.environ.get("HOME") or os.path.expanduser("~")), os.environ, folders, now)
     root = find_top(repository.absolute()) or repository.absolute() if repository is not None else None
     found = find(place, given=given.absolute() if given is not None else None, repo=root)
     homeless = [note for note in found.notes if note.root is None and desk.home is None]
-    why = "it is about no repository, and there is no workspace here; run this in a repository, whose inbox then has it"
+    why = "it belongs to no repository, and there is no workspace here; run this inside a repository"
     skipped = [*found.skipped, *(SkippedNote(note.shown, why) for note in homeless)]
     return adopt([note for note in found.notes if note not in homeless], desk, dry_run=dry_run), skipped
 
 
 def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[AdoptionOutcome]:
-    """Leave a handoff for each note that is new or says something else."""
+    """Hand in each note that is new or changed."""
     memory = read_memory(desk.memory_path)
     results: list[AdoptionOutcome] = []
     letters: list[_Letter] = []
@@ -120,7 +119,7 @@ def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[A
         inbox = Inbox(root=root, folder=desk.writers[note.harness], writer=note.harness)
         letter = _compose(note, inbox, before, desk.has_card, taken)
         if letter is None:
-            what = "only lines were taken out; what is appended to USER.md is taken out by hand"
+            what = "only lines were removed; remove them from USER.md by hand"
             results.append(_adopted(note, "unchanged", target="USER.md", why=what))
             continue
         letters.append(letter)
@@ -140,7 +139,7 @@ def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[A
 def _compose(
     note: Note, inbox: Inbox, before: EarlierAdoption | None, has_card: Callable[[str], bool], taken: set[str]
 ) -> _Letter | None:
-    """The handoff for a note; None when there is nothing to say that was not said before."""
+    """The handoff for a note; None if it contains nothing new."""
     evidence = [f"{note.harness} memory {note.shown}, written {note.modified_at:%Y-%m-%d}"]
     if note.session_id:
         evidence.append(f"{note.harness} session {note.session_id}")
@@ -176,14 +175,14 @@ def _compose(
 
 
 def _description(note: Note) -> str:
-    """What the index says about a card besides its title: its repository, and what the harness said about the note."""
-    is_said = note.hook.casefold().strip(" .") in note.summary.casefold()
-    told = note.summary if is_said else f"{note.hook}; {note.summary}"
-    return ": ".join(part for part in (note.root.name if note.root is not None else "", told) if part)
+    """The card's description for the index: its repository and the harness's description of the note."""
+    is_repeated = note.hook.casefold().strip(" .") in note.summary.casefold()
+    description = note.summary if is_repeated else f"{note.hook}; {note.summary}"
+    return ": ".join(part for part in (note.root.name if note.root is not None else "", description) if part)
 
 
 def _card_name(note: Note, taken: set[str]) -> str:
-    """A name that no other repository's note has: by the repository, or the harness, and the title."""
+    """A card name from the repository, or the harness, and the title; unique among repositories."""
     place = slugify(note.root.name, limit=40) if note.root is not None else note.harness
     stem = "-".join(part for part in (place or "repository", slugify(note.title, limit=80)) if part)
     name = f"{stem}.md"
@@ -193,7 +192,7 @@ def _card_name(note: Note, taken: set[str]) -> str:
 def _leave(letter: _Letter, filing: Decision, desk: Desk, *, dry_run: bool) -> AdoptionOutcome:
     note, target = letter.note, filing.target or _target(letter.brought.card)
     if filing.has_secret:
-        what = "it holds what looks like a credential; take it out there, and it comes with the next run"
+        what = "it contains what looks like a credential; remove it, and the next run imports the note"
         return _adopted(note, "withheld", target=target, why=what)
     if filing.outcome == "refused":
         return _adopted(note, "refused", target=target, why=_codes(filing))
@@ -202,12 +201,12 @@ def _leave(letter: _Letter, filing: Decision, desk: Desk, *, dry_run: bool) -> A
     path = _waiting(letter, () if desk.knows_filed else (PROCESSED,))
     if path is None:
         path = letter.inbox.path / letter.name if dry_run else deliver(letter.inbox, letter.name, letter.raw)
-    why = f"it will wait for review: {_codes(filing)}" if filing.outcome == "review" else ""
+    why = f"will go to review: {_codes(filing)}" if filing.outcome == "review" else ""
     return _adopted(note, "left", target=target, handoff=str(path), why=why)
 
 
 def _waiting(letter: _Letter, below: Sequence[str]) -> Path | None:
-    """Where these very bytes lie already: a run that was killed had left them."""
+    """The path of an identical handoff, left by a run that was killed; None if there is none."""
     for folder in (letter.inbox.path, *(letter.inbox.path / name for name in below)):
         with suppress(OSError):
             path = folder / letter.name
@@ -217,7 +216,7 @@ def _waiting(letter: _Letter, below: Sequence[str]) -> Path | None:
 
 
 def _target(name: str) -> str:
-    """A card or document, as seen from the workspace."""
+    """The workspace path of a card or document."""
     return name if not name or name == "USER.md" else f"{CARDS}/{name}"
 
 
@@ -231,7 +230,7 @@ def _adopted(note: Note, outcome: str, *, target: str = "", handoff: str = "", w
 
 
 def _demoted(body: str) -> str:
-    """The text with its headings below the one that it gets in a document."""
+    """The text with its headings moved below the document's section heading."""
     lines: list[str] = []
     fence = ""
     for line in body.split("\n"):
@@ -245,7 +244,7 @@ def _demoted(body: str) -> str:
 
 
 def _without_rule(body: str) -> str:
-    """The text without a rule at its beginning, which would be taken for frontmatter."""
+    """The text without leading horizontal rules, which would be taken for frontmatter."""
     while body.lstrip().startswith("---"):
         body = body.lstrip().partition("\n")[2]
     return body or "."
@@ -255,12 +254,11 @@ def _digest(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-# --- What was brought -----------------------------------------------------------------------------------------------
+# --- Record of imported notes ---------------------------------------------------------------------------------------
 
 
 def read_memory(path: Path) -> dict[str, EarlierAdoption]:
-    """What was brought before; nothing when there is no such file, or it cannot be understood: then it comes again,
-    and the judge knows it."""
+    """Read the record; {} if it is missing or invalid. Notes imported again are recognised by the policy."""
     try:
         data = json.loads(file_io.read_regular(path))
         notes = data["notes"] if data["schema"] == SCHEMA else {}

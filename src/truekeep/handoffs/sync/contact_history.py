@@ -1,6 +1,6 @@
-"""Contacts: how the last attempts on each route went, one small file for each route beside its mirror.
+"""Records how the last attempts on each sync route went, in one small file per route.
 
-Whoever asks whether the pipeline is alive reads these; a machine that could not be reached is a contact too.
+`status` reads them. A machine that could not be reached is recorded too.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Contact(NamedTuple):
     """One attempt to reach a machine."""
 
     route: str
-    at: str  # UTC, as the ledger writes it
+    at: str  # UTC, in the ledger's format
     ok: bool
     seconds: float = 0.0
-    brought: int = 0  # handoffs that came, or went
-    receipts: int = 0  # handoffs that were told to be dealt with
-    refused: int = 0  # receipts that the host did not sign, or that nobody can check: not obeyed
-    waiting: int = 0  # that are there and could not be taken yet
+    brought: int = 0  # handoffs received or sent
+    receipts: int = 0  # handoffs confirmed as processed
+    refused: int = 0  # receipts without a valid signature of the host; ignored
+    waiting: int = 0  # handoffs that could not be fetched yet
     machines: tuple[str, ...] = ()
     problem: str = ""
     hint: str = ""
@@ -34,7 +34,7 @@ class Contact(NamedTuple):
 
 
 class RouteHistory(NamedTuple):
-    """What is remembered of a route."""
+    """The recorded state of a route."""
 
     last: Contact | None
     last_ok_at: str = ""
@@ -53,17 +53,17 @@ def read_history(state: Path, route: str) -> RouteHistory:
 
 
 def write_contact(state: Path, contact: Contact) -> None:
-    """Remember how it went. A disk that says no costs the note only."""
+    """Record an attempt. A disk error only loses the record."""
     before = read_history(state, contact.route)
     if not contact.ok and not contact.machines and before.last is not None:
-        contact = contact._replace(machines=before.last.machines)  # those that are not reached now
-    told = {
+        contact = contact._replace(machines=before.last.machines)  # the machines that are unreachable now
+    record = {
         "last": contact._asdict(),
         "last_ok_at": contact.at if contact.ok else before.last_ok_at,
         "failures": 0 if contact.ok else before.failures + 1,
     }
     with suppress(OSError):
-        file_io.write_whole(state / FOLDER / f"{contact.route}.json", json.dumps(told, indent=1).encode())
+        file_io.write_whole(state / FOLDER / f"{contact.route}.json", json.dumps(record, indent=1).encode())
 
 
 def forget_route(state: Path, route: str) -> None:

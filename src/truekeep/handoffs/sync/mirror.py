@@ -1,9 +1,9 @@
-"""The mirror: what other machines left, as it lies on the canonical host until it is filed, and then for receipts.
+"""The mirror: copies of other machines' inboxes on the canonical host.
 
-<state>/synced/<route>/<place>/ stands for one repository on one machine: its inboxes have the same folders as there,
-and origin.json says whose they are. Ingest reads them like any other inbox and moves what is dealt with to processed/;
-a transport brings files in and looks there for what to send receipts for. Whatever comes from outside gets in as a
-plain file with a name that was checked, whole or not at all, and never over another one.
+<state>/synced/<route>/<place>/ is one repository on one machine: its inboxes have the same folders as there, and
+origin.json says whose they are. Ingest reads them like any other inbox and moves processed files to processed/, where
+transports look for what to send receipts for. A file from another machine is only added as a regular file with a
+checked name, atomically, and never replaces another.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import NamedTuple
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.state_dir import SYNCED
-from truekeep.handoffs.inbox import PROCESSED, is_letter_name
+from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.text.unicode import printable
 
 ORIGIN = "origin.json"
-LARGEST = 8 << 20  # bytes of a file that is let in; ingest has a limit of its own, far below
-LONGEST_NAME = 200  # bytes
+MAX_FILE_BYTES = 8 << 20  # ingest has a lower limit of its own
+MAX_NAME_BYTES = 200
 _SLUG = re.compile(r"[^a-z0-9]+")
 
 
@@ -46,7 +46,7 @@ class MirroredHandoff(NamedTuple):
     inbox: str  # the writer's folder
     name: str
     size: int
-    is_done: bool  # ingest has dealt with it
+    is_done: bool  # ingest has processed it
     path: Path
 
     def digest(self) -> str:
@@ -64,7 +64,7 @@ class Mirror:
         return cls(state / SYNCED / route)
 
     def place(self, machine: str, root: str, repository: str) -> RemoteRepository:
-        """The place for a repository on a machine; made when it is first heard of."""
+        """The place of a repository on a machine; created if missing."""
         folder = self.base / place_name(machine, root)
         place = RemoteRepository(folder, printable(machine)[:80], printable(repository)[:300], root)
         origin = {"machine": place.machine, "repository": place.repository, "root": printable(root)[:1000]}
@@ -74,7 +74,7 @@ class Mirror:
         return place
 
     def places(self) -> list[RemoteRepository]:
-        """Every repository that something ever came from."""
+        """Every repository that handoffs ever came from."""
         found = []
         with suppress(OSError):
             for entry in sorted(os.scandir(self.base), key=lambda entry: entry.name):
@@ -86,7 +86,7 @@ class Mirror:
         return found
 
     def has(self, place: RemoteRepository, inbox: str, name: str, size: int) -> bool:
-        """Whether a file of this name and size came before, waiting or dealt with."""
+        """True if a file of this name and size is here, waiting or processed."""
         for folder in (inbox, f"{inbox}/{PROCESSED}"):
             with suppress(OSError):
                 info = os.lstat(place.folder / folder / name)
@@ -95,9 +95,9 @@ class Mirror:
         return False
 
     def take(self, place: RemoteRepository, inbox: str, name: str, data: bytes) -> str:
-        """Let a file in, whole. Gives the name that it got; empty when the very same is here already.
+        """Add a file and return its name here; "" if the same file is already here.
 
-        Another one of the same name gets a number: two handoffs are two handoffs.
+        Another file of the same name gets a number.
         """
         why = unwanted(name, len(data))
         if why:
@@ -117,22 +117,22 @@ class Mirror:
             except ChangedSince:
                 continue
             return chosen
-        raise UnsafePath(printable(name), "has come too often")
+        raise UnsafePath(printable(name), "arrived too often under this name")
 
     def kept(self, writers: Mapping[str, str]) -> Iterator[MirroredHandoff]:
-        """Everything that came, waiting or dealt with."""
+        """All handoffs in the mirror, waiting or processed."""
         for place in self.places():
             for inbox in dict.fromkeys(writers.values()):
                 for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
                     with suppress(OSError):
                         for entry in sorted(os.scandir(place.folder / folder), key=lambda entry: entry.name):
-                            if entry.is_file(follow_symlinks=False) and is_letter_name(entry.name):
+                            if entry.is_file(follow_symlinks=False) and is_handoff_name(entry.name):
                                 size = entry.stat(follow_symlinks=False).st_size
                                 yield MirroredHandoff(place, inbox, entry.name, size, is_done, Path(entry.path))
 
 
 class Arrivals:
-    """What came from one place, by digest. No more files are read than could be the one that is asked for."""
+    """Finds handoffs of one place by digest, reading only files with a matching name."""
 
     def __init__(self, place: RemoteRepository) -> None:
         self._folder = place.folder
@@ -140,9 +140,9 @@ class Arrivals:
         self._digests: dict[str, str] = {}
 
     def find(self, inbox: str, name: str, digest: str) -> bool | None:
-        """Whether a handoff has been dealt with; None when it is not here.
+        """True if a handoff was processed, False if it waits; None if it is not here.
 
-        It may be called otherwise by now: a number or its digest is added to a name that another one had before.
+        Its name here may have a number or digest appended, if another file had the name first.
         """
         for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
             if any(self._digest(f"{folder}/{known}") == digest for known in self._like(folder, name)):
@@ -160,7 +160,7 @@ class Arrivals:
         for number in range(bisect.bisect_left(names, stem), len(names)):
             if not names[number].startswith(stem):
                 return
-            if is_letter_name(names[number]):
+            if is_handoff_name(names[number]):
                 yield names[number]
 
     def _digest(self, path: str) -> str:
@@ -174,7 +174,7 @@ class Arrivals:
 
 
 def all_places(state: Path) -> list[tuple[str, RemoteRepository]]:
-    """The places of every route that is, or was, kept here."""
+    """The places of every current or former route."""
     found = []
     with suppress(OSError):
         for entry in sorted(os.scandir(state / SYNCED), key=lambda entry: entry.name):
@@ -184,33 +184,33 @@ def all_places(state: Path) -> list[tuple[str, RemoteRepository]]:
 
 
 def name_repository(machine: str, remote: str, root: str) -> str:
-    """How a repository of another machine is called: by its origin; without one, never like one of ours."""
+    """The name of another machine's repository: its origin, else one that no local repository can have."""
     return remote or f"{machine}:{os.path.basename(root) or '/'}"
 
 
 def place_name(machine: str, root: str) -> str:
-    """How the folder of a repository on a machine is called."""
+    """The folder name for a repository on a machine."""
     key = hashlib.sha256(f"{machine}\0{root}".encode("utf-8", "surrogateescape")).hexdigest()[:10]
     return f"{slug(os.path.basename(root.rstrip('/'))) or 'root'}-{key}"
 
 
 def slug(text: str) -> str:
-    """What is left of a name where only small letters and digits may be."""
+    """The text as lower-case letters, digits and dashes."""
     return _SLUG.sub("-", text.lower()).strip("-")[:40].rstrip("-")
 
 
 def unwanted(name: str, size: int) -> str:
-    """Why a file of another machine is not let in; empty when it is."""
+    """Why a file of another machine is not accepted; "" if it is."""
     if "/" in name or name in ("", ".", "..") or any(char < " " or char == "\x7f" for char in name):
-        return "has a name that no handoff has"
+        return "has an invalid name"
     try:
-        if len(name.encode()) > LONGEST_NAME:
-            return "has too long a name"
+        if len(name.encode()) > MAX_NAME_BYTES:
+            return "has a name that is too long"
     except UnicodeEncodeError:
         return "has a name that is not UTF-8"
-    if not is_letter_name(name):
-        return "is not named as a handoff"
-    return f"has {size} bytes, more than {LARGEST}" if size > LARGEST else ""
+    if not is_handoff_name(name):
+        return "is not named like a handoff"
+    return f"has {size} bytes, more than {MAX_FILE_BYTES}" if size > MAX_FILE_BYTES else ""
 
 
 def _origin(folder: Path) -> dict[str, str] | None:

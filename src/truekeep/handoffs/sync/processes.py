@@ -1,4 +1,4 @@
-"""Programs that sync and timers use. Runs them with limits, and gives what they say in a form that is safe to show."""
+"""Runs external programs with a timeout and an output limit. Their error output is made safe to show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_ERROR_TEXT = 1 << 20
 
 
 class Ran(NamedTuple):
-    """How a program ended."""
+    """The result of a program."""
 
     code: int  # -1: ended after its time; -SIGXFSZ: ended because it printed too much
     out: bytes
@@ -28,7 +28,7 @@ class Ran(NamedTuple):
 
     @property
     def last_words(self) -> str:
-        """Return the last line of its error output, which says most."""
+        """The last line of its error output."""
         lines = [line.strip() for line in self.err.splitlines() if line.strip()]
         return lines[-1][:300] if lines else ""
 

@@ -1,13 +1,13 @@
-"""The exchange: what one machine offers to the canonical host through some tool that only carries files.
+"""The exchange: how one machine offers handoffs to the canonical host through a tool that only copies files.
 
-    <place>/origin.json        whose it is, and the digest of every handoff in it; written by the producer alone
+    <place>/origin.json        machine, repository, and the digest of every handoff; written only by the producer
     <place>/<inbox>/<name>     the handoffs
-    <place>/receipts/<digest>  the host has dealt with it, and signs that; written by the host alone
+    <place>/receipts/<digest>  signed by the host once it has processed the handoff; written only by the host
 
-Nobody writes what the other one writes, so the tool has nothing to merge. The host takes a handoff only when it is the
-one that origin.json promises, so half of one is never taken; it holds a copy of its own, and the producer takes its
-handoff out of the exchange when a receipt has come back that its host signed (`receipt`). Everything in an exchange is
-a copy: whatever a tool loses, brings back or writes twice, the next run puts right.
+Each file has one writer, so the tool has nothing to merge. The host takes a handoff only if its digest is the one in
+origin.json, so it never takes an incomplete file, and keeps a copy. The producer removes a handoff from the exchange
+when a valid receipt has come back (`receipts`). Everything in an exchange is a copy: the next run repairs what a tool
+loses, restores or duplicates.
 """
 
 from __future__ import annotations
@@ -23,28 +23,36 @@ from typing import Any, NamedTuple, Protocol
 
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.handoffs.sync.mirror import LARGEST, ORIGIN, Arrivals, Mirror, name_repository, place_name, unwanted
+from truekeep.handoffs.sync.mirror import (
+    MAX_FILE_BYTES,
+    ORIGIN,
+    Arrivals,
+    Mirror,
+    name_repository,
+    place_name,
+    unwanted,
+)
 from truekeep.handoffs.sync.outbox import Outgoing
-from truekeep.handoffs.sync.receipts import LARGEST_RECEIPT, Done, Receipts, Signer, judge
+from truekeep.handoffs.sync.receipts import MAX_RECEIPT_BYTES, Done, Receipts, Signer, judge
 from truekeep.text.unicode import printable
 
 RECEIPTS = "receipts"
-MOST_FILES = 10_000  # of one place, in one run; so many that origin.json stays below the limit for a file
-MOST_NOTES = 20
+MAX_FILES = 10_000  # per place and run; keeps origin.json below the file size limit
+MAX_NOTES = 20
 _DIGEST_LENGTH = 64
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _PLACE = re.compile(r"[a-z0-9][a-z0-9-]{0,60}\Z")
 
 
 class ExchangeSource(Protocol):
-    """Where one machine's places are read from: a folder, or a tree that git holds."""
+    """Reads one machine's places from a folder or a git tree."""
 
     def places(self) -> Iterable[str]: ...
-    def read(self, path: str) -> bytes | None: ...  # None: not there, no plain file, or too large
+    def read(self, path: str) -> bytes | None: ...  # None: missing, not a regular file, or too large
 
 
 class FolderSource:
-    """A machine's places as files."""
+    """Reads a machine's places from a folder."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
@@ -56,7 +64,7 @@ class FolderSource:
         except OSError:
             return []
 
-    def read(self, path: str, *, limit: int = LARGEST) -> bytes | None:
+    def read(self, path: str, *, limit: int = MAX_FILE_BYTES) -> bytes | None:
         *folders, name = path.split("/")
         try:
             opened = file_io.open_root(str(self.base))
@@ -73,7 +81,7 @@ class FolderSource:
 
 
 class Offer(NamedTuple):
-    """One place, as its producer tells of it."""
+    """The content of a place's origin.json."""
 
     place: str
     machine: str
@@ -83,23 +91,23 @@ class Offer(NamedTuple):
 
 
 class OfferReport(NamedTuple):
-    """What a producer put into its exchange."""
+    """Result of offering handoffs."""
 
     new: int
     notes: tuple[str, ...]
 
 
 class ExchangeReport(NamedTuple):
-    """What a look into the exchange gave."""
+    """Result of collecting handoffs."""
 
     brought: int
-    waiting: int  # promised and not there yet, or not whole
+    waiting: int  # listed but missing or incomplete
     machines: tuple[str, ...]
     notes: tuple[str, ...]
 
 
 def read_offers(source: ExchangeSource) -> Iterator[Offer]:
-    """Every place of a machine that says what it is."""
+    """The offers of a machine's valid places."""
     for place in source.places():
         if _PLACE.match(place):
             told = _read_offer(source, place)
@@ -108,14 +116,14 @@ def read_offers(source: ExchangeSource) -> Iterator[Offer]:
 
 
 def _read_offer(source: ExchangeSource, place: str) -> Offer:
-    """What a place says of itself; nothing in it is believed further than a name."""
+    """Parse a place's origin.json; an empty offer if it is invalid. Its values are untrusted."""
     try:
         given: Any = json.loads(source.read(f"{place}/{ORIGIN}") or b"")
         files = given.get("files")
         machine, root = printable(str(given["machine"]))[:80], printable(str(given["root"]))[:1000]
         repository = printable(str(given["repository"]))[:300]
         if "/" not in repository and not repository.startswith(f"{machine}:"):
-            repository = name_repository(machine, "", root)  # a plain name is one of the host's own folders
+            repository = name_repository(machine, "", root)  # a plain name would be one of the host's own folders
         return Offer(
             place,
             machine,
@@ -127,45 +135,45 @@ def _read_offer(source: ExchangeSource, place: str) -> Offer:
         return Offer(place, "", "", "", {})
 
 
-# --- The producer's side --------------------------------------------------------------------------------------------
+# --- Producer -------------------------------------------------------------------------------------------------------
 
 
 def offer(base: Path, outgoing: Iterable[Outgoing], *, machine: str) -> OfferReport:
-    """Put what waits here into the exchange, and put back what got lost from it."""
+    """Copy waiting handoffs into the exchange, and restore missing ones."""
     places = {place: _OutgoingPlace(base, place) for place in FolderSource(base).places() if _PLACE.match(place)}
     notes: list[str] = []
     new = 0
     for item in outgoing:
-        root = str(item.letter.inbox.root)
+        root = str(item.file.inbox.root)
         name = place_name(machine, root)
         if name not in places:
             places[name] = _OutgoingPlace(base, name)
         place = places[name]
         place.introduce(machine, name_repository(machine, item.remote, root), root)
-        why = "is too large" if item.letter.raw is None else unwanted(item.letter.name, item.letter.size)
+        why = "is too large" if item.file.raw is None else unwanted(item.file.name, item.file.size)
         if why:
-            notes.append(f"{printable(str(item.letter.inbox.path / item.letter.name))} {why}; it is not sent")
-        elif len(place.promises) < MOST_FILES:
+            notes.append(f"{printable(str(item.file.inbox.path / item.file.name))} {why} and is not sent")
+        elif len(place.promises) < MAX_FILES:
             try:
                 new += place.add(item)
             except UnsafePath as error:
-                notes.append(f"{printable(str(item.letter.inbox.path / item.letter.name))} {error.what}")
+                notes.append(f"{printable(str(item.file.inbox.path / item.file.name))} {error.what}")
         elif not place.is_full:
             place.is_full = True
-            notes.append(f"{printable(root)} has more than {MOST_FILES} handoffs waiting; the rest goes later")
+            notes.append(f"{printable(root)} has more than {MAX_FILES} handoffs waiting; the next runs send the rest")
     for place in places.values():
         place.promise()
-    return OfferReport(new, tuple(notes[:MOST_NOTES]))
+    return OfferReport(new, tuple(notes[:MAX_NOTES]))
 
 
 class _OutgoingPlace:
-    """A producer's place while it is brought up to date: first its files, then the promise of them."""
+    """Updates one of the producer's places: first the files, then origin.json."""
 
     def __init__(self, base: Path, name: str) -> None:
         self.source = FolderSource(base)
         self.name, self.folder = name, base / name
         self.told = _read_offer(self.source, name)
-        self.promises: dict[str, str] = {}  # digest: inbox/name; of what is there, whole
+        self.promises: dict[str, str] = {}  # digest: inbox/name of complete files
         self.is_full = False
         self._lost: dict[str, str] = {}
         for path, digest in self.told.files.items():
@@ -182,29 +190,29 @@ class _OutgoingPlace:
         self.told = Offer(self.name, *who, self.told.files)
 
     def add(self, item: Outgoing) -> int:
-        """Offer a handoff. Gives 1 when it was not offered before."""
+        """Offer a handoff. Returns 1 if it was not offered before."""
         if item.digest in self.promises:
             return 0
-        assert item.letter.raw is not None
+        assert item.file.raw is not None
         lost = self._lost.get(item.digest, "")
-        if lost.rpartition("/")[0] != item.letter.inbox.folder or unwanted(lost.rpartition("/")[2], 0):
+        if lost.rpartition("/")[0] != item.file.inbox.folder or unwanted(lost.rpartition("/")[2], 0):
             lost = ""
-        path = lost or self._free(item.letter.inbox.folder, item.letter.name, item.letter.raw)
+        path = lost or self._free(item.file.inbox.folder, item.file.name, item.file.raw)
         if self._digest(path) != item.digest:
             folder, _, name = path.rpartition("/")
             file_io.make_private(self.folder / folder)
-            file_io.write_whole(self.folder / folder / name, item.letter.raw)
+            file_io.write_whole(self.folder / folder / name, item.file.raw)
         self.promises[item.digest] = path
         self._taken.add(path)
         return 0 if lost else 1
 
     def promise(self) -> None:
-        """Tell what is there. What was promised, got lost and waits nowhere any more is not promised again."""
+        """Write origin.json with the files that are there."""
         if self.told.machine:
             _write_origin(self.folder, self.told, {path: digest for digest, path in self.promises.items()})
 
     def _free(self, inbox: str, name: str, data: bytes) -> str:
-        """Where a handoff may lie: two of one name are two handoffs, and whatever else lies there stays."""
+        """A free path for a handoff; other files of that name stay."""
         stem = name.removesuffix(".md")
         for number in range(1, 1000):
             path = f"{inbox}/{name}" if number == 1 else f"{inbox}/{stem}-{number}.md"
@@ -214,8 +222,8 @@ class _OutgoingPlace:
                 return path
             there = self.source.read(f"{self.name}/{path}")
             if there is not None and data.startswith(there):
-                return path  # it is there, or the half of it that a tool left
-        raise UnsafePath(printable(name), "has been offered too often")
+                return path  # the same file, or an incomplete copy of it
+        raise UnsafePath(printable(name), "was offered too often under this name")
 
     def _digest(self, path: str) -> str:
         data = self.source.read(f"{self.name}/{path}")
@@ -236,7 +244,7 @@ def _write_origin(folder: Path, told: Offer, files: Mapping[str, str]) -> None:
 
 
 def receipts(base: Path, *, machine: str, key: str) -> Receipts:
-    """What the host has dealt with of this machine's own places, as far as its signature shows."""
+    """The valid receipts for this machine's own places."""
     done: dict[str, set[str]] = {}
     refused = unsigned = 0
     for place in FolderSource(base).places():
@@ -252,17 +260,17 @@ def receipts(base: Path, *, machine: str, key: str) -> Receipts:
 
 
 def _iter_receipts(folder: Path, promised: set[str]) -> Iterator[tuple[str, bytes]]:
-    """The receipts in a place, whoever made them: first for what is promised, then no more than anybody needs."""
+    """Unverified receipts of a place: those for current offers first, up to a limit."""
     source = FolderSource(folder)
-    for digest in sorted(_receipted(folder), key=lambda digest: digest not in promised)[: 2 * MOST_FILES]:
-        data = source.read(f"{RECEIPTS}/{digest}", limit=LARGEST_RECEIPT)
+    for digest in sorted(_receipted(folder), key=lambda digest: digest not in promised)[: 2 * MAX_FILES]:
+        data = source.read(f"{RECEIPTS}/{digest}", limit=MAX_RECEIPT_BYTES)
         yield digest, b"unreadable" if data is None else data
 
 
 def withdraw(base: Path, done: Done) -> int:
-    """Take handoffs that were dealt with, and then their receipts, out of the exchange. Gives how many there were.
+    """Remove processed handoffs, then their receipts, from the exchange. Returns the number of handoffs.
 
-    A tool that started anew may have brought back what had been taken out: then no promise names it, its receipt does.
+    A resync may have restored a handoff that was removed before: it is no longer listed, but its receipt names it.
     """
     count = 0
     source = FolderSource(base)
@@ -285,7 +293,7 @@ def withdraw(base: Path, done: Done) -> int:
 
 
 def _remove_receipts(folder: Path, digests: set[str]) -> None:
-    """Remove receipts, and the copies that a tool made of one that was written at both ends."""
+    """Remove receipts and a tool's conflict copies of them."""
     with suppress(OSError):
         for name in os.listdir(folder):
             if name[:_DIGEST_LENGTH] in digests:
@@ -294,7 +302,7 @@ def _remove_receipts(folder: Path, digests: set[str]) -> None:
 
 
 def _iter_files(folder: Path) -> Iterator[str]:
-    """The handoffs in a place, promised or not."""
+    """The handoff files in a place, listed or not."""
     for at, folders, names in os.walk(folder):
         inside = os.path.relpath(at, folder)
         if inside == ".":
@@ -303,18 +311,18 @@ def _iter_files(folder: Path) -> Iterator[str]:
         yield from (f"{inside}/{name}" for name in names)
 
 
-# --- The host's side ------------------------------------------------------------------------------------------------
+# --- Host -----------------------------------------------------------------------------------------------------------
 
 
 def iter_machines(base: Path) -> Iterator[tuple[str, FolderSource]]:
-    """The machines in a folder that all of them share, each with its places."""
+    """The machines in a shared folder, each with its places."""
     for name in FolderSource(base).places():
         if not name.startswith("."):
             yield name, FolderSource(base / name)
 
 
 def collect(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]) -> ExchangeReport:
-    """Take what is whole into the mirror."""
+    """Copy complete handoffs into the mirror."""
     brought = waiting = 0
     machines: dict[str, None] = {}
     notes: list[str] = []
@@ -324,28 +332,28 @@ def collect(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]) 
         place = mirror.place(told.machine, told.root, told.repository)
         arrivals = Arrivals(place)
         for number, (path, digest) in enumerate(sorted(told.files.items())):
-            if number == MOST_FILES:
-                notes.append(f"{told.machine} offers more than {MOST_FILES} handoffs at once; the rest comes later")
+            if number == MAX_FILES:
+                notes.append(f"{told.machine} offers more than {MAX_FILES} handoffs; the next runs fetch the rest")
                 break
             inbox, _, name = path.rpartition("/")
             if inbox not in inboxes or unwanted(name, 0) or not _DIGEST.match(digest):
-                notes.append(f"{told.machine} offers {printable(path)[:120]}, which is no handoff")
+                notes.append(f"{told.machine} offers {printable(path)[:120]}, which is not a handoff")
                 continue
             if arrivals.find(inbox, name, digest) is not None:
                 continue
             data = source.read(f"{told.place}/{path}")
             if data is None or hashlib.sha256(data).hexdigest() != digest:
-                waiting += 1  # not all of it is here yet
+                waiting += 1  # not complete yet
                 continue
             try:
                 brought += bool(mirror.take(place, inbox, name, data))
             except UnsafePath as error:
                 notes.append(f"{told.machine} offers {printable(path)[:120]}, which {error.what}")
-    return ExchangeReport(brought, waiting, tuple(machines), tuple(notes[:MOST_NOTES]))
+    return ExchangeReport(brought, waiting, tuple(machines), tuple(notes[:MAX_NOTES]))
 
 
 def find_done(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
-    """What ingest has dealt with and a machine still offers: the digests of each place."""
+    """Digests that a machine still offers and ingest has processed, by place."""
     inboxes = set(writers.values())
     for told in read_offers(source):
         arrivals = Arrivals(mirror.place(told.machine, told.root, told.repository))
@@ -360,16 +368,16 @@ def find_done(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]
 def give_receipts(
     source: FolderSource, mirror: Mirror, writers: Mapping[str, str], *, machine: str, signer: Signer
 ) -> int:
-    """Tell a machine what has been dealt with, as long as it still offers it. Gives how many are new.
+    """Write receipts for processed handoffs that a machine still offers. Returns how many are new.
 
-    Whatever else lies in a receipt's place, as that of an older truekeep or of somebody else, is replaced.
+    Other content in place of a receipt, from an older truekeep or a stranger, is replaced.
     """
     count = 0
     for place, done in find_done(source, mirror, writers):
         folder = source.base / place / RECEIPTS
         for digest in done:
             receipt = signer.render(machine, [place], digest)
-            if source.read(f"{place}/{RECEIPTS}/{digest}", limit=LARGEST_RECEIPT) == receipt:
+            if source.read(f"{place}/{RECEIPTS}/{digest}", limit=MAX_RECEIPT_BYTES) == receipt:
                 continue
             with suppress(OSError):
                 file_io.make_private(folder)
@@ -379,7 +387,7 @@ def give_receipts(
 
 
 def _write_receipt(path: Path, receipt: bytes) -> None:
-    """Write a receipt without syncing it: one that a crash cut off is not obeyed, and written again."""
+    """Write a receipt without fsync: after a crash, an incomplete one is invalid and is written again."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(receipt)

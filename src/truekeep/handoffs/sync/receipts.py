@@ -1,7 +1,7 @@
-"""Receipts: the host's signed statement that it has dealt with one handoff of one machine and place.
+"""Receipts: the host's signed statement that it has processed one handoff of one machine and repository.
 
-The host signs with an Ed25519 key that never leaves it. A producer has the public half, which is no secret, in its
-route, and lets go of a handoff only when the signature verifies: whoever else can write to the remote cannot make one.
+The host signs with an Ed25519 key that never leaves it. A producer has the public key in its route and removes a
+handoff only if the signature is valid, so that others with write access to the remote cannot forge a receipt.
 """
 
 from __future__ import annotations
@@ -25,50 +25,50 @@ if TYPE_CHECKING:
 
     from truekeep.handoffs.sync.routes import Route
 
-KEY_FILE = "receipt-key"  # in the machine's own state folder: no sync tool and no git carries that
-LARGEST_RECEIPT = 65_536  # bytes
+KEY_FILE = "receipt-key"  # in the user's state folder, which is not synced
+MAX_RECEIPT_BYTES = 65_536
 _MARK = "truekeep-receipt-1"
 _DOMAIN = b"truekeep receipt\x001"
 _PREFIX = "tkhost1_"
-_RAW, _CHECK = 32, 4  # bytes of a key, and of the check behind it
-_MOST_LINES = 200
-_MOST_TRIES = 3  # lines of one receipt for one place: an honest one has one
-PAIR = "on the host `truekeep sync key`, then here `truekeep connect machine --host-key KEY`"
+_KEY_BYTES, _CHECKSUM_BYTES = 32, 4
+_MAX_LINES = 200
+_MAX_SIGNATURES_PER_PLACE = 3  # a genuine receipt has one
+PAIR = "run `truekeep sync key` on the host, then `truekeep connect machine --host-key KEY` here"
 
 Done = Mapping[str, set[str]]
-"""Digests that were dealt with, by place."""
+"""Digests of processed handoffs, by place."""
 
 
 class Receipts(NamedTuple):
-    """What came back from the host for one machine."""
+    """The receipts that came back for one machine."""
 
     done: dict[str, set[str]]
-    refused: int = 0  # receipts that only somebody else can have made, or that cannot be checked
-    unsigned: int = 0  # of those: empty, as an older truekeep on the host writes them
-    elsewhere: int = 0  # receipts that name none of the places asked for; nothing in them was verified
+    refused: int = 0  # receipts without a valid signature
+    unsigned: int = 0  # of those, the empty ones, as an older truekeep writes them
+    elsewhere: int = 0  # receipts for other places; not verified
 
     def notes(self, route: Route) -> list[str]:
-        """What a person should know about them."""
+        """Messages for the user."""
         if not route.text("host_key"):
-            return [f"this route is not paired with its host, so handoffs stay here after they were filed: {PAIR}"]
+            return [f"this route is not paired with its host, so filed handoffs stay here: {PAIR}"]
         if not self.refused:
             return []
         what = "1 receipt was" if self.refused == 1 else f"{self.refused} receipts were"
-        told = f"{what} not signed by the paired host and not obeyed; the handoffs stay here and are offered again."
+        ignored = f"{what} not signed by the paired host and ignored; the handoffs stay here and are offered again."
         if self.unsigned == self.refused:
-            return [f"{told} If the host has an older truekeep, update it there; if not, somebody else wrote them"]
-        return [f"{told} If the host moved or lost its key: {PAIR}; if not, somebody else wrote them"]
+            return [f"{ignored} If the host has an older truekeep, update it; if not, someone else wrote them"]
+        return [f"{ignored} If the host moved or lost its key, {PAIR}; if not, someone else wrote them"]
 
 
 class Signer:
-    """The host's key."""
+    """Signs receipts with the host's key."""
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
         self.public = _render_key(private.public_key().public_bytes_raw())
 
     def render(self, machine: str, places: Iterable[str], digest: str) -> bytes:
-        """A receipt for a handoff in some places of a machine. The same words give the same bytes."""
+        """A receipt for a handoff in some places of a machine. Deterministic."""
         lines = (
             f"{_MARK} {place} {self._private.sign(_message(machine, place, digest)).hex()}\n"
             for place in sorted(places)
@@ -77,7 +77,7 @@ class Signer:
 
 
 class ReceiptVerifier:
-    """The public half of a host's key, as a producer knows it."""
+    """Verifies receipts with a host's public key."""
 
     def __init__(self, key: str) -> None:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -85,7 +85,7 @@ class ReceiptVerifier:
         self._public = Ed25519PublicKey.from_public_bytes(parse_key(key))
 
     def places(self, lines: Mapping[str, Iterable[str]], machine: str, digest: str) -> set[str]:
-        """The places for which one of the signatures is the host's, for a handoff of that machine."""
+        """The places with a valid signature for a handoff of that machine."""
         return {
             place
             for place, signatures in lines.items()
@@ -103,18 +103,18 @@ class ReceiptVerifier:
 
 
 def parse_receipt(receipt: bytes) -> dict[str, list[str]]:
-    """The signatures in a receipt, by the place that each is for; a few of each."""
+    """The signatures in a receipt, by place; at most a few each."""
     found: dict[str, list[str]] = {}
-    for line in receipt.decode("ascii", "replace").splitlines()[:_MOST_LINES]:
+    for line in receipt.decode("ascii", "replace").splitlines()[:_MAX_LINES]:
         mark, _, rest = line.partition(" ")
         place, _, signature = rest.partition(" ")
-        if mark == _MARK and len(known := found.setdefault(place, [])) < _MOST_TRIES:
+        if mark == _MARK and len(known := found.setdefault(place, [])) < _MAX_SIGNATURES_PER_PLACE:
             known.append(signature)
     return found
 
 
 def judge(key: str, machine: str, places: Collection[str], given: Iterable[tuple[str, bytes]]) -> Receipts:
-    """Which receipts (digest, content) for these places of a machine verify. Without a key none does."""
+    """Verify receipts (digest, content) for these places of a machine. Without a key, none is valid."""
     verifier = ReceiptVerifier(key) if key else None
     done: dict[str, set[str]] = {}
     refused = unsigned = elsewhere = 0
@@ -132,7 +132,7 @@ def judge(key: str, machine: str, places: Collection[str], given: Iterable[tuple
 
 
 def read_signer() -> Signer:
-    """This machine's key for receipts; made when it is first needed."""
+    """This machine's signing key; created when first needed."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     path = Path(own_state()) / KEY_FILE
@@ -146,7 +146,7 @@ def read_signer() -> Signer:
     except ValueError as error:
         raise BadSetup(
             f"{path} is not a key",
-            hint="remove it; a new one is made, and each producer has to be paired again with `truekeep sync key`",
+            hint="remove it; a new key is created, and each producer must be paired again with `truekeep sync key`",
         ) from error
 
 
@@ -166,9 +166,9 @@ def _read_key(path: Path) -> bytes | None:
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write the key unless somebody was faster."""
+    """Write the key, unless it exists by now."""
     folder = file_io.open_root(str(path.parent))
-    by = f".{os.getpid()}-{threading.get_ident()}"  # the routes run at once
+    by = f".{os.getpid()}-{threading.get_ident()}"  # routes run in parallel
     try:
         file_io.write_beside(folder, path.name, data, mode=0o600, by=by)
         file_io.put_new(folder, path.name, by=by)
@@ -181,17 +181,17 @@ def _write_once(path: Path, data: bytes) -> None:
 
 
 def parse_key(text: str) -> bytes:
-    """The public key in a text that `truekeep sync key` printed."""
+    """Parse a key printed by `truekeep sync key`."""
     given = text.strip()
     try:
         raw = base64.b64decode(given.removeprefix(_PREFIX), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raw = b""
-    key = raw[:_RAW]
-    if not given.startswith(_PREFIX) or len(raw) != _RAW + _CHECK or raw[_RAW:] != _check(key):
+    key = raw[:_KEY_BYTES]
+    if not given.startswith(_PREFIX) or len(raw) != _KEY_BYTES + _CHECKSUM_BYTES or raw[_KEY_BYTES:] != _check(key):
         raise BadInput(
-            f"{given[:60]!r} is not the key of a host, or not all of it",
-            hint=f"`truekeep sync key` on the host prints it; it begins with {_PREFIX}",
+            f"{given[:60]!r} is not a complete host key",
+            hint=f"copy the output of `truekeep sync key` on the host; it begins with {_PREFIX}",
         )
     return key
 
@@ -201,7 +201,7 @@ def _render_key(raw: bytes) -> str:
 
 
 def _check(raw: bytes) -> bytes:
-    return hashlib.sha256(b"truekeep host key\0" + raw).digest()[:_CHECK]
+    return hashlib.sha256(b"truekeep host key\0" + raw).digest()[:_CHECKSUM_BYTES]
 
 
 def _message(machine: str, place: str, digest: str) -> bytes:

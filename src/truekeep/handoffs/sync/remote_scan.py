@@ -1,8 +1,8 @@
-"""The survey: one question to another machine that tells all it has waiting, and leaves it the receipts.
+"""Scans another machine's inboxes with one shell script over ssh, and moves its filed handoffs to processed/.
 
-The question is a script for any POSIX shell (dash, busybox, bash, zsh, that of a Mac), the answer lines of text. Words
-of ours get into the script in single quotes only; the answer is made so that no file name can pass for anything else,
-and is believed no further than that: names and sizes are for whoever fetches, to check again.
+The script runs in any POSIX shell (dash, busybox, bash, zsh, macOS); its output is lines of text. Our values appear in
+the script only in single quotes. The output format does not let a file name imitate another line. Names and sizes are
+not trusted; the caller checks them after fetching.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-MOST_FILES = 20_000  # of one inbox in one run,
-MOST_LINES = 100_000  # and of a whole machine
-_TOGETHER = 50  # receipts that one call there checks and puts
+MAX_FILES = 20_000  # per inbox and run
+MAX_LINES = 100_000  # per machine
+_RECEIPTS_PER_CALL = 50
 _PLAIN = re.compile(r"[^A-Za-z0-9_./*?\[\]!-]+")
 _HOME = re.compile(r"~[A-Za-z0-9._-]*(?=/|\Z)")
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -102,17 +102,17 @@ tell() {
 
 
 class Receipt(NamedTuple):
-    """A handoff that was dealt with, as the other machine finds its own copy and knows it for the same."""
+    """A processed handoff, with what the other machine needs to identify its own copy."""
 
     folder: str  # the inbox there
     name: str
     size: int
-    digest: str  # as `sha256sum` gives it,
-    checksum: int  # and `cksum`
+    digest: str  # sha256sum
+    checksum: int  # cksum
 
 
 class RemoteHandoff(NamedTuple):
-    """A handoff that waits on another machine, as it says."""
+    """A handoff that waits on another machine, as reported by it."""
 
     root: str
     inbox: str
@@ -127,22 +127,22 @@ class RemoteHandoff(NamedTuple):
 
 
 class RemoteScan(NamedTuple):
-    """All that a machine told."""
+    """The result of scanning a machine."""
 
     machine: str
-    between: tuple[int, int]  # its own clock, before and after
-    origins: Mapping[str, str]  # by repository
+    between: tuple[int, int]  # the machine's clock before and after the scan
+    origins: Mapping[str, str]  # origin URL by repository
     files: tuple[RemoteHandoff, ...]
-    unmoved: Mapping[str, str]  # receipts that it did not take, by path: changed or stuck
-    odd: tuple[tuple[str, str], ...]  # inbox, and what is the matter with it
-    is_whole: bool  # no limit cut it short
+    unmoved: Mapping[str, str]  # filed handoffs that were not moved, by path: "changed" or "stuck"
+    odd: tuple[tuple[str, str], ...]  # inbox and warning code
+    is_whole: bool  # False if a limit cut it short
 
 
 def folder_of(root: str, inbox: str) -> str:
     return f"{root.rstrip('/')}/{inbox}"
 
 
-# --- The question ---------------------------------------------------------------------------------------------------
+# --- Script ---------------------------------------------------------------------------------------------------------
 
 
 def render_script(patterns: Sequence[str], inboxes: Iterable[str], receipts: Iterable[Receipt], *, mark: str) -> bytes:
@@ -150,7 +150,7 @@ def render_script(patterns: Sequence[str], inboxes: Iterable[str], receipts: Ite
     folders = " ".join(_quote(inbox) for inbox in inboxes)
     lines = [
         _WORDS,
-        f"most={MOST_FILES + 1}",
+        f"most={MAX_FILES + 1}",
         "{",
         f"say {_quote(f'truekeep {mark}')}",
         'say "m $(uname -n)"',
@@ -158,7 +158,7 @@ def render_script(patterns: Sequence[str], inboxes: Iterable[str], receipts: Ite
         *_puts(receipts),
         "{ :",
         *(f'for found in {render_pattern(pattern)}; do look "$found" {folders}; done' for pattern in patterns),
-        f"}} | head -n {MOST_LINES + 1}",
+        f"}} | head -n {MAX_LINES + 1}",
         'say "t $(date +%s)"',
         f"say {_quote(f'end {mark}')}",
         "exit 0",
@@ -172,8 +172,8 @@ def _puts(receipts: Iterable[Receipt]) -> Iterator[str]:
     for folder, group in groupby(sorted(receipts), key=lambda receipt: receipt.folder):
         items = list(group)
         yield f'( at={_quote(folder)}; if enter "$at"; then :'
-        for start in range(0, len(items), _TOGETHER):
-            some = items[start : start + _TOGETHER]
+        for start in range(0, len(items), _RECEIPTS_PER_CALL):
+            some = items[start : start + _RECEIPTS_PER_CALL]
             names = " ".join(_quote(f"./{item.name}") for item in some)
             digests = "\n".join(f"{item.digest}  ./{item.name}" for item in some)
             checksums = "\n".join(f"{item.checksum} {item.size} ./{item.name}" for item in some)
@@ -251,13 +251,13 @@ def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> RemoteS
             machine = value
         elif kind == "t" and value.isascii() and value.isdigit():
             times.append(int(value[:18]))
-    is_whole = len(lines) <= MOST_LINES and all(count <= MOST_FILES for count in counts.values())
+    is_whole = len(lines) <= MAX_LINES and all(count <= MAX_FILES for count in counts.values())
     between = (times[0], times[-1]) if times else (0, 0)
     return RemoteScan(machine, between, origins, tuple(files.values()), unmoved, tuple(odd), is_whole)
 
 
 def _is_path(path: str) -> bool:
-    """Whether a path is one that `pwd -P` would give."""
+    """True if `pwd -P` could print this path."""
     return path.startswith("/") and not path.startswith("//") and os.path.normpath(path) == path
 
 

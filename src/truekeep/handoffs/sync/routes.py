@@ -1,4 +1,4 @@
-"""Routes: which machines are reached, and how. Kept in sync.toml, which truekeep writes and a person may edit."""
+"""Sync routes: which machines to reach, and how. Stored in sync.toml, which may also be edited by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Option = str | int | bool | tuple[str, ...]
 
 
 class Route(NamedTuple):
-    """One way by which handoffs come, or go."""
+    """One way to receive or send handoffs."""
 
     name: str
     via: str
@@ -68,12 +68,12 @@ def _route(name: str, table: Any, path: Path) -> Route:
         elif isinstance(value, (str, int, bool)):
             options[key] = value
         else:
-            raise BadSetup(f"{where}: {key} is neither text, number nor a list of texts", hint="mend it")
+            raise BadSetup(f"{where}: {key} is neither text, number nor a list of texts", hint="correct it")
     return Route(name, via, options)
 
 
 def write_routes(folder: Path, routes: Mapping[str, Route]) -> None:
-    """Keep the routes, the file written whole."""
+    """Write sync.toml atomically."""
     lines = ["# How handoffs come from other machines. `truekeep sync add` and `remove` write this file.\n"]
     for name in sorted(routes):
         route = routes[name]
@@ -100,7 +100,7 @@ def add_route(folder: Path, route: Route) -> None:
     check_name(route.name)
     routes = read_routes(folder)
     if route.name in routes:
-        raise BadInput(f"there is a route {route.name!r} already", hint=f"`truekeep sync remove {route.name}` first")
+        raise BadInput(f"route {route.name!r} already exists", hint=f"run `truekeep sync remove {route.name}` first")
     write_routes(folder, {**routes, route.name: route})
 
 

@@ -1,4 +1,4 @@
-"""One run over all routes, each on its own: a machine that does not answer delays nobody and spoils nothing."""
+"""Runs all sync routes in parallel; a machine that does not answer does not delay the others."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from truekeep.handoffs.sync.mirror import slug
 from truekeep.handoffs.sync.processes import ToolMissing
 from truekeep.handoffs.sync.routes import Route
 
-AT_ONCE = 16
+MAX_PARALLEL_ROUTES = 16
 LOCK = "sync.lock.d"
-PATIENCE = 120.0  # seconds that one step of a route may take
+STEP_TIMEOUT = 120.0  # seconds
 
 
 class LocalMachine(NamedTuple):
-    """This machine, as the routes see it."""
+    """This machine, as the transports need it."""
 
-    state: Path  # where the mirror is: the workspace's on the canonical host, else the machine's own
+    state: Path  # contains the mirror: the workspace's state folder on the canonical host, else the user's
     is_host: bool
     machine: str
-    writers: Mapping[str, str]  # and their folders
-    settle: float  # seconds that a file must have been left alone
-    seconds: float = PATIENCE
-    id: str = ""  # stays when the machine gets another name
+    writers: Mapping[str, str]  # writer to inbox folder
+    settle: float  # seconds that a file must be unchanged
+    seconds: float = STEP_TIMEOUT
+    id: str = ""  # does not change with the machine's name
 
     @property
     def folder(self) -> str:
-        """What this machine's part of a shared place is called."""
+        """The name of this machine's folder on a shared remote."""
         key = hashlib.sha256(f"truekeep route {self.id or self.machine}".encode()).hexdigest()[:10]
         return f"{slug(self.machine) or 'machine'}-{key}"
 
     def exchange(self, route: Route) -> Path:
-        """The folder that a route's tool carries."""
+        """The local folder that a route's tool syncs."""
         return self.state / "exchange" / route.name
 
 
 class Unreachable(Exception):
-    """A route that did not work, in words for a person."""
+    """A route failed; the message is for the user."""
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -55,7 +55,7 @@ class Unreachable(Exception):
 
 
 Transport = Callable[[Route, LocalMachine], Contact]
-"""Does this machine's side of a route: brings or sends handoffs, gives or takes receipts. Raises Unreachable."""
+"""Does this machine's side of a route: fetches or sends handoffs, writes or reads receipts. Raises Unreachable."""
 
 
 def transport(via: str) -> Transport:
@@ -64,21 +64,21 @@ def transport(via: str) -> Transport:
 
 
 def run_routes(
-    routes: Sequence[Route], here: LocalMachine, *, tell: Callable[[Contact], None] = lambda _: None
+    routes: Sequence[Route], here: LocalMachine, *, on_contact: Callable[[Contact], None] = lambda _: None
 ) -> list[Contact]:
-    """Contact every route, many at once. Two runs never overlap."""
+    """Run every route in parallel. Two runs never overlap."""
     folder = here.state / LOCK
     file_io.make_private(folder)
-    with file_io.locked(str(folder)) as held:
-        if not held:
-            raise Busy("another truekeep is syncing", hint="wait for it to end and run it again")
-        return _run(routes, here, tell)
+    with file_io.locked(str(folder)) as is_locked:
+        if not is_locked:
+            raise Busy("another truekeep is syncing", hint="wait until it has finished, then run this again")
+        return _run(routes, here, on_contact)
 
 
-def _run(routes: Sequence[Route], here: LocalMachine, tell: Callable[[Contact], None]) -> list[Contact]:
+def _run(routes: Sequence[Route], here: LocalMachine, on_contact: Callable[[Contact], None]) -> list[Contact]:
     done: list[Contact] = []
     lock = threading.Lock()
-    slots = threading.Semaphore(AT_ONCE)
+    slots = threading.Semaphore(MAX_PARALLEL_ROUTES)
 
     def work(route: Route) -> None:
         with slots:
@@ -86,7 +86,7 @@ def _run(routes: Sequence[Route], here: LocalMachine, tell: Callable[[Contact], 
         with lock:
             write_contact(here.state, found)
             done.append(found)
-            tell(found)
+            on_contact(found)
 
     threads = [threading.Thread(target=work, args=(route,), daemon=True) for route in routes]
     for thread in threads:
@@ -97,7 +97,7 @@ def _run(routes: Sequence[Route], here: LocalMachine, tell: Callable[[Contact], 
 
 
 def contact_route(route: Route, here: LocalMachine) -> Contact:
-    """One contact; whatever goes wrong is told in it."""
+    """Run one route; errors become part of the result."""
     started = time.monotonic()
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     try:
@@ -110,9 +110,9 @@ def contact_route(route: Route, here: LocalMachine) -> Contact:
         found = Contact(route.name, at, False, problem=error.message, hint=error.hint)
     except OSError as error:
         problem = f"{error.filename or here.state}: {error.strerror or error}"
-        found = Contact(route.name, at, False, problem=problem, hint="nothing is lost; mend it and run it again")
+        found = Contact(route.name, at, False, problem=problem, hint="nothing was lost; correct it and run it again")
     except Exception as error:  # noqa: BLE001 - one route's bug is not the others'
         note_bug(error, "sync")
-        problem = f"a bug in truekeep: {type(error).__name__}"
-        found = Contact(route.name, at, False, problem=problem, hint="the other routes went on; please report it")
+        problem = f"truekeep crashed ({type(error).__name__}); details are in bugs.log"
+        found = Contact(route.name, at, False, problem=problem, hint="the other routes continued; please report it")
     return found._replace(at=at, seconds=round(time.monotonic() - started, 2))

@@ -1,11 +1,11 @@
-"""git: every machine has a branch of its own in a repository that all of them reach, and the host one for receipts.
+"""Sync by git: each machine has its own branch in a shared repository, and the host one for receipts.
 
-    refs/heads/truekeep/<machine>   that machine's exchange, as a tree
-    refs/heads/truekeep/receipts    <machine>/<digest>, signed by the host: dealt with, and still offered
+    refs/heads/truekeep/<machine>   that machine's exchange, as a tree refs/heads/truekeep/receipts
+    <machine>/<digest>, signed by the host, for processed handoffs that are still offered
 
 Commits are made and read in a bare repository of our own, without index or work tree: a user's repository is never
-touched. Names and sizes in a fetched tree are judged before anything is read, and only the promised shapes are looked
-at. That repository holds nothing that is not also elsewhere; when it is damaged it is made anew.
+touched. Names and sizes in a fetched tree are checked before anything is read, and only files of the exchange format
+are looked at. The bare repository contains only copies; if it is damaged, it is recreated.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from truekeep.core import file_io
 from truekeep.core.git import Git, GitFailed
 from truekeep.handoffs.sync import protocol
 from truekeep.handoffs.sync.contact_history import Contact
-from truekeep.handoffs.sync.mirror import LARGEST, ORIGIN, Mirror
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, ORIGIN, Mirror
 from truekeep.handoffs.sync.outbox import opened_outbox
 from truekeep.handoffs.sync.processes import Ran, ToolMissing, run_tool
 from truekeep.handoffs.sync.receipts import (
-    LARGEST_RECEIPT,
+    MAX_RECEIPT_BYTES,
     Receipts,
     ReceiptVerifier,
     Signer,
@@ -43,24 +43,24 @@ from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
 from truekeep.text.unicode import printable
 
 FOLDER = "git"
-BRANCHES = "refs/heads/truekeep"  # there
+BRANCHES = "refs/heads/truekeep"  # on the remote
 RECEIPTS = "receipts"
-MOST_BRANCHES = 1000
-_THERE = "refs/there"  # what was fetched, here
-_PUSHED = "refs/pushed/own"  # what this machine put there last
+MAX_BRANCHES = 1000
+_THERE = "refs/there"  # fetched branches, in our repository
+_PUSHED = "refs/pushed/own"  # the commit that this machine pushed last
 _BRANCH = re.compile(r"[a-z0-9][a-z0-9-]{0,60}\Z")
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-_AT_ONCE = 200  # paths in one question to ls-tree
+_MAX_PATHS_PER_CALL = 200
 _STEADY = (
     "-c", "core.hooksPath=/dev/null",
     "-c", "core.fsmonitor=false",
     "-c", "core.logAllRefUpdates=false",
-    "-c", "core.protectNTFS=false",  # any name is good in a tree that nobody checks out
+    "-c", "core.protectNTFS=false",  # the tree is never checked out
     "-c", "core.protectHFS=false",
     "-c", "protocol.ext.allow=never",
     "-c", "gc.auto=0",
     "-c", "maintenance.auto=false",
-    "-c", "fetch.fsckObjects=false",  # one machine's odd tree is not the others' problem, and nothing is checked out
+    "-c", "fetch.fsckObjects=false",  # one malformed tree must not block the others, and nothing is checked out
     "-c", "transfer.fsckObjects=false",
     "-c", "fetch.writeCommitGraph=false",
     "-c", "fetch.recurseSubmodules=false",
@@ -69,7 +69,7 @@ _STEADY = (
     "-c", "push.followTags=false",
     "-c", "color.ui=false",
 )  # fmt: skip
-_FOREIGN = (  # what a hook or an alias leaves in the environment, about a repository that is not ours
+_FOREIGN = (  # variables that a hook or an alias may have set for another repository
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_DIR",
     "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
@@ -82,10 +82,10 @@ _UNSENT = "did not send all necessary objects"
 
 
 def contact(route: Route, here: LocalMachine) -> Contact:
-    """This machine's side of a repository that all of them reach."""
+    """Run this machine's side of a git route."""
     remote = route.text("remote")
     if not remote or remote.startswith("-"):
-        raise Unreachable("the route names no repository", hint=f"add it again with --remote: {route.name}")
+        raise Unreachable("the route has no repository", hint=f"remove and add route {route.name} again, with --remote")
     key = hashlib.sha256(remote.encode("utf-8", "surrogateescape")).hexdigest()[:10]
     path = here.state / FOLDER / route.name / f"{key}.git"
     side = _collect if here.is_host else _offer
@@ -96,11 +96,13 @@ def contact(route: Route, here: LocalMachine) -> Contact:
         try:
             found = side(Private(path, remote, here.seconds), route, here)
         except ExchangeRepositoryDamaged as again:
-            raise Unreachable(f"git: {again}", hint=f"nothing is lost; remove {path} and run it again") from again
-        return found._replace(notes=(f"truekeep's own repository was damaged and is made anew: {error}", *found.notes))
+            raise Unreachable(f"git: {again}", hint=f"remove {path} and run it again; nothing was lost") from again
+        return found._replace(
+            notes=(f"truekeep's sync repository was damaged and has been recreated: {error}", *found.notes)
+        )
 
 
-# --- The producer's side --------------------------------------------------------------------------------------------
+# --- Producer -------------------------------------------------------------------------------------------------------
 
 
 def _offer(private: Private, route: Route, here: LocalMachine) -> Contact:
@@ -136,7 +138,7 @@ def _receipts(
     promised: set[str],
     notes: list[str],
 ) -> Receipts:
-    """What the host has dealt with of this machine, as far as its signature shows."""
+    """The valid receipts for this machine."""
     found = Receipts({})
     try:
         found = judge(route.text("host_key"), folder, places, _iter_receipts(private, tips, folder, promised))
@@ -149,32 +151,32 @@ def _receipts(
 def _iter_receipts(
     private: Private, tips: Mapping[str, Tip], folder: str, promised: set[str]
 ) -> Iterator[tuple[str, bytes]]:
-    """The receipts for a machine on the branch, whoever made them: first for what is promised, then some more."""
+    """Unverified receipts for a machine on the branch: those for current offers first, up to a limit."""
     tip = tips.get(RECEIPTS)
     if tip is None:
         return
     entries = {entry.path.rpartition("/")[2]: entry for entry in private.list_tree(tip.commit, [f"{folder}/"])}
     digests = sorted(filter(_DIGEST.match, entries), key=lambda digest: digest not in promised)
-    del digests[2 * protocol.MOST_FILES :]
-    ids = [entries[digest].id for digest in digests if entries[digest].size <= LARGEST_RECEIPT]
+    del digests[2 * protocol.MAX_FILES :]
+    ids = [entries[digest].id for digest in digests if entries[digest].size <= MAX_RECEIPT_BYTES]
     contents = private.read_blobs(ids)
     for digest in digests:
         yield digest, contents.get(entries[digest].id, b"unreadable")
 
 
 def _odd_receipts(error: Exception) -> str:
-    return f"the branch truekeep/{RECEIPTS} cannot be read, so no receipt is taken from it: {error}"
+    return f"the branch truekeep/{RECEIPTS} cannot be read, so its receipts are ignored: {error}"
 
 
 def _push_own(private: Private, tips: Mapping[str, Tip], here: LocalMachine, base: Path, notes: list[str]) -> None:
-    """Put this machine's exchange onto its branch, on top of whatever is there."""
+    """Push this machine's exchange to its branch, on top of its current commit."""
     tree = private.write_tree(base, _promised(base))
     is_broken = here.folder in private.broken
     tip = None if is_broken else tips.get(here.folder)
     pushed = private.pushed
     if pushed and (tip is None or not private.is_ancestor(pushed, tip.commit)):
         how = "rewritten" if tip else "damaged" if is_broken else "deleted"
-        notes.append(f"the branch truekeep/{here.folder} was {how} by somebody else; what waits is put there again")
+        notes.append(f"the branch truekeep/{here.folder} was {how} by someone else; waiting handoffs are pushed again")
         private.keep_pushed(tip.commit if tip else "")
     for attempt in range(2):
         if (tip is None and _is_bare(base)) or (tip is not None and tip.tree == tree):
@@ -187,12 +189,12 @@ def _push_own(private: Private, tips: Mapping[str, Tip], here: LocalMachine, bas
             return
         if attempt or not _is_overtaken(ran):
             raise Unreachable(f"git push: {said(ran)}", hint=_push_hint(ran))
-        private.fetch(f"{here.folder}*")  # somebody was faster: on top of that, then
+        private.fetch(f"{here.folder}*")  # the branch moved: push on top of it
         tip = private.tips().get(here.folder)
 
 
 def _promised(base: Path) -> Iterator[str]:
-    """The files of this machine's exchange that the host may read."""
+    """The files of this machine's exchange to push."""
     for told in protocol.read_offers(protocol.FolderSource(base)):
         yield f"{told.place}/{ORIGIN}"
         yield from (f"{told.place}/{path}" for path in told.files)
@@ -202,7 +204,7 @@ def _is_bare(base: Path) -> bool:
     return not any(told.files for told in protocol.read_offers(protocol.FolderSource(base)))
 
 
-# --- The host's side ------------------------------------------------------------------------------------------------
+# --- Host -----------------------------------------------------------------------------------------------------------
 
 
 def _collect(private: Private, route: Route, here: LocalMachine) -> Contact:
@@ -213,13 +215,13 @@ def _collect(private: Private, route: Route, here: LocalMachine) -> Contact:
     taken: list[protocol.ExchangeReport] = []
     notes: list[str] = list(private.notes)
     receipts: dict[str, bytes] = {}
-    if len(tips) >= MOST_BRANCHES:
-        notes.append(f"there are more than {MOST_BRANCHES} branches truekeep/*; only so many are looked at")
+    if len(tips) >= MAX_BRANCHES:
+        notes.append(f"there are more than {MAX_BRANCHES} branches truekeep/*; the rest is ignored")
     for name, tip in tips.items():
         if name == RECEIPTS:
             continue
         if not _BRANCH.match(name):
-            notes.append(f"the branch truekeep/{printable(name)[:120]} is no machine's; it is left alone")
+            notes.append(f"the branch truekeep/{printable(name)[:120]} belongs to no machine and is ignored")
             continue
         try:
             with GitTreeSource(private, tip.commit, here.writers) as tree:
@@ -237,12 +239,12 @@ def _collect(private: Private, route: Route, here: LocalMachine) -> Contact:
         receipts=count,
         waiting=sum(item.waiting for item in taken),
         machines=tuple(dict.fromkeys(name for item in taken for name in item.machines)),
-        notes=tuple(dict.fromkeys((*notes, *(note for item in taken for note in item.notes))))[: protocol.MOST_NOTES],
+        notes=tuple(dict.fromkeys((*notes, *(note for item in taken for note in item.notes))))[: protocol.MAX_NOTES],
     )  # fmt: skip
 
 
 def _sign(signer: Signer, machine: str, done: Iterable[tuple[str, set[str]]]) -> dict[str, bytes]:
-    """The receipts for a machine, by their path on the branch."""
+    """Signed receipts for a machine, by path on the branch."""
     places: dict[str, list[str]] = {}
     for place, digests in done:
         for digest in digests:
@@ -251,7 +253,7 @@ def _sign(signer: Signer, machine: str, done: Iterable[tuple[str, set[str]]]) ->
 
 
 def _own_receipts(private: Private, tips: Mapping[str, Tip], signer: Signer, machine: str) -> dict[str, bytes]:
-    """The receipts that this host gave before, for a machine whose branch cannot be read now."""
+    """This host's earlier receipts for a machine whose branch cannot be read now."""
     own = ReceiptVerifier(signer.public)
     try:
         given = list(_iter_receipts(private, tips, machine, set()))
@@ -261,7 +263,7 @@ def _own_receipts(private: Private, tips: Mapping[str, Tip], signer: Signer, mac
 
 
 def _push_receipts(private: Private, tip: Tip | None, receipts: Mapping[str, bytes], notes: list[str]) -> int:
-    """Tell the machines what has been dealt with; only what they still offer, so that it never grows."""
+    """Push receipts for the handoffs that machines still offer, so that the branch never grows."""
     tree = private.write_receipts(receipts)
     if (tip is None and not receipts) or (tip is not None and tip.tree == tree):
         return 0
@@ -269,13 +271,13 @@ def _push_receipts(private: Private, tip: Tip | None, receipts: Mapping[str, byt
     try:
         before = {entry.path for entry in private.list_receipts(tip.commit)} if tip else set()
     except UnreadableTree as error:
-        notes.append(f"the branch truekeep/{RECEIPTS} could not be read and is written anew: {error}")
+        notes.append(f"the branch truekeep/{RECEIPTS} could not be read and has been rewritten: {error}")
     ran = private.push(private.commit(tree, tip.commit if tip else "", "Receipts"), RECEIPTS)
     if ran.ok:
         private.tidy()
         return len(receipts.keys() - before)
     if not _is_overtaken(ran):
-        notes.append(f"the receipts could not be pushed, so the machines keep what was filed: {said(ran)}")
+        notes.append(f"receipts could not be pushed, so the machines keep filed handoffs: {said(ran)}")
     return 0
 
 
@@ -288,11 +290,11 @@ class TreeFile(NamedTuple):
 
 
 class UnreadableTree(Exception):
-    """A tree that git cannot, or will not, list."""
+    """A tree that git cannot list."""
 
 
 class GitTreeSource:
-    """One machine's places as they are in a commit."""
+    """Reads one machine's places from a commit."""
 
     def __init__(self, private: Private, commit: str, writers: Mapping[str, str]) -> None:
         self._private, self._commit = private, commit
@@ -314,35 +316,35 @@ class GitTreeSource:
 
     def read(self, path: str) -> bytes | None:
         entry = self._look().get(path)
-        if entry is None or entry.size > LARGEST:
+        if entry is None or entry.size > MAX_FILE_BYTES:
             return None
-        for _, data in self._git.blobs([entry.id], limit=LARGEST):
+        for _, data in self._git.blobs([entry.id], limit=MAX_FILE_BYTES):
             return data
         return None
 
     def _look(self) -> dict[str, TreeFile]:
-        """The plain files in the places of an exchange; whatever else there is, however deep, is not looked at."""
+        """The regular files in the places of an exchange; nothing else is listed."""
         if self._files is None:
             self._files = {}
             self._places = [name for name in self._private.list_folders(self._commit) if _BRANCH.match(name)]
             wanted = [
                 f"{place}/{inside}" for place in self._places for inside in (ORIGIN, *(f"{i}/" for i in self._inboxes))
             ]
-            for start in range(0, len(wanted), _AT_ONCE):
-                for entry in self._private.list_tree(self._commit, wanted[start : start + _AT_ONCE]):
+            for start in range(0, len(wanted), _MAX_PATHS_PER_CALL):
+                for entry in self._private.list_tree(self._commit, wanted[start : start + _MAX_PATHS_PER_CALL]):
                     self._files[entry.path] = entry
         return self._files
 
 
-# --- A repository of our own ----------------------------------------------------------------------------------------
+# --- truekeep's own bare repository -----------------------------------------------------------------------------------
 
 
 class ExchangeRepositoryDamaged(Exception):
-    """Our repository cannot be used any more."""
+    """truekeep's own bare repository is damaged."""
 
 
 class Tip(NamedTuple):
-    """Where a branch is."""
+    """The commit and tree of a branch."""
 
     commit: str
     tree: str
@@ -353,8 +355,8 @@ class Private:
 
     def __init__(self, path: Path, remote: str, seconds: float) -> None:
         self.path, self.remote, self.seconds = path, remote, seconds
-        self.pushed = ""  # what this machine put there last, as `tips` found it
-        self.broken: dict[str, str] = {}  # branches that cannot be fetched, and where they are there
+        self.pushed = ""  # the commit that this machine pushed last, set by `tips`
+        self.broken: dict[str, str] = {}  # branches that cannot be fetched, with their commit on the remote
         self.notes: list[str] = []
         self._is_new = not all((path / name).exists() for name in ("HEAD", "config", "objects", "refs"))
         if self._is_new:
@@ -362,7 +364,7 @@ class Private:
         self._over_ssh = self._quiet_ssh()
 
     def _make(self) -> None:
-        """Make the repository aside, so that it is there whole or not at all."""
+        """Create the repository under another name and rename it, so that it is never incomplete."""
         aside = self.path.with_suffix(".new")
         for left in (aside, self.path):
             shutil.rmtree(left, ignore_errors=True)
@@ -371,7 +373,7 @@ class Private:
         os.rename(aside, self.path)
 
     def suspect(self, commit: str, why: str) -> None:
-        """A commit that cannot be read: our damage, until it cannot be read in a new repository either."""
+        """Treat an unreadable commit as damage to our repository, unless a new repository cannot read it either."""
         odd = self.path / "truekeep-odd"
         known = odd.read_text().split() if odd.exists() else []
         if commit in known:
@@ -381,7 +383,7 @@ class Private:
         odd.write_text("\n".join((*known[-100:], commit)))
 
     def fetch(self, *branches: str) -> None:
-        """Bring the branches of these names, and forget those that are gone: one round trip when nothing is new."""
+        """Fetch these branches and prune deleted ones: one round trip if nothing is new."""
         ran = self._fetch([f"+{BRANCHES}/{name}:{_THERE}/{name}" for name in branches], "--prune")
         if not ran.ok:
             if not _is_broken_there(ran):
@@ -389,9 +391,9 @@ class Private:
             self._fetch_singly(branches)
 
     def _fetch_singly(self, patterns: Sequence[str]) -> None:
-        """Bring what can be brought when objects are missing there: one branch's damage is not the others' problem.
+        """Fetch branch by branch if the remote lacks objects, so that one damaged branch does not block the others.
 
-        A branch that cannot be brought stays here as it was fetched last.
+        A branch that cannot be fetched keeps its last fetched state.
         """
         there = self._list_remote(patterns)
         known = {f"{_THERE}/{name}": tip.commit for name, tip in self.tips().items()}
@@ -410,7 +412,7 @@ class Private:
                 todo += [some[: len(some) // 2], some[len(some) // 2 :]]
                 continue
             name = some[0].removeprefix(f"{_THERE}/")
-            if _UNSENT in ran.err:  # or we lack what we told the remote we had
+            if _UNSENT in ran.err:  # or our repository lacks objects that it claimed to have
                 self.suspect(there[some[0]], said(ran))
             self.broken[name] = there[some[0]]
             shown = f"truekeep/{printable(name)[:120]}"
@@ -420,12 +422,12 @@ class Private:
             )
 
     def _list_remote(self, patterns: Sequence[str]) -> dict[str, str]:
-        """Where the branches of these names are on the remote, by the ref that they get here."""
+        """The commits of these branches on the remote, by local ref."""
         ran = self._run("ls-remote", "--", self.remote, *(f"{BRANCHES}/{name}" for name in patterns))
         found: dict[str, str] = {}
         if not ran.ok:
             raise _failure("ls-remote", ran)
-        for line in ran.out.decode("utf-8", "surrogateescape").splitlines()[:MOST_BRANCHES]:
+        for line in ran.out.decode("utf-8", "surrogateescape").splitlines()[:MAX_BRANCHES]:
             commit, _, ref = line.partition("\t")
             if ref.startswith(f"{BRANCHES}/"):
                 found[_THERE + ref.removeprefix(BRANCHES)] = commit
@@ -438,7 +440,7 @@ class Private:
         )  # fmt: skip
 
     def push(self, commit: str, branch: str) -> Ran:
-        """Put a commit onto a branch there; never over anything that is not below it, unless nobody can read that."""
+        """Push a commit to a branch; only as a fast-forward, unless the branch there is damaged."""
         lease = [f"--force-with-lease={BRANCHES}/{branch}:{self.broken[branch]}"] if branch in self.broken else []
         return self._run(
             "push", "--quiet", "--no-verify", "--no-follow-tags", *lease,
@@ -446,10 +448,10 @@ class Private:
         )  # fmt: skip
 
     def tips(self) -> dict[str, Tip]:
-        """What was fetched, by name."""
+        """The fetched branches, by name."""
         found = self._ask("for-each-ref", "--format=%(refname)%00%(objectname)%00%(tree)", _PUSHED, f"{_THERE}/")
         tips: dict[str, Tip] = {}
-        for line in found.decode("utf-8", "surrogateescape").splitlines()[:MOST_BRANCHES]:
+        for line in found.decode("utf-8", "surrogateescape").splitlines()[:MAX_BRANCHES]:
             name, commit, tree = line.split("\0")
             if name == _PUSHED:
                 self.pushed = commit
@@ -458,11 +460,11 @@ class Private:
         return tips
 
     def list_folders(self, commit: str) -> list[str]:
-        """The folders at the top of a commit."""
+        """The top-level folders of a commit."""
         return [path for mode, _, _, path in self._list(commit, []) if mode == "040000"]
 
     def list_tree(self, commit: str, paths: Sequence[str]) -> Iterator[TreeFile]:
-        """The plain files at these paths, or in these folders when they end with a slash."""
+        """The regular files at these paths, or in these folders if they end with a slash."""
         for mode, id_, size, path in self._list(commit, paths):
             if mode in ("100644", "100755"):
                 if not size.isdigit():
@@ -474,11 +476,11 @@ class Private:
         return list(self.list_tree(commit, folders)) if folders else []
 
     def read_blobs(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """Small blobs by their ids; what is missing or too large is left out."""
+        """Small blobs by id; missing and large ones are left out."""
         git = Git(str(self.path), timeout=self.seconds)
         git.borrow(str(self.path / "objects"))
         try:
-            return {id_: data for id_, data in git.blobs(ids, limit=LARGEST_RECEIPT) if data is not None}
+            return {id_: data for id_, data in git.blobs(ids, limit=MAX_RECEIPT_BYTES) if data is not None}
         except GitFailed as error:
             raise UnreadableTree(str(error)) from error
         finally:
@@ -495,12 +497,12 @@ class Private:
                 yield parts[0], parts[2], parts[3], path.decode("utf-8", "surrogateescape")
 
     def write_tree(self, base: Path, paths: Iterable[str]) -> str:
-        """The tree of some files below a folder."""
+        """Write a tree of files below a folder."""
         names = [path for path in paths if (base / path).is_file()]
         return self._tree(zip(names, self._hash(base, names), strict=True))
 
     def write_receipts(self, receipts: Mapping[str, bytes]) -> str:
-        """The tree of all receipts."""
+        """Write the tree of all receipts."""
         names = sorted(receipts)
         with tempfile.TemporaryDirectory(dir=self.path) as folder:
             for number, name in enumerate(names):
@@ -509,7 +511,7 @@ class Private:
         return self._tree(zip(names, ids, strict=True))
 
     def _hash(self, base: Path, names: Sequence[str]) -> list[str]:
-        """The ids of files below a folder, which git then keeps."""
+        """Store files below a folder as blobs and return their ids."""
         if not names:
             return []
         given = "".join(f"{name}\n" for name in names).encode()
@@ -541,7 +543,7 @@ class Private:
         return below == above or self._run("merge-base", "--is-ancestor", below, above).ok
 
     def tidy(self) -> None:
-        """Pack what has become much; here and now, never behind anyone's back."""
+        """Pack objects if there are many, in the foreground."""
         self._run("-c", "gc.auto=2000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
 
     def _ask(
@@ -551,7 +553,7 @@ class Private:
         environment: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> bytes:
-        """What git prints about our own repository, where only damage or a full disk makes it fail."""
+        """Run git on our own repository, where only damage or a full disk makes it fail."""
         ran = self._run(*arguments, given=given, environment=environment, cwd=cwd)
         if not ran.ok:
             raise _failure(arguments[0], ran)
@@ -577,7 +579,7 @@ class Private:
         return run_tool(command, seconds=self.seconds, given=given, environment=env, cwd=cwd or str(self.path))
 
     def _quiet_ssh(self) -> dict[str, str]:
-        """The user's own ssh, told not to ask."""
+        """The user's ssh command, without prompts."""
         if self.remote.startswith(("/", "http://", "https://", "file://", "git://")):
             return {}
         if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
@@ -593,7 +595,7 @@ class Private:
 
 
 def _failure(verb: str, ran: Ran) -> Exception:
-    """What a git that failed means: our damage, no ssh, or a remote that cannot be reached."""
+    """The error for a failed git: our repository is damaged, ssh failed, or the remote is unreachable."""
     ours = "\n".join(line for line in ran.err.splitlines() if not line.startswith("remote:"))
     if any(words in ours for words in _DAMAGED) and "does not appear to be a git repository" not in ours:
         return ExchangeRepositoryDamaged(said(ran))
@@ -603,7 +605,7 @@ def _failure(verb: str, ran: Ran) -> Exception:
 
 
 def _is_broken_there(ran: Ran) -> bool:
-    """Whether the other side lacks objects of a branch that it offers."""
+    """True if the remote lacks objects of a branch that it lists."""
     return any(words in ran.err for words in ("corruption on the remote side", "not our ref", _UNSENT))
 
 
@@ -612,7 +614,7 @@ def _is_overtaken(ran: Ran) -> bool:
 
 
 def said(ran: Ran) -> str:
-    """The line of git's complaint that says most: what the other side says, else the first that is an error."""
+    """The most informative line of git's error output: the remote's message, else the first error."""
     lines = [line.strip() for line in ran.err.splitlines() if line.strip()]
     for mark in ("Permission denied", "Host key", "remote: error", "remote: fatal", "ssh: ", "fatal: ", "error: "):
         for line in lines:

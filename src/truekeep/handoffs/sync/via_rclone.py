@@ -1,10 +1,10 @@
-"""rclone bisync: a folder on any remote that rclone knows, with a part of it for each machine.
+"""Sync by rclone bisync: a folder on any rclone remote, with a subfolder for each machine.
 
-    <remote>/<machine>/…   one machine's exchange; that machine carries only this, the host carries all of them
+    <remote>/<machine>/…   one machine's exchange; that machine syncs only this, the host syncs all of them
 
-Both ends run on a timer and never at the same pace, so bisync is interrupted, overtaken and started anew as a matter
-of course. That costs nothing: an exchange holds copies only, and what a new start brings back or leaves out is put
-right by the exchange itself. This module knows how bisync is called, in its versions, and what its failures mean.
+Both ends run on timers, so bisync is regularly interrupted and resynced. That is harmless: an exchange contains only
+copies, and `protocol` repairs what a resync restores or drops. This module knows how to call each version of bisync and
+what its errors mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from truekeep.core import file_io
 from truekeep.handoffs.sync import protocol
 from truekeep.handoffs.sync.contact_history import Contact
-from truekeep.handoffs.sync.mirror import LARGEST, ORIGIN, Mirror
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, ORIGIN, Mirror
 from truekeep.handoffs.sync.outbox import opened_outbox
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
 from truekeep.handoffs.sync.receipts import read_signer
@@ -28,17 +28,17 @@ from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
 
 FOLDER = "rclone"
 KEEPER = "truekeep.txt"
-_RECOVERS = (1, 66)  # the version from which bisync gets over an interruption by itself
-_STALE = 3600.0  # seconds after which a lock is nobody's, where the system does not tell
+_RECOVERS = (1, 66)  # first version in which bisync recovers from an interruption
+_STALE_LOCK_SECONDS = 3600.0  # used where the system cannot tell if the process lives
 _KEEPER_TEXT = b"This folder is carried by truekeep. What is in it are copies; nothing here needs to be edited.\n"
-_KEEPER_AT = 1_700_000_000  # the same everywhere, so that no two ends disagree about this file
+_KEEPER_MTIME = 1_700_000_000  # the same everywhere, so that the file never differs
 _AGAIN = ("--resync", "all files were changed", "prior lock file", "directory not found")
 _STAMP = re.compile(r"\A\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (?:[A-Z]+ *: )?")
 _GLOB = re.compile(r"([*?\[\]{}\\])")
 
 
 def contact(route: Route, here: LocalMachine) -> Contact:
-    """This machine's side of a folder that rclone carries."""
+    """Run this machine's side of an rclone route."""
     return _collect(route, here) if here.is_host else _offer(route, here)
 
 
@@ -51,7 +51,7 @@ def _offer(route: Route, here: LocalMachine) -> Contact:
         carrier.carry()
         found = protocol.receipts(base, machine=here.folder, key=route.text("host_key"))
         cleared = outbox.clear(found.done, machine=here.machine)
-        protocol.withdraw(base, outbox.cleared(found.done))  # the remote learns of it in the next run
+        protocol.withdraw(base, outbox.cleared(found.done))  # reaches the remote in the next run
         notes = (*found.notes(route), *carrier.notes, *offered.notes, *outbox.notes)
     return Contact(
         route.name, "", True, brought=offered.new, receipts=cleared, refused=found.refused, waiting=left_out,
@@ -63,7 +63,7 @@ def _collect(route: Route, here: LocalMachine) -> Contact:
     base = here.exchange(route)
     mirror = Mirror.of(here.state, route.name)
     carrier = Bisync(route, here)
-    receipts = _give_receipts(base, mirror, here)  # for what was known of before: they travel with this run
+    receipts = _give_receipts(base, mirror, here)  # for handoffs processed before this run
     carrier.carry()
     taken = [protocol.collect(source, mirror, here.writers) for _, source in protocol.iter_machines(base)]
     if late := _give_receipts(base, mirror, here):
@@ -75,7 +75,7 @@ def _collect(route: Route, here: LocalMachine) -> Contact:
         receipts=receipts + late,
         waiting=sum(item.waiting for item in taken),
         machines=tuple(dict.fromkeys(name for item in taken for name in item.machines)),
-        notes=tuple(dict.fromkeys(notes))[: protocol.MOST_NOTES],
+        notes=tuple(dict.fromkeys(notes))[: protocol.MAX_NOTES],
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def _give_receipts(base: Path, mirror: Mirror, here: LocalMachine) -> int:
 
 
 class Bisync:
-    """One pair of folders that rclone keeps alike."""
+    """A pair of folders that rclone bisync keeps in sync."""
 
     def __init__(self, route: Route, here: LocalMachine) -> None:
         self.notes: list[str] = []
@@ -98,15 +98,17 @@ class Bisync:
         self._seconds = here.seconds
         remote = route.text("remote")
         if not remote:
-            raise Unreachable("the route names no remote", hint=f"add it again with --remote: {route.name}")
+            raise Unreachable("the route has no remote", hint=f"remove and add route {route.name} again, with --remote")
         if ":" not in remote:
             remote = os.path.expanduser(remote)
             if not os.path.isabs(remote):
-                raise Unreachable(f"{remote} is no remote of rclone's", hint="as drive:handoffs, or a full path")
+                raise Unreachable(
+                    f"{remote} is not an rclone remote", hint="give one such as drive:handoffs, or an absolute path"
+                )
         self._path = remote.removeprefix(":local:") if ":" not in remote.removeprefix(":local:") else ""
         if here.is_host:
-            # When bisync starts anew, its first path wins. Of a handoff only the remote can have the whole, here; and
-            # on the machine that wrote it, only that machine.
+            # On a resync, bisync's first path wins. Handoffs are complete on the remote for the host, and locally for
+            # the machine that wrote them.
             self._remote, self._paths = remote, (remote, str(self._local))
         else:
             self._remote = remote + ("" if remote.endswith((":", "/")) else "/") + here.folder
@@ -115,36 +117,36 @@ class Bisync:
         self._version = rclone_version()
 
     def carry(self) -> None:
-        """Make both folders alike. An interrupted or failed run before this one is made good by a new start."""
+        """Sync both folders. After an interrupted or failed run, resync."""
         self._prepare()
         was_interrupted = self._unlock()
         is_first = not any(self._work.glob("*.path2.lst"))
         if not is_first and self._path and not os.path.isdir(self._path):
-            # Made anew, it would be in the mount point of a disk that is not there.
+            # Creating it would write into the mount point of a disk that is not mounted.
             raise Unreachable(
-                f"{self._path} was there and is gone",
-                hint="is its disk mounted? If it was removed for good, make the folder; nothing is lost",
+                f"{self._path} is gone",
+                hint="mount its disk; if it was removed on purpose, create the folder. Nothing was lost",
             )
         anew = is_first or (was_interrupted and self._version < _RECOVERS)
         ran = self._start(anew=anew)
         if not ran.ok and not anew and _needs_new_start(ran):
-            self.notes.append(f"rclone started anew: {said(ran)}")
+            self.notes.append(f"rclone was resynced: {said(ran)}")
             ran = self._start(anew=True)
         elif was_interrupted:
-            self.notes.append("an earlier rclone had been interrupted; it was made good")
+            self.notes.append("an earlier rclone run was interrupted and has been recovered")
         if not ran.ok:
             raise Unreachable(f"rclone bisync: {said(ran)}", hint=_hint(ran, self._remote))
         both = ran.err.count("New or changed in both paths")
         if both:
-            self.notes.append(f"{both} files were changed at both ends; rclone kept both versions of each")
+            self.notes.append(f"{both} files changed at both ends; rclone kept both versions")
 
     def _prepare(self) -> None:
         for folder in (self._local, self._work):
             file_io.make_private(folder)
         _write(self._work, "filters.txt", self._rules.encode())
-        # One file that never changes: bisync refuses a folder that is empty, and one of which every file has changed.
+        # One file that never changes: bisync refuses a folder that is empty, or in which every file changed.
         if _write(self._local, KEEPER, _KEEPER_TEXT):
-            os.utime(self._local / KEEPER, (_KEEPER_AT, _KEEPER_AT))
+            os.utime(self._local / KEEPER, (_KEEPER_MTIME, _KEEPER_MTIME))
 
     def _start(self, *, anew: bool) -> Ran:
         if anew:
@@ -152,7 +154,7 @@ class Bisync:
             if not ran.ok:
                 raise Unreachable(f"rclone mkdir: {said(ran)}", hint=_hint(ran, self._remote))
         given = ["--workdir", str(self._work), "--filter-from", str(self._work / "filters.txt")]
-        given += ["--max-size", f"{LARGEST}b", "--max-delete", "100"]  # all withdrawn at once is a good day
+        given += ["--max-size", f"{MAX_FILE_BYTES}b", "--max-delete", "100"]  # withdrawing everything is normal
         if self._version >= _RECOVERS:
             given += ["--conflict-resolve", "none", "--resilient", "--recover", "--max-lock", "2m"]
         if anew:
@@ -164,12 +166,12 @@ class Bisync:
         return run_tool(["rclone", verb, *steady, *arguments], seconds=self._seconds)
 
     def _unlock(self) -> bool:
-        """Remove the lock of a bisync that was killed. Gives whether there was one."""
+        """Remove the lock of a killed bisync. True if there was one."""
         found = False
         for lock in self._work.glob("*.lck"):
             if _is_held(lock):
                 raise Unreachable(
-                    "an rclone that was started earlier is still running", hint="wait for it to end and run it again"
+                    "an earlier rclone is still running", hint="wait until it has finished, then run this again"
                 )
             with suppress(FileNotFoundError):
                 lock.unlink()
@@ -178,13 +180,13 @@ class Bisync:
 
 
 def _is_held(lock: Path) -> bool:
-    """Whether the bisync that wrote a lock lives. Another truekeep does not: it would hold the lock of the sync."""
+    """True if the bisync that wrote a lock is running. No other truekeep is: it would have the sync lock."""
     try:
-        told = lock.read_text(encoding="utf-8", errors="replace")
+        text = lock.read_text(encoding="utf-8", errors="replace")
         age = time.time() - lock.stat().st_mtime
     except OSError:
         return False
-    match = re.search(r'"PID":"(\d+)"', told) or re.match(r"(\d+)\s*\Z", told)
+    match = re.search(r'"PID":"(\d+)"', text) or re.match(r"(\d+)\s*\Z", text)
     if match is None:
         return False
     process = int(match[1])
@@ -197,11 +199,11 @@ def _is_held(lock: Path) -> bool:
     try:
         return b"rclone" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
-        return not os.path.isdir("/proc/self") and age < _STALE
+        return not os.path.isdir("/proc/self") and age < _STALE_LOCK_SECONDS
 
 
 def filter_rules(here: LocalMachine) -> str:
-    """Only what has the shape of an exchange travels."""
+    """rclone filters that let only the files of an exchange through."""
     above = "/*/*" if here.is_host else "/*"
     rules = [f"- *{file_io.TEMPORARY}", "- *.partial", f"+ /{KEEPER}"]
     if here.is_host:
@@ -212,7 +214,7 @@ def filter_rules(here: LocalMachine) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text as a filter matches it and nothing else."""
+    """The text escaped for a filter rule."""
     return _GLOB.sub(r"\\\1", text)
 
 
@@ -225,7 +227,7 @@ def _version_of(path: str) -> tuple[int, int]:
     ran = run_tool([path, "version"], seconds=20)
     match = re.search(rb"rclone v(\d+)\.(\d+)", ran.out)
     if match is None:
-        raise Unreachable(f"{path} does not tell its version", hint="install rclone 1.58 or newer")
+        raise Unreachable(f"cannot read the version of {path}", hint="install rclone 1.58 or newer")
     version = int(match[1]), int(match[2])
     if version < (1, 58):
         raise Unreachable(f"rclone {version[0]}.{version[1]} has no bisync", hint="install rclone 1.58 or newer")
@@ -233,12 +235,12 @@ def _version_of(path: str) -> tuple[int, int]:
 
 
 def _needs_new_start(ran: Ran) -> bool:
-    """Whether bisync gave up its history, or lost it: it says so in words; by number, only the newer versions."""
+    """True if bisync lost its history. Only newer versions say so by exit code, so the messages count too."""
     return ran.code != -1 and (ran.code in (3, 7) or any(words in ran.err for words in _AGAIN))
 
 
 def said(ran: Ran) -> str:
-    """The line of rclone's complaint that says most."""
+    """The most informative line of rclone's error output."""
     lines = [_STAMP.sub("", line.strip()) for line in ran.err.splitlines() if "EXPERIMENTAL" not in line]
     lines = [line for line in lines if line and not line.startswith(("Bisync aborted", "Usage", "Tip:"))]
     for start in ("Bisync critical error: ", "Failed to ", "CRITICAL"):
@@ -252,16 +254,16 @@ def _hint(ran: Ran, remote: str) -> str:
     words = ran.err.lower()
     name = remote.partition(":")[0]
     if "didn't find section" in words or "didn't find backend" in words:
-        return f"`rclone config` makes a remote named {name}; `rclone listremotes` tells which there are"
+        return f"create the remote {name} with `rclone config`; `rclone listremotes` lists the existing ones"
     if "no space" in words or "quota" in words or "insufficient" in words:
-        return "there is no space left; nothing is lost, free some and run it again"
+        return "free some space and run it again; nothing was lost"
     if any(word in words for word in ("401", "403", "unauthorized", "permission denied", "token", "password")):
-        return f"`rclone lsd {name}:` tries the login by itself" if ":" in remote else "mend its permissions"
-    return "nothing is lost; it is tried again in the next run"
+        return f"test the login with `rclone lsd {name}:`" if ":" in remote else "correct its permissions"
+    return "nothing was lost; the next run tries again"
 
 
 def _write(folder: Path, name: str, data: bytes) -> bool:
-    """Write a small file of our own, unless it is so already."""
+    """Write a small file unless it already has this content. True if it was written."""
     path = folder / name
     with suppress(OSError):
         if path.read_bytes() == data:

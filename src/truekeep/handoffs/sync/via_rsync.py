@@ -1,9 +1,9 @@
-"""rsync over ssh: the canonical host pulls from a machine that does nothing but answer ssh.
+"""Sync by rsync over ssh: the canonical host pulls from a machine that only needs an ssh server.
 
-One trip asks what waits there and leaves the receipts for what was filed (`survey`). Only if something is new does
-rsync run, into a quarantine; what is there as it was announced goes into the mirror, everything else waits for the next
-run. What the other machine had waiting when it was last asked is remembered, with the stamps that it told: so nothing
-is fetched twice, an edit is seen, and a machine with nothing new costs one trip. To lose that memory costs a transfer.
+One ssh call lists the waiting handoffs and moves the filed ones to processed/ (`remote_scan`). rsync runs only if there
+are new files, into a quarantine folder. Files that match the listing go into the mirror; others wait for the next run.
+seen.json records fetched files with their size and times, so that nothing is fetched twice and edits are noticed. If it
+is lost, files are fetched again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from truekeep.core import file_io
 from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.git import parse_remote
-from truekeep.handoffs.inbox import PROCESSED, is_letter_name
+from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.handoffs.sync.contact_history import Contact
-from truekeep.handoffs.sync.mirror import LARGEST, Mirror, RemoteRepository, name_repository, unwanted
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Mirror, RemoteRepository, name_repository, unwanted
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
 from truekeep.handoffs.sync.remote_scan import (
-    MOST_FILES,
+    MAX_FILES,
     NoAnswer,
     Receipt,
     RemoteHandoff,
@@ -46,26 +46,26 @@ from truekeep.text.unicode import printable
 
 QUARANTINE = "quarantine"
 MEMORY = "seen.json"
-MOST_ANSWER = 64 << 20  # bytes of a survey
-MOST_BYTES = 256 << 20  # that are fetched in one run,
-_PORTION_BYTES, _PORTION_FILES = 32 << 20, 4_000  # and by one rsync
-_ROOM = 16 << 20  # bytes that stay free on the disk
-_STEPS = 5  # times the patience, for all of a run's transfers together
-_PARTIAL = (23, 24)  # rsync's exit codes for "all but some"
-_NOTES = 20
-_SHORT = 5.0  # seconds of settling that a run waits for
-_ODD = {
-    "root": "a repository there has a name with control characters; it is passed over",
-    "symlink": "{folder} is reached through a symlink, which is not followed",
+MAX_SCAN_BYTES = 64 << 20
+MAX_RUN_BYTES = 256 << 20
+_MAX_BATCH_BYTES, _MAX_BATCH_FILES = 32 << 20, 4_000
+_MIN_FREE_BYTES = 16 << 20
+_TRANSFER_STEPS = 5  # all transfers of a run may take this many step timeouts
+_PARTIAL = (23, 24)  # rsync's exit codes for a partial transfer
+_MAX_NOTES = 20
+_MAX_SETTLE_WAIT = 5.0  # seconds
+_WARNINGS = {
+    "root": "skipped a repository whose name contains control characters",
+    "symlink": "{folder} is reached through a symlink and is skipped",
     "denied": "{folder} cannot be read",
-    "odd": "{folder} has symlinks, hard links or names with control characters in it; they are left there",
+    "odd": "{folder} contains symlinks, hard links or names with control characters; they are skipped",
 }
 
-Key = tuple[str, str, str]  # root, inbox and name, there
+Key = tuple[str, str, str]  # remote root, inbox and name
 
 
 class FetchedHandoff(NamedTuple):
-    """A handoff that waits on the other machine and has been brought here."""
+    """A handoff that waits on the other machine and was already fetched."""
 
     size: int
     modified: int
@@ -73,40 +73,42 @@ class FetchedHandoff(NamedTuple):
     digest: str
     checksum: int
     place: str  # the folder in the mirror
-    name: str  # and the name that it got there
+    name: str  # in the mirror
 
     def is_same(self, found: RemoteHandoff) -> bool:
         return (self.size, self.modified, self.changed) == (found.size, found.modified, found.changed)
 
 
 class FetchPlan(NamedTuple):
-    """What to do about what a machine has waiting."""
+    """Which of a machine's waiting handoffs to fetch."""
 
-    seen: dict[Key, FetchedHandoff]  # of what it still has
+    seen: dict[Key, FetchedHandoff]  # already fetched and still waiting there
     new: tuple[RemoteHandoff, ...]
     settling: int
     notes: tuple[str, ...]
 
 
 def contact(route: Route, here: LocalMachine) -> Contact:
-    """Bring what is new from one machine, and tell it what was dealt with since the last time."""
+    """Fetch new handoffs from one machine, and move the processed ones away there."""
     if not here.is_host:
-        raise Unreachable("rsync is pulled by the canonical host", "keep this route there, and none here")
+        raise Unreachable("only the canonical host can use rsync routes", "remove this route here and add it there")
     host = host_of(route)
     if not route.texts("repos"):
-        raise BadSetup(f"{route.name} names no repositories", hint="repos is a list of patterns, as '~/repos/*'")
+        raise BadSetup(
+            f"route {route.name} has no repositories", hint="set repos to a list of patterns such as '~/repos/*'"
+        )
     mirror = Mirror.of(here.state, route.name)
     seen = _still_kept(read_memory(mirror.base), mirror)
     receipts = {key: _receipt(key, item) for key, (item, is_done) in seen.items() if is_done}
     survey, said = _ask(route, here, host, receipts.values())
     known = {key: item for key, (item, _) in seen.items()}
     plan = plan_fetch(known, survey, settle=here.settle)
-    if plan.settling and here.settle <= _SHORT:  # left just now: wait for it, as ingest does
-        time.sleep(here.settle + 1)  # stamps are told in whole seconds
+    if plan.settling and here.settle <= _MAX_SETTLE_WAIT:  # just written: wait, as ingest does
+        time.sleep(here.settle + 1)  # the times are whole seconds
         survey, said = _ask(route, here, host, receipts.values())
         plan = plan_fetch(known, survey, settle=here.settle)
     machine = printable(survey.machine).strip()[:80] or route.name
-    told = [
+    moved = [
         key
         for key, item in receipts.items()
         if key not in plan.seen and f"{item.folder}/{item.name}" not in survey.unmoved
@@ -115,62 +117,64 @@ def contact(route: Route, here: LocalMachine) -> Contact:
     try:
         brought, waiting = _fetch(route, here, host, mirror, machine, survey, plan, notes)
     finally:
-        with suppress(OSError):  # costs a transfer, no handoff
+        with suppress(OSError):  # only means fetching again
             write_memory(mirror.base, plan.seen)
     return Contact(
         route.name,
         "",
         True,
         brought=brought,
-        receipts=len(told),
+        receipts=len(moved),
         waiting=plan.settling + waiting,
         machines=(machine,),
-        notes=tuple(notes[:_NOTES]),
+        notes=tuple(notes[:_MAX_NOTES]),
     )
 
 
-# --- The trip -------------------------------------------------------------------------------------------------------
+# --- Scan -----------------------------------------------------------------------------------------------------------
 
 
 def _ask(route: Route, here: LocalMachine, host: str, receipts: Iterable[Receipt]) -> tuple[RemoteScan, str]:
-    """The survey, and what the machine complained of meanwhile."""
+    """Scan the machine. Returns the scan and the last line of its error output."""
     mark = secrets.token_hex(8)
     inboxes = tuple(dict.fromkeys(here.writers.values()))
     script = render_script(route.texts("repos"), inboxes, receipts, mark=mark)
     command = [*ssh_command(route), "--", host, "sh -s"]
-    ran = _run_limited(command, most=MOST_ANSWER, seconds=here.seconds, given=script)
+    ran = _run_limited(command, most=MAX_SCAN_BYTES, seconds=here.seconds, given=script)
     if ran.code in (FAILED, -1):
         raise unreachable(host, ran, port=route.number("port", 0))
     if ran.code == -signal.SIGXFSZ:
-        raise Unreachable(f"{host} answers without end", "look at what its login prints, and at its inboxes")
+        raise Unreachable(f"{host} sends too much output", "check what its login prints, and its inboxes")
     try:
         return parse_survey(ran.out, inboxes, mark=mark), ran.last_words
     except NoAnswer as error:
         if error.is_started:
-            raise Unreachable(f"the answer of {host} broke off", "nothing is lost; the next run asks again") from error
+            raise Unreachable(
+                f"the connection to {host} broke", "nothing was lost; the next run tries again"
+            ) from error
         words = ran.last_words or printable(error.text).strip() or f"exit {ran.code}"
         raise Unreachable(
-            f"{host} lets in and runs no commands: {words}",
-            f"it needs a shell for this login; try `ssh {host} sh -c id`",
+            f"{host} does not run commands for this login: {words}",
+            f"it needs a login shell; try `ssh {host} sh -c id`",
         ) from error
 
 
 def _run_limited(command: Sequence[str], *, most: int, seconds: float, given: bytes) -> Ran:
-    """Run a program that can write no file larger than this, its output included: it may be told to."""
+    """Run a program with a limit on the size of its output and of any file it writes."""
     find_tool(command[0])
     limit = f'ulimit -f {most // 512}; ulimit -v {4 << 20} 2>/dev/null; exec "$@"'
     return run_tool(["sh", "-c", limit, "sh", *command], seconds=seconds, given=given, max_output=most)
 
 
 def plan_fetch(seen: Mapping[Key, FetchedHandoff], survey: RemoteScan, *, settle: float) -> FetchPlan:
-    """Of what waits there: what is known, what to fetch, what is still being written by that machine's own clock."""
+    """Sort the waiting handoffs: already fetched, to fetch, and still being written by that machine's clock."""
     known: dict[Key, FetchedHandoff] = {}
     new: list[RemoteHandoff] = []
     settling = 0
     refused: list[str] = []
     first, last = survey.between
     for found in survey.files:
-        if not is_letter_name(found.name):
+        if not is_handoff_name(found.name):
             continue
         key = (found.root, found.inbox, found.name)
         before = seen.get(key)
@@ -184,23 +188,23 @@ def plan_fetch(seen: Mapping[Key, FetchedHandoff], survey: RemoteScan, *, settle
         else:
             new.append(found)
     if len(refused) > 5:
-        refused[5:] = [f"and {len(refused) - 5} more are left there for such reasons"]
+        refused[5:] = [f"and {len(refused) - 5} more files are skipped"]
     return FetchPlan(known, tuple(new), settling, tuple(refused))
 
 
 def _notes(survey: RemoteScan, machine: str, said: str) -> Iterator[str]:
     for folder, what in survey.odd[:10]:
-        yield f"{machine}: {_ODD.get(what, 'something is odd about {folder}').format(folder=printable(folder)[:200])}"
+        yield f"{machine}: {_WARNINGS.get(what, '{folder} cannot be used').format(folder=printable(folder)[:200])}"
     if not survey.origins:
-        yield f"{machine}: nothing that this route looks for has an inbox"
+        yield f"{machine}: no repository of this route has an inbox"
     if not survey.is_whole:
-        yield f"{machine} has more than {MOST_FILES} files in one inbox, or too many in all; the rest comes later"
+        yield f"{machine} has too many files; the next runs fetch the rest"
     if stuck := [path for path, why in survey.unmoved.items() if why == "stuck"]:
-        told = f"{len(stuck)} filed handoffs could not be moved to {PROCESSED}/, such as {printable(stuck[0])[:200]}"
-        yield f"{machine}: {told}{f': {said}' if said else ''}"
+        what = f"{len(stuck)} filed handoffs could not be moved to {PROCESSED}/, such as {printable(stuck[0])[:200]}"
+        yield f"{machine}: {what}{f': {said}' if said else ''}"
 
 
-# --- The transfer ---------------------------------------------------------------------------------------------------
+# --- Transfer -------------------------------------------------------------------------------------------------------
 
 
 def _fetch(
@@ -213,14 +217,14 @@ def _fetch(
     plan: FetchPlan,
     notes: list[str],
 ) -> tuple[int, int]:
-    """Bring what is new into the mirror. Gives how many came and how many have to wait."""
+    """Fetch new handoffs into the mirror. Returns how many came and how many wait for the next run."""
     brought = waiting = count = total = 0
     is_cut = False
     places: dict[str, RemoteRepository] = {}
-    until = time.monotonic() + _STEPS * here.seconds
-    for some in _portions(plan.new):
+    until = time.monotonic() + _TRANSFER_STEPS * here.seconds
+    for some in _batches(plan.new):
         count, total = count + len(some), total + sum(found.size for found in some)
-        if count > MOST_FILES or total > MOST_BYTES or time.monotonic() > until:
+        if count > MAX_FILES or total > MAX_RUN_BYTES or time.monotonic() > until:
             waiting += len(some)
             is_cut = True
             continue
@@ -250,17 +254,17 @@ def _fetch(
                     kept or found.name,
                 )
         if not ran.ok:
-            _judge(host, machine, ran, notes, port=route.number("port", 0))
+            _report_failure(host, machine, ran, notes, port=route.number("port", 0))
     if is_cut:
-        notes.append(f"{machine} has more than one run brings; the rest comes with the next ones")
+        notes.append(f"{machine} has more handoffs than one run fetches; the next runs fetch the rest")
     return brought, waiting
 
 
-def _portions(new: Sequence[RemoteHandoff]) -> Iterator[list[RemoteHandoff]]:
+def _batches(new: Sequence[RemoteHandoff]) -> Iterator[list[RemoteHandoff]]:
     some: list[RemoteHandoff] = []
     size = 0
     for found in new:
-        if some and (len(some) == _PORTION_FILES or size + found.size > _PORTION_BYTES):
+        if some and (len(some) == _MAX_BATCH_FILES or size + found.size > _MAX_BATCH_BYTES):
             yield some
             some, size = [], 0
         some.append(found)
@@ -271,7 +275,7 @@ def _portions(new: Sequence[RemoteHandoff]) -> Iterator[list[RemoteHandoff]]:
 
 @contextmanager
 def _quarantine(state: Path, route: str) -> Iterator[Path]:
-    """An empty folder for whatever comes; gone afterwards. Runs never overlap, so it has one name for each route."""
+    """A temporary folder for fetched files. Runs never overlap, so each route has one fixed name."""
     folder = state / QUARANTINE / route
     file_io.make_private(folder.parent)
     shutil.rmtree(folder, ignore_errors=True)  # left by a run that was killed
@@ -283,10 +287,10 @@ def _quarantine(state: Path, route: str) -> Iterator[Path]:
 
 
 def _pull(route: Route, here: LocalMachine, host: str, some: Sequence[RemoteHandoff], folder: Path) -> Ran:
-    """Let rsync bring these files. Their names go through its own channel, never through a command line or a shell."""
+    """Fetch these files with rsync. Their names are passed on stdin, never through a command line or shell."""
     size = sum(found.size for found in some)
     space = os.statvfs(folder)
-    if space.f_bavail * space.f_frsize < 2 * size + _ROOM:
+    if space.f_bavail * space.f_frsize < 2 * size + _MIN_FREE_BYTES:
         raise _no_space_here(folder)
     os.mkdir(folder / "come", 0o700)
     os.mkdir(folder / "coming", 0o700)
@@ -298,14 +302,15 @@ def _pull(route: Route, here: LocalMachine, host: str, some: Sequence[RemoteHand
         "--rsh=" + " ".join("'" + word.replace("'", "''") + "'" for word in ssh_command(route)),
         "--files-from=-", "--from0", "--relative", "--no-implied-dirs", "--times", "--no-recursive", "--no-links",
         "--no-devices", "--no-specials", "--no-perms", "--no-owner", "--no-group", "--chmod=D700,F600", "--whole-file",
-        "--no-inplace", "--no-partial", f"--temp-dir={folder / 'coming'}", f"--max-size={LARGEST}", "--timeout=60",
+        "--no-inplace", "--no-partial", f"--temp-dir={folder / 'coming'}", f"--max-size={MAX_FILE_BYTES}",
+        "--timeout=60",
         f"{there}:/", f"{folder / 'come'}/",
     ]  # fmt: skip
-    return _run_limited(command, most=LARGEST + (1 << 20), seconds=here.seconds, given=names)
+    return _run_limited(command, most=MAX_FILE_BYTES + (1 << 20), seconds=here.seconds, given=names)
 
 
 def _read_whole(folder: Path, some: Sequence[RemoteHandoff]) -> Iterator[tuple[RemoteHandoff, bytes | None]]:
-    """The files that came, each as it was announced; None for one that did not, or is another by now."""
+    """The fetched files; None for one that is missing or differs from the scan."""
     with ExitStack() as stack:
         opened: dict[str, int | None] = {}
         for found in some:
@@ -319,10 +324,10 @@ def _read_whole(folder: Path, some: Sequence[RemoteHandoff]) -> Iterator[tuple[R
 
 def _read_one(folder: int, found: RemoteHandoff) -> bytes | None:
     try:
-        data, stamp = file_io.read_file(folder, found.name, limit=LARGEST)
+        data, stamp = file_io.read_file(folder, found.name, limit=MAX_FILE_BYTES)
     except (OSError, UnsafePath, ChangedSince):
         return None
-    # A file system need not be able to keep every time that a wrong clock can give.
+    # Not every file system can store the times that a wrong clock produces.
     is_dated = 0 <= found.modified < 1 << 31
     if len(data) != found.size or (is_dated and stamp.mtime_ns // 1_000_000_000 != found.modified):
         return None
@@ -330,7 +335,7 @@ def _read_one(folder: int, found: RemoteHandoff) -> bytes | None:
 
 
 def _open_below(base: Path, path: str) -> int | None:
-    """A folder below another, opened part by part, following no symlink."""
+    """Open a folder below another, without following symlinks; None if that fails."""
     descriptor = file_io.open_root(str(base))
     for part in path.strip("/").split("/"):
         above = descriptor
@@ -343,13 +348,13 @@ def _open_below(base: Path, path: str) -> int | None:
     return descriptor
 
 
-def _judge(host: str, machine: str, ran: Ran, notes: list[str], *, port: int) -> None:
-    """What it means that rsync did not end well: a note for some files that would not come, else raised."""
+def _report_failure(host: str, machine: str, ran: Ran, notes: list[str], *, port: int) -> None:
+    """Handle an rsync failure: a note if only some files failed, else raise Unreachable."""
     said = ran.err.lower()
     words = next((line for line in ran.err.splitlines() if line.startswith("rsync:")), ran.last_words)[:200]
     if "no space left" in said or "quota exceeded" in said:
         where = host if "[sender]" in words else "this host"
-        raise Unreachable(f"no space left on {where}", "make room; nothing is lost and the next run goes on")
+        raise Unreachable(f"no space left on {where}", "free some space; nothing was lost")
     if ran.code not in _PARTIAL:
         raise _broken(host, ran, said, words, port)
     notes.append(f"{machine}: {words}")
@@ -360,26 +365,26 @@ def _broken(host: str, ran: Ran, said: str, words: str, port: int) -> Unreachabl
         return Unreachable(f"rsync is not installed on {host}", "install rsync there")
     if "is your shell clean" in said or "protocol version mismatch" in said:
         return Unreachable(
-            f"a login on {host} prints something, which rsync cannot read past",
-            f"`ssh {host} true` must print nothing: look at .bashrc and the like there",
+            f"the login shell on {host} prints text, which breaks rsync",
+            f"make `ssh {host} true` print nothing: check .bashrc and similar files there",
         )
     if ran.code in (FAILED, -1):
         return unreachable(host, ran, port=port)
     if ran.code == 30 or "timeout" in said:
-        return Unreachable(f"{host} took too long", "nothing is lost; the next run goes on")
-    told = f": {words}" if words else f" (exit {ran.code})"
-    return Unreachable(f"rsync from {host} broke off{told}", "nothing is lost; the next run goes on")
+        return Unreachable(f"{host} took too long", "nothing was lost; the next run continues")
+    detail = f": {words}" if words else f" (exit {ran.code})"
+    return Unreachable(f"rsync from {host} failed{detail}", "nothing was lost; the next run continues")
 
 
 def _no_space_here(folder: Path) -> Unreachable:
-    return Unreachable("no space left on this host", f"make room where {folder.parent.parent} is; nothing is lost")
+    return Unreachable("no space left on this host", f"free some space for {folder.parent.parent}; nothing was lost")
 
 
-# --- The memory -----------------------------------------------------------------------------------------------------
+# --- Fetched files --------------------------------------------------------------------------------------------------
 
 
 def read_memory(base: Path) -> dict[Key, FetchedHandoff]:
-    """What waited there at the last time and was brought. What cannot be read was never seen."""
+    """Read the record of fetched files; empty if it cannot be read."""
     found: dict[Key, FetchedHandoff] = {}
     with suppress(OSError, ValueError, TypeError, KeyError):
         for root, inbox, name, *rest in json.loads((base / MEMORY).read_bytes())["seen"]:
@@ -399,24 +404,24 @@ def write_memory(base: Path, seen: Mapping[Key, FetchedHandoff]) -> None:
 
 
 def _still_kept(seen: Mapping[Key, FetchedHandoff], mirror: Mirror) -> dict[Key, tuple[FetchedHandoff, bool]]:
-    """What the mirror still has of it, and whether ingest has dealt with it.
+    """The fetched handoffs that are still in the mirror, each with True if ingest has processed it.
 
-    What it has no more, it shall get again: the ledger knows a handoff that was filed before.
+    Others are fetched again; the ledger recognises a handoff that was filed before.
     """
-    shelves: dict[tuple[str, str], _MirrorInbox] = {}
+    inboxes: dict[tuple[str, str], _MirrorInbox] = {}
     found: dict[Key, tuple[FetchedHandoff, bool]] = {}
     for key, item in seen.items():
         where = (item.place, key[1])
-        if where not in shelves:
-            shelves[where] = _MirrorInbox(mirror.base / item.place / key[1])
-        is_done = shelves[where].is_done(item)
+        if where not in inboxes:
+            inboxes[where] = _MirrorInbox(mirror.base / item.place / key[1])
+        is_done = inboxes[where].is_done(item)
         if is_done is not None:
             found[key] = (item, is_done)
     return found
 
 
 class _MirrorInbox:
-    """One inbox in the mirror, asked for handoffs by what is in them: ingest may have given them other names."""
+    """Finds handoffs in one mirror inbox by content, because ingest may have renamed them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -424,12 +429,12 @@ class _MirrorInbox:
         self._digests: dict[tuple[Path, int], str] = {}
 
     def is_done(self, item: FetchedHandoff) -> bool | None:
-        """Whether it is dealt with; None when it is not here at all."""
+        """True if it was processed, False if it waits; None if it is not here."""
         if self._digest(self._folder / PROCESSED / item.name, item.size) == item.digest:
             return True
         with suppress(OSError):
             if (self._folder / item.name).lstat().st_size == item.size:
-                return False  # and if it were another one, its turn comes first
+                return False  # even if it is another file: that one comes first
         same = [
             is_done
             for path, is_done in self._by_size().get(item.size, ())
@@ -452,7 +457,7 @@ class _MirrorInbox:
             for folder, is_done in ((self._folder, False), (self._folder / PROCESSED, True)):
                 with suppress(OSError):
                     for entry in os.scandir(folder):
-                        if entry.is_file(follow_symlinks=False) and is_letter_name(entry.name):
+                        if entry.is_file(follow_symlinks=False) and is_handoff_name(entry.name):
                             size = entry.stat(follow_symlinks=False).st_size
                             self._sizes.setdefault(size, []).append((Path(entry.path), is_done))
         return self._sizes

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from truekeep.core.errors import BadInput
-from truekeep.handoffs.policy import judge_text
+from truekeep.handoffs.policy.text_checks import check_text
 from truekeep.integrations.alf.import_plan import DIFFERENT, PlannedFile
 from truekeep.text.encoding import decode_text
 from truekeep.text.instruction_files import is_harness_config, is_instruction_file
@@ -111,7 +111,7 @@ def _iter_findings(file: PlannedFile) -> Iterator[Flag]:
     if text is None:
         yield Flag(path, "not-text", "is not UTF-8 text and is not scanned")
         return
-    for number, finding in enumerate(judge_text(text)):
+    for number, finding in enumerate(check_text(text)):
         if number == MAX_FINDINGS_PER_FILE:
             yield Flag(path, "more", "and more findings")
             return

@@ -1,4 +1,4 @@
-"""What is examined, and what is found: the words of the doctor."""
+"""Values of `truekeep doctor`: what its checks look at, and what they report."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from truekeep.core.host_lease import HostStatus
 
 WELL, MENDED, BROKEN = "well", "mended", "broken"
-HOUR = 3600.0  # seconds after which nobody is still writing a small file
+STALE_SECONDS = 3600.0  # no process is still writing a small file after this long
 
 
-class Trouble(NamedTuple):
-    """Something that is wrong."""
+class Problem(NamedTuple):
+    """A problem that a check found."""
 
     what: str
     where: str = ""
-    hint: str = ""  # the next step, for a person
-    mend: Callable[[], str] | None = None  # puts it right and says what was done
-    cure: str = ""  # what `mend` would do
+    hint: str = ""  # what the user should do
+    fix: Callable[[], str] | None = None  # fixes it and returns what was done
+    fix_summary: str = ""  # what `fix` would do
 
 
 class CheckResult(NamedTuple):
-    """What came of looking at one thing."""
+    """The result of one check, as shown to the user."""
 
     name: str
     state: str
@@ -44,11 +44,11 @@ class CheckResult(NamedTuple):
     hint: str = ""
 
 
-Found = Iterator[Trouble | str]  # what is wrong, and what is merely worth knowing
+Found = Iterator[Problem | str]  # problems, and plain text for information
 
 
-class Case:
-    """One machine, and the workspace on it, if there is one."""
+class CheckContext:
+    """The machine and the workspace, if there is one, that the checks look at."""
 
     def __init__(self, path: Path | None, *, now: Callable[[], datetime] | None = None) -> None:
         self.path = path
@@ -71,7 +71,7 @@ class Case:
 
     @cached_property
     def newer(self) -> NewerState | None:
-        """What a newer truekeep wrote here: then the workspace is left alone."""
+        """The error if a newer truekeep wrote the workspace, which is then left alone; else None."""
         try:
             StateFolder(Path(self.root)).check_format()
         except NewerState as error:
@@ -82,7 +82,7 @@ class Case:
 
     @cached_property
     def machine(self) -> Machine | None:
-        """This machine; None where it has no id yet, or one that cannot be read."""
+        """This machine; None if it has no id yet, or one that cannot be read."""
         try:
             return known_machine()
         except (OSError, ValueError):
@@ -94,33 +94,33 @@ class Case:
 
     @property
     def is_host(self) -> bool:
-        """Whether this machine is the one that may write the workspace."""
+        """True if this machine is the canonical host."""
         found = self.host_status.canonical
         return found is not None and self.machine is not None and found.id == self.machine.id
 
     @cached_property
     def config(self) -> Config:
-        """The configuration; where it cannot be read, the defaults."""
+        """The configuration, or the defaults if it cannot be read."""
         try:
             return StateFolder(Path(self.root)).config()
         except BadSetup:
             return Config()
 
     def open(self) -> Workspace:
-        """The workspace, whatever is wrong with it; for whoever mends."""
+        """Open the workspace without checks, for fixes."""
         return Workspace(Path(self.root), now=self.now)
 
     def stamp(self) -> str:
         return self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
     def is_old(self, path: str) -> bool:
-        """Whether nobody can still be writing a file that is written without the lock."""
+        """True if the file is too old for a process to be still writing it."""
         try:
-            return self.now().timestamp() - os.lstat(path).st_mtime > HOUR
+            return self.now().timestamp() - os.lstat(path).st_mtime > STALE_SECONDS
         except OSError:
             return False
 
     def shown(self, path: str) -> str:
-        """A path as it is told: inside of the workspace, from there."""
+        """The path to show; relative inside the workspace."""
         inside = self.root + os.sep if self.path is not None else ""
         return path.removeprefix(inside) if inside and path.startswith(inside) else path

@@ -1,4 +1,4 @@
-"""The set-up around the state: permissions, locks, what the configuration names, hooks, the schedule, the machine."""
+"""Checks of the installation: permissions, locks, repositories, hooks, the schedule, and this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync.receipts import KEY_FILE
-from truekeep.integrations.doctor.base import Case, Found, Trouble
+from truekeep.integrations.doctor.base import CheckContext, Found, Problem
 from truekeep.integrations.doctor.sqlite_checks import opened, size_of
 from truekeep.integrations.doctor.state_checks import CONFIG, line_of_key
 from truekeep.integrations.harnesses.installed import Keep
@@ -38,51 +38,51 @@ from truekeep.workspace.failures import failed_runs, noted_bugs
 from truekeep.workspace.pipeline import receipt_alarms
 from truekeep.workspace.schedule_log import judge_runs, read_runs
 
-_OTHERS = 0o007
+_OTHER_USERS = 0o007
 _PRIVATE = (
     *("sessions", "checkpoints", "connect", "transcripts", "exchange", "git", "sync.toml", "schedule.toml"),
     KEY_FILE,
 )
-_INNER = ("", "hosts", "logs", "transcripts", "contacts", "synced")  # folders of the state that truekeep writes into
+_INNER = ("", "hosts", "logs", "transcripts", "contacts", "synced")  # state folders that truekeep writes to
 _MEMORY = ("", "memory", "memory/cards", "memory/handoff-inbox", "rules", ".learnings")
-_AHEAD = timedelta(minutes=10)
+_MAX_CLOCK_SKEW = timedelta(minutes=10)
 _LOCKS = {"": "writes", "index.lock": "indexes", "logs": "runs the schedule", "transcripts": "reads transcripts"}
 _DATABASES = ("ledger.sqlite", "catalog.sqlite", "survey.sqlite", "facts.sqlite", "index.sqlite")
-_SHOWN = 3
+_MAX_SHOWN = 3
 
 
 # --- Permissions ----------------------------------------------------------------------------------------------------
 
 
-def check_permissions(case: Case) -> Found:
-    """Who may read and write the state, and whether we may."""
-    if case.has_state:
-        if os.statvfs(case.state).f_flag & os.ST_RDONLY:
-            yield Trouble("is on a disk that can only be read", case.root, "mount it for writing; reading goes on")
+def check_permissions(context: CheckContext) -> Found:
+    """Check who may read and write the state and the memory folders."""
+    if context.has_state:
+        if os.statvfs(context.state).f_flag & os.ST_RDONLY:
+            yield Problem("is on a read-only disk", context.root, "mount it for writing; reading still works")
             return
-        yield from _exposed([case.state])
-        owner = os.stat(case.root).st_uid
-        yield from _misowned(_entries(case.state), owner)
-        yield from _unwritable(_entries(case.state))
-        for folder in _MEMORY:  # a person may want it so: told, not changed
-            path = os.path.join(case.root, folder) if folder else case.root
+        yield from _exposed([context.state])
+        owner = os.stat(context.root).st_uid
+        yield from _misowned(_entries(context.state), owner)
+        yield from _unwritable(_entries(context.state))
+        for folder in _MEMORY:  # may be intended: reported, not changed
+            path = os.path.join(context.root, folder) if folder else context.root
             with suppress(FileNotFoundError, NotADirectoryError):
                 info = os.lstat(path)
                 if stat.S_ISDIR(info.st_mode) and not info.st_mode & stat.S_IWUSR:
-                    yield Trouble("memory cannot be written into this folder", path, f"`chmod u+w {path}`")
+                    yield Problem("this folder is not writable", path, f"`chmod u+w {path}`")
                 elif folder and stat.S_ISLNK(info.st_mode):
-                    what = "is a symlink: nothing is read or written there"
-                    yield Trouble(what, path, "put a folder there; what waits for it is filed by the next ingest")
-    if os.path.isdir(case.own):
-        own = [os.path.join(case.own, name) for name in sorted(os.listdir(case.own))]
-        if os.lstat(case.own).st_mode & _OTHERS:
+                    what = "is a symlink, which truekeep does not follow"
+                    yield Problem(what, path, "replace it with a folder; the next ingest files what waits for it")
+    if os.path.isdir(context.own):
+        own = [os.path.join(context.own, name) for name in sorted(os.listdir(context.own))]
+        if os.lstat(context.own).st_mode & _OTHER_USERS:
             yield from _exposed([path for path in own if os.path.basename(path) in _PRIVATE])
-        yield from _misowned([case.own, *own], os.stat(os.path.dirname(case.own)).st_uid)
-        yield from _unwritable([case.own, *own])
+        yield from _misowned([context.own, *own], os.stat(os.path.dirname(context.own)).st_uid)
+        yield from _unwritable([context.own, *own])
 
 
 def _entries(state: str) -> list[str]:
-    """The state folder, what is in it, and what is in its own folders."""
+    """The state folder, its entries, and the entries of its own folders."""
     found = [state]
     for folder in _INNER:
         base = os.path.join(state, folder) if folder else state
@@ -93,21 +93,23 @@ def _entries(state: str) -> list[str]:
     return [path for path in dict.fromkeys(found) if os.path.lexists(path) and not os.path.islink(path)]
 
 
-def _exposed(paths: Sequence[str]) -> Iterator[Trouble]:
+def _exposed(paths: Sequence[str]) -> Iterator[Problem]:
     for path in paths:
         mode = stat.S_IMODE(os.lstat(path).st_mode)
-        if mode & _OTHERS and not os.path.islink(path):
-            what = f"other users of this machine may look into it ({mode:04o})"
-            yield Trouble(what, path, mend=partial(_close, path, mode & ~_OTHERS), cure="close it")
+        if mode & _OTHER_USERS and not os.path.islink(path):
+            what = f"readable by other users of this machine ({mode:04o})"
+            yield Problem(
+                what, path, fix=partial(_close, path, mode & ~_OTHER_USERS), fix_summary="remove their access"
+            )
 
 
 def _close(path: str, mode: int) -> str:
     os.chmod(path, mode)
-    return f"closed to others: {mode:04o}"
+    return f"removed access for others: {mode:04o}"
 
 
-def _misowned(paths: Sequence[str], owner: int) -> Iterator[Trouble]:
-    """What belongs to somebody else than the folder around it: a run as another user left it."""
+def _misowned(paths: Sequence[str], owner: int) -> Iterator[Problem]:
+    """Files with another owner than their folder, left by a run as another user."""
     wrong = [path for path in paths if os.path.lexists(path) and os.lstat(path).st_uid != owner]
     if not wrong:
         return
@@ -116,15 +118,15 @@ def _misowned(paths: Sequence[str], owner: int) -> Iterator[Trouble]:
         group = os.stat(os.path.dirname(wrong[0])).st_gid
         for path in wrong:
             os.chown(path, owner, group, follow_symlinks=False)
-        return f"given to user {owner}"
+        return f"changed the owner to user {owner}"
 
     what = f"{many(len(wrong), 'file')} of user {os.lstat(wrong[0]).st_uid} in a folder of user {owner}"
     is_root = os.geteuid() == 0
     hint = "" if is_root else f"`sudo chown -R {owner} {os.path.dirname(wrong[0])}`"
-    yield Trouble(what, wrong[0], hint, give if is_root else None, "give them back")
+    yield Problem(what, wrong[0], hint, give if is_root else None, "change their owner")
 
 
-def _unwritable(paths: Sequence[str]) -> Iterator[Trouble]:
+def _unwritable(paths: Sequence[str]) -> Iterator[Problem]:
     wrong = []
     for path in paths:
         with suppress(FileNotFoundError):
@@ -140,44 +142,44 @@ def _unwritable(paths: Sequence[str]) -> Iterator[Trouble]:
             os.chmod(path, mode)
         return f"{len(wrong)} made readable and writable for their owner"
 
-    what = f"{many(len(wrong), 'place')} of truekeep's own cannot be written"
-    yield Trouble(what, wrong[0][0], mend=permit, cure="make them writable for their owner")
+    what = f"{many(len(wrong), 'path')} of truekeep's own cannot be written"
+    yield Problem(what, wrong[0][0], fix=permit, fix_summary="make them writable for their owner")
 
 
 # --- Receipts -------------------------------------------------------------------------------------------------------
 
 
-def check_receipts(case: Case) -> Found:
-    """Whether this producer can tell its host's receipts from anybody else's."""
+def check_receipts(context: CheckContext) -> Found:
+    """Check that this producer can verify its host's receipts."""
     for alarm in receipt_alarms():
-        yield Trouble(alarm.message, os.path.join(case.own, "sync.toml"), alarm.hint)
+        yield Problem(alarm.message, os.path.join(context.own, "sync.toml"), alarm.hint)
 
 
 # --- Locks ----------------------------------------------------------------------------------------------------------
 
 
-def check_locks(case: Case) -> Found:
-    """Who is at work. Our locks are the kernel's: nobody can leave one behind. SQLite's journals and git's can be."""
+def check_locks(context: CheckContext) -> Found:
+    """Report running processes, and stale SQLite journals and git locks. Kernel locks cannot be stale."""
     held = _kernel_locks()
-    for name, does in _LOCKS.items() if case.has_state else ():
-        path = os.path.join(case.state, name) if name else case.state
+    for name, does in _LOCKS.items() if context.has_state else ():
+        path = os.path.join(context.state, name) if name else context.state
         with suppress(OSError):
             pid = held.get(os.stat(path).st_ino)
             if pid is not None and _has_open(pid, path):
                 yield f"process {pid} ({_process(pid)}) {does}"
-    if case.has_state and not case.newer:
+    if context.has_state and not context.newer:
         for name in _DATABASES:
-            yield from _journals(case, os.path.join(case.state, name), held)
-    for base in dict.fromkeys((case.state, case.own) if case.has_state else (case.own,)):
-        old = [path for path in _git_locks(os.path.join(base, "git")) if case.is_old(path)]
+            yield from _journals(context, os.path.join(context.state, name), held)
+    for base in dict.fromkeys((context.state, context.own) if context.has_state else (context.own,)):
+        old = [path for path in _git_locks(os.path.join(base, "git")) if context.is_old(path)]
         if old:
-            what = f"{many(len(old), 'lock')} of a killed git in truekeep's own repository"
-            yield Trouble(what, case.shown(old[0]), mend=partial(_unlink, old), cure="remove them")
-    yield from _checkout_locks(case)
+            what = f"{many(len(old), 'stale git lock')} in truekeep's own repository"
+            yield Problem(what, context.shown(old[0]), fix=partial(_unlink, old), fix_summary="remove them")
+    yield from _checkout_locks(context)
 
 
 def _kernel_locks() -> dict[int, int]:
-    """Which process holds a lock on which inode, as far as the system tells. Of which disk, it tells unreliably."""
+    """Process id by locked inode, from /proc/locks. Its device numbers are unreliable and ignored."""
     found: dict[int, int] = {}
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as file:
@@ -209,18 +211,22 @@ def _process(pid: int) -> str:
     return os.fsdecode(b" ".join(word for word in words if word))[-80:] or "?"
 
 
-def _journals(case: Case, path: str, held: dict[int, int]) -> Found:
-    """What SQLite leaves beside a database when its process is killed."""
+def _journals(context: CheckContext, path: str, held: dict[int, int]) -> Found:
+    """SQLite journals left beside a database by a killed process."""
     left = [path + tail for tail in SIDECAR_SUFFIXES if tail != "-shm" and size_of(path + tail)]
     if not left or any(_is_held(file, held) for file in (path, *left, f"{path}-shm")):
         return
-    where = case.shown(left[0])
+    where = context.shown(left[0])
     if not os.path.lexists(path):
         is_derived = not path.endswith("ledger.sqlite")
-        cure = "remove it" if is_derived else "keep it as evidence"
-        yield Trouble("belongs to a database that is gone", where, mend=lambda: _orphan(case, path), cure=cure)
+        fix_summary = "remove it" if is_derived else "keep it under another name"
+        yield Problem(
+            "belongs to a database that is gone", where, fix=lambda: _orphan(context, path), fix_summary=fix_summary
+        )
     else:
-        yield Trouble("was left by a killed run", where, mend=lambda: _take_in(path), cure="let SQLite take it in")
+        yield Problem(
+            "was left by a killed run", where, fix=lambda: _apply_journal(path), fix_summary="let SQLite apply it"
+        )
 
 
 def _is_held(path: str, held: dict[int, int]) -> bool:
@@ -230,23 +236,23 @@ def _is_held(path: str, held: dict[int, int]) -> bool:
         return False
 
 
-def _orphan(case: Case, path: str) -> str:
+def _orphan(context: CheckContext, path: str) -> str:
     if not path.endswith("ledger.sqlite"):
         remove_database(path)
         return "removed: it was derived"
-    return f"kept as {os.path.basename(set_aside(path, stamp=case.stamp()))}-wal"
+    return f"kept as {os.path.basename(set_aside(path, stamp=context.stamp()))}-wal"
 
 
-def _take_in(path: str) -> str:
+def _apply_journal(path: str) -> str:
     db = apsw.Connection(path)
     try:
         db.set_busy_timeout(2000)
-        db.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018 - the first look takes it in
+        db.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018 - the first query applies the journal
         if db.execute("PRAGMA journal_mode").get == "wal":
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     finally:
         db.close()
-    return "taken in"
+    return "applied"
 
 
 def _git_locks(folder: str) -> Iterator[str]:
@@ -254,13 +260,13 @@ def _git_locks(folder: str) -> Iterator[str]:
         yield from (os.path.join(base, name) for name in names if name.endswith(".lock"))
 
 
-def _checkout_locks(case: Case) -> Found:
-    """A lock in a repository of yours: git itself may have it, in an open `git commit`, so it is only told."""
-    roots = expand_repositories(case.config.repositories) if case.has_state else []
+def _checkout_locks(context: CheckContext) -> Found:
+    """Old locks in user repositories. An open `git commit` may hold one, so they are only reported."""
+    roots = expand_repositories(context.config.repositories) if context.has_state else []
     for root in roots:
         path = os.path.join(root, ".git", "index.lock")
-        if case.is_old(path):
-            yield Trouble("git left it more than an hour ago", path, f"if no git is at work there: `rm {path}`")
+        if context.is_old(path):
+            yield Problem("is a git lock older than an hour", path, f"if no git is running there: `rm {path}`")
 
 
 def _unlink(paths: Sequence[str]) -> str:
@@ -270,59 +276,59 @@ def _unlink(paths: Sequence[str]) -> str:
     return f"removed {len(paths)}"
 
 
-# --- What the configuration names -----------------------------------------------------------------------------------
+# --- Repositories ---------------------------------------------------------------------------------------------------
 
 
-def check_repositories(case: Case) -> Found:
-    """Whether what the configuration names is there."""
-    config = case.config
+def check_repositories(context: CheckContext) -> Found:
+    """Check that the configured folders exist."""
+    config = context.config
     text = ""
-    with suppress(OSError, UnicodeDecodeError), open(os.path.join(case.state, CONFIG), encoding="utf-8") as file:
+    with suppress(OSError, UnicodeDecodeError), open(os.path.join(context.state, CONFIG), encoding="utf-8") as file:
         text = file.read(1_000_000)
-    hint = "correct it in an editor, or bring the folder back"
+    hint = "correct the configuration, or restore the folder"
     for key, patterns in (("repositories", config.repositories), ("verify.checkouts", config.verify.checkouts)):
         for pattern in patterns:
             if not expand_repositories((pattern,)):
                 has_signs = any(sign in pattern for sign in "*?[")
-                what = f"{key}: {pattern} {'matches no folder' if has_signs else 'is no folder'}"
-                yield Trouble(what, _place(text, key, pattern), hint)
+                what = f"{key}: {pattern} {'matches no folder' if has_signs else 'is not a folder'}"
+                yield Problem(what, _place(text, key, pattern), hint)
     for path in config.recall.extra_paths:
-        if not os.path.exists(os.path.join(case.root, os.path.expanduser(path))):
+        if not os.path.exists(os.path.join(context.root, os.path.expanduser(path))):
             what = f"recall.extra_paths: {path} does not exist"
-            yield Trouble(what, _place(text, "recall.extra_paths", path), hint)
+            yield Problem(what, _place(text, "recall.extra_paths", path), hint)
     roots = expand_repositories(config.repositories)
     for name, folder in config.writers.items():
         is_added = WRITERS.get(name) != folder
-        if is_added and not any((root / folder).is_dir() for root in (*roots, Path(case.root))):
+        if is_added and not any((root / folder).is_dir() for root in (*roots, Path(context.root))):
             where = _place(text, f"writers.{name}", folder)
             what = f"writers.{name}: no repository has an inbox {folder}"
-            yield Trouble(what, where, "`truekeep connect` makes it in the repository that you are in")
-    yield from _not_handoffs(case, roots)
+            yield Problem(what, where, "run `truekeep connect` in the repository to create it")
+    yield from _not_handoffs(context, roots)
     folders = expand_repositories((*config.verify.checkouts, *config.repositories))
-    machine = case.machine.name if case.machine is not None else ""
-    for told in find_same_names(folders, state=case.state, machine=machine, writers=config.writers):
-        yield Trouble(told, "", SAME_NAME_HINT)
+    machine = context.machine.name if context.machine is not None else ""
+    for message in find_same_names(folders, state=context.state, machine=machine, writers=config.writers):
+        yield Problem(message, "", SAME_NAME_HINT)
     bare = [root for root in roots if not any((root / folder).is_dir() for folder in config.writers.values())]
     if roots:
-        more = f", {len(bare)} of them without an inbox (`truekeep connect` makes it)" if bare else ""
+        more = f", {len(bare)} of them without an inbox (run `truekeep connect` there)" if bare else ""
         yield f"{len(roots)} {'repository' if len(roots) == 1 else 'repositories'}{more}"
 
 
-def _not_handoffs(case: Case, roots: Sequence[Path]) -> Found:
-    """Files in inboxes that ingest never takes."""
-    looked = InboxReader(find_inboxes([*roots, Path(case.root)], case.config.writers), limit=0, settle=0)
+def _not_handoffs(context: CheckContext, roots: Sequence[Path]) -> Found:
+    """Report files in inboxes that ingest never takes."""
+    looked = InboxReader(find_inboxes([*roots, Path(context.root)], context.config.writers), limit=0, settle=0)
     looked.waiting()
     looked.close()
-    others = [str(path) for path in looked.others if case.is_old(str(path))]
+    others = [str(path) for path in looked.others if context.is_old(str(path))]
     if others:
         what = (
             f"{many(len(others), 'file')} in inboxes {'is not a handoff' if len(others) == 1 else 'are not handoffs'}"
         )
-        yield Trouble(what, case.shown(others[0]), "a handoff's name ends in .md: rename it, or move it away")
+        yield Problem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
 
 
 def _place(text: str, key: str, value: str) -> str:
-    """Where a value of the configuration stands: its own line, else the line of its key."""
+    """The place of a configuration value: its own line, else its key's line."""
     first = line_of_key(text, key)
     lines = text.splitlines()
     line = next((at for at in range(first, len(lines) + 1) if first and value in lines[at - 1]), first)
@@ -332,26 +338,26 @@ def _place(text: str, key: str, value: str) -> str:
 # --- Hooks ----------------------------------------------------------------------------------------------------------
 
 
-def check_hooks(case: Case) -> Found:
-    """Whether the harnesses that were connected still are, and whether the hook answers."""
+def check_hooks(context: CheckContext) -> Found:
+    """Check that connected harnesses still are connected, and that the hook answers."""
     homes = find_homes()
     try:
         record = Keep(homes.keep).read()
     except TruekeepError as error:
-        yield Trouble(error.message, str(homes.keep), error.hint)
+        yield Problem(error.message, str(homes.keep), error.hint)
         return
     if not record.owners:
-        yield "no harness is connected here; `truekeep connect` does"
+        yield "no harness is connected here; run `truekeep connect`"
         return
-    cards = Path(os.path.realpath(os.path.join(case.root, "memory", "cards"))) if case.has_state else None
+    cards = Path(os.path.realpath(os.path.join(context.root, "memory", "cards"))) if context.has_state else None
     told: set[str] = set()
     has_program = False  # of a harness that uses the plugin
     for place in record.places:
         root = Path(place) if place != USER else None
         again = f"`truekeep connect --repo {as_argument(place)}`" if root is not None else "`truekeep connect --user`"
         if root is not None and not root.is_dir():
-            hint = f"`truekeep disconnect --repo {as_argument(place)}`, or bring it back"
-            yield Trouble("was connected, and is gone", place, hint)
+            hint = f"run `truekeep disconnect --repo {as_argument(place)}`, or restore it"
+            yield Problem("was connected but no longer exists", place, hint)
             continue
         for item in see_connections(homes, root=root, cards=cards):
             if f"{item.harness}@{place}" not in record.owners:
@@ -359,19 +365,19 @@ def check_hooks(case: Case) -> Found:
             has_program |= item.program is not None and item.harness != "openclaw"
             problems = [(problem, "") for problem in item.problems]
             if not item.is_connected and item.program is not None and not problems:
-                problems = [("was connected, and its own files no longer name truekeep", again)]
+                problems = [("was connected, but its files no longer mention truekeep", again)]
             for problem, hint in problems:
                 what = f"{item.harness}: {problem}"
                 if what not in told:
                     told.add(what)
-                    yield Trouble(what, place, hint or again)
+                    yield Problem(what, place, hint or again)
     changed = [path for path, text in bundle_files(homes).items() if _text(path) != text]
     if changed and has_program:
         what = f"{many(len(changed), 'file')} of the plugin missing or changed"
-        yield Trouble(what, str(changed[0]), "`truekeep connect` writes them again")
+        yield Problem(what, str(changed[0]), "run `truekeep connect` to restore them")
     probe = probe_hook()
     if not probe.is_well:
-        yield Trouble(f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have")
+        yield Problem(f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have")
     else:
         names = sorted({owner.partition("@")[0] for owner in record.owners})
         yield f"{', '.join(names)} connected; the hook answers in {probe.seconds:.1f} s"
@@ -387,60 +393,67 @@ def _text(path: Path) -> str | None:
 # --- The schedule ---------------------------------------------------------------------------------------------------
 
 
-def check_schedule(case: Case) -> Found:
-    """Whether what was installed is still there, can run, and ran well."""
-    name = job_name(case.path if case.has_state else None)
+def check_schedule(context: CheckContext) -> Found:
+    """Check that the installed timer still exists, can run, and runs on time."""
+    name = job_name(context.path if context.has_state else None)
     try:
         known = read_settings(name)
     except TruekeepError as error:
-        yield Trouble(error.message, str(settings_path()), error.hint)
+        yield Problem(error.message, str(settings_path()), error.hint)
         return
     there = find(name)
     if there is None:
         if known is not None:
-            what = f"the timer that was installed by {known.system} is gone"
-            yield Trouble(what, str(settings_path()), "`truekeep schedule install`, or `truekeep schedule remove`")
+            what = f"the {known.system} timer is gone"
+            yield Problem(what, str(settings_path()), "run `truekeep schedule install`, or `truekeep schedule remove`")
         else:
-            yield "no timer is installed; `truekeep schedule install` installs one"
+            yield "no timer is installed; run `truekeep schedule install`"
         return
     system, installed = there
     command = backend(system).command(name)
     where = installed.where[0]
     if command and not (os.path.isfile(command[0]) and os.access(command[0], os.X_OK)):
-        cure = "install it again, with this truekeep"
-        yield Trouble(f"the timer runs {command[0]}, which is not there", where, mend=lambda: _again(case), cure=cure)
-    state = _runs_folder(case)
+        fix_summary = "install it again, with this truekeep"
+        yield Problem(
+            f"the timer runs {command[0]}, which does not exist",
+            where,
+            fix=lambda: _reinstall(context),
+            fix_summary=fix_summary,
+        )
+    state = _runs_folder(context)
     every = installed.every or (known.every if known is not None else 30)
     health = judge_runs(
-        read_runs(state), every=every, installed_at=known.installed_at if known is not None else "", now=case.now()
+        read_runs(state), every=every, installed_at=known.installed_at if known is not None else "", now=context.now()
     )
     asleep = system == "cron" and not cron.is_running()
     if health.is_overdue:
         since = f"since {health.since:%Y-%m-%d %H:%M}" if health.since is not None else "ever"
         hint = (
-            "no cron daemon runs here: start it" if asleep else "`truekeep schedule status`; is the timer switched on?"
+            "start the cron daemon; none is running"
+            if asleep
+            else "run `truekeep schedule status`; is the timer enabled?"
         )
-        yield Trouble(f"it did not run {since}", where, hint)
-    yield f"every {every} minutes by {system}" + (", but no cron daemon runs here: start it" if asleep else "")
+        yield Problem(f"it did not run {since}", where, hint)
+    yield f"every {every} minutes by {system}" + (", but no cron daemon is running: start it" if asleep else "")
 
 
-def check_runs(case: Case) -> Found:
-    """Whether every step of the schedule went well when it was last done."""
-    for failure in failed_runs(_runs_folder(case), now=case.now()):
-        yield Trouble(failure.what, case.shown(failure.where), failure.hint)
+def check_runs(context: CheckContext) -> Found:
+    """Report scheduled steps that failed in their last run."""
+    for failure in failed_runs(_runs_folder(context), now=context.now()):
+        yield Problem(failure.what, context.shown(failure.where), failure.hint)
 
 
-def _runs_folder(case: Case) -> Path:
-    return Path(case.state if case.has_state and case.is_host else case.own)
+def _runs_folder(context: CheckContext) -> Path:
+    return Path(context.state if context.has_state and context.is_host else context.own)
 
 
-def _again(case: Case) -> str:
-    path = case.path if case.has_state else None
+def _reinstall(context: CheckContext) -> str:
+    path = context.path if context.has_state else None
     name = job_name(path)
     known, there = read_settings(name), find(name)
     every = (known.every if known is not None else 0) or (there[1].every if there is not None else 0) or 30
     quiet = known.quiet_hours if known is not None else None
-    at = as_stamp(case.now())
+    at = as_stamp(context.now())
     placed = install(path, every=every, quiet_hours=quiet, system=there[0] if there else "auto", at=at)
     return f"installed again by {placed.system}"
 
@@ -448,32 +461,34 @@ def _again(case: Case) -> str:
 # --- The machine ----------------------------------------------------------------------------------------------------
 
 
-def check_machine(case: Case) -> Found:
-    """Whether this machine can be told from others, and stays the same."""
+def check_machine(context: CheckContext) -> Found:
+    """Check that this machine has a stable id of its own."""
     path = own_id_path()
     if os.path.exists(path):
         raw = b""
         with suppress(OSError), open(path, "rb") as file:
             raw = file.read(200).strip()
         if not raw or not raw.isascii():
-            hint = "delete it: a new id is made; then `truekeep host take`, if this was the canonical host"
-            yield Trouble("holds no id, so this machine cannot be told from others", path, hint)
-    machine = case.machine
+            hint = (
+                "delete it, so that a new id is created; then run `truekeep host take` if this was the canonical host"
+            )
+            yield Problem("contains no id, so this machine cannot be identified", path, hint)
+    machine = context.machine
     if machine is None:
-        yield f"{machine_name()} has no id yet; the first command that needs one makes it"
+        yield f"{machine_name()} has no id yet; it is created when needed"
         return
-    if case.has_state:
-        own = case.host_status.find(machine.id)
+    if context.has_state:
+        own = context.host_status.find(machine.id)
         if own is not None and own.name != machine.name:
-            yield f"this machine was called {own.name}; if it is a clone of that one, give it an id of its own"
+            yield f"this machine was called {own.name}; if it is a clone of that machine, give it an id of its own"
     if os.environ.get("TRUEKEEP_MACHINE_ID"):
         yield "its id comes from TRUEKEEP_MACHINE_ID, which hooks and timers must have as well"
     yield f"{machine.name} ({machine.id[:8]})"
 
 
-def check_clock(case: Case) -> Found:
-    """Whether time goes on: an entry of the future means that the clock is wrong, or was."""
-    path = os.path.join(case.state, "ledger.sqlite")
+def check_clock(context: CheckContext) -> Found:
+    """Check that the last ledger entry is not in the future, which means a wrong clock."""
+    path = os.path.join(context.state, "ledger.sqlite")
     latest = ""
     with suppress(OSError, apsw.Error, UnicodeDecodeError):
         if os.path.getsize(path) and not os.path.islink(path):
@@ -483,12 +498,12 @@ def check_clock(case: Case) -> Found:
         moment = datetime.fromisoformat(latest) if latest else None
     except ValueError:
         return
-    if moment is not None and moment.tzinfo is not None and moment > case.now() + _AHEAD:
-        what = f"the last entry is of {latest}, and it is {case.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        yield Trouble(what, case.shown(path), "set the clock right; if the entry is what is wrong, it passes by itself")
+    if moment is not None and moment.tzinfo is not None and moment > context.now() + _MAX_CLOCK_SKEW:
+        what = f"the last entry is from {latest}, but it is {context.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} now"
+        yield Problem(what, context.shown(path), "correct the clock; if only the entry is wrong, no action is needed")
 
 
-def check_bugs(case: Case) -> Found:
-    """What truekeep noted of its own bugs."""
-    for failure in noted_bugs(now=case.now()):
-        yield Trouble(failure.what, failure.where, failure.hint)
+def check_bugs(context: CheckContext) -> Found:
+    """Report recorded crashes."""
+    for failure in noted_bugs(now=context.now()):
+        yield Problem(failure.what, failure.where, failure.hint)

@@ -1,9 +1,10 @@
-"""An examination: every check in its order, each on its own; with `fix`, what can be mended is, and looked at again."""
+"""Runs every check of `truekeep doctor` in order. With `fix`, problems are fixed where possible, and checked again."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import apsw
 
@@ -11,119 +12,125 @@ from truekeep.core.bugs import note_bug
 from truekeep.core.errors import TruekeepError
 from truekeep.core.machine import has_routes
 from truekeep.integrations.doctor import install_checks, state_checks
-from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, Case, CheckResult, Found, Trouble
+from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext, CheckResult, Found, Problem
 from truekeep.text.secrets.scanner import withhold
 
-Look = Callable[[Case], Found]
-_ROUNDS = 4  # of mending and looking again
-
-# What can be looked at on every machine.
-_MACHINE: tuple[tuple[str, Look], ...] = (
-    ("machine", install_checks.check_machine),
-    ("permissions", install_checks.check_permissions),
-)
-# What belongs to a workspace. Permissions come before: what cannot be read looks damaged. The ledger comes before the
-# leftovers: a pending batch knows what its temporary files are.
-_WORKSPACE: tuple[tuple[str, Look], ...] = (
-    ("host", state_checks.check_host),
-    ("config", state_checks.check_config),
-    ("repositories", install_checks.check_repositories),
-    ("ledger", state_checks.check_ledger),
-    ("clock", install_checks.check_clock),
-    ("catalog", state_checks.check_derived("catalog")),
-    ("survey", state_checks.check_derived("survey")),
-    ("facts", state_checks.check_derived("facts")),
-    ("index", state_checks.check_derived("index")),
-    ("search", state_checks.check_search),
-)
-_REST: tuple[tuple[str, Look], ...] = (
-    ("transcripts", state_checks.check_transcripts),
-    ("leftovers", state_checks.check_leftovers),
-    ("locks", install_checks.check_locks),
-    ("hooks", install_checks.check_hooks),
-    ("schedule", install_checks.check_schedule),
-)
+_MAX_FIX_ROUNDS = 4
 
 
-def examine(case: Case, *, fix: bool = False) -> Iterator[CheckResult]:
-    """Look at everything, one after the other; what failed is told first."""
-    runs, bugs = (
-        _failures("schedule", install_checks.check_runs, case),
-        _failures("bugs", install_checks.check_bugs, case),
-    )
+class Check(NamedTuple):
+    """A named check. It yields problems, each with an optional fix, and remarks."""
+
+    name: str
+    run: Callable[[CheckContext], Found]
+
+
+# On every machine.
+_MACHINE = (
+    Check("machine", install_checks.check_machine),
+    Check("permissions", install_checks.check_permissions),
+)
+# In a workspace. Permissions come first, because an unreadable file looks damaged. The ledger comes before leftovers,
+# because a pending batch explains its temporary files.
+_WORKSPACE = (
+    Check("host", state_checks.check_host),
+    Check("config", state_checks.check_config),
+    Check("repositories", install_checks.check_repositories),
+    Check("ledger", state_checks.check_ledger),
+    Check("clock", install_checks.check_clock),
+    Check("catalog", state_checks.check_derived("catalog")),
+    Check("survey", state_checks.check_derived("survey")),
+    Check("facts", state_checks.check_derived("facts")),
+    Check("index", state_checks.check_derived("index")),
+    Check("search", state_checks.check_search),
+)
+_REST = (
+    Check("transcripts", state_checks.check_transcripts),
+    Check("leftovers", state_checks.check_leftovers),
+    Check("locks", install_checks.check_locks),
+    Check("hooks", install_checks.check_hooks),
+    Check("schedule", install_checks.check_schedule),
+)
+_RUNS = Check("schedule", install_checks.check_runs)
+_BUGS = Check("bugs", install_checks.check_bugs)
+
+
+def run_checks(context: CheckContext, *, fix: bool = False) -> Iterator[CheckResult]:
+    """Run all checks; failed scheduled runs and recorded crashes come first."""
+    runs, bugs = _failures(_RUNS, context), _failures(_BUGS, context)
     yield from runs
     yield from bugs
-    yield from _examine("workspace", state_checks.check_workspace, case, fix)
-    for name, look in _plan(case):
-        yield from _examine(name, look, case, fix)
+    yield from _run_check(Check("workspace", state_checks.check_workspace), context, fix)
+    for check in _plan(context):
+        yield from _run_check(check, context, fix)
     if not bugs:
-        yield from _examine("bugs", install_checks.check_bugs, case, fix)  # a check may have met one just now
+        yield from _run_check(_BUGS, context, fix)  # a check may have crashed just now
 
 
-def _failures(name: str, look: Look, case: Case) -> list[CheckResult]:
-    return [check for check in _examine(name, look, case, fix=False) if check.state != WELL]
+def _failures(check: Check, context: CheckContext) -> list[CheckResult]:
+    return [result for result in _run_check(check, context, fix=False) if result.state != WELL]
 
 
-def _plan(case: Case) -> Iterator[tuple[str, Look]]:
+def _plan(context: CheckContext) -> Iterator[Check]:
     yield from _MACHINE
-    if has_routes() and not (case.has_state and case.is_host):
-        yield "receipts", install_checks.check_receipts
-    if case.has_state and not case.newer:
+    if has_routes() and not (context.has_state and context.is_host):
+        yield Check("receipts", install_checks.check_receipts)
+    if context.has_state and not context.newer:
         yield from _WORKSPACE
     yield from _REST
 
 
-def _examine(name: str, look: Look, case: Case, fix: bool) -> Iterator[CheckResult]:
-    """What one check finds. After mending it looks again: what is still there is broken, what came to light is next."""
+def _run_check(check: Check, context: CheckContext, fix: bool) -> Iterator[CheckResult]:
+    """Run one check. After a fix it runs again: a problem that is still there is broken, a new one is fixed next."""
     found: dict[tuple[str, str], CheckResult] = {}
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_FIX_ROUNDS):
         notes: list[str] = []
         is_mended = False
-        for item in _look(look, case):
+        for item in _run(check, context):
             if isinstance(item, str):
                 notes.append(item)
                 continue
             key = item.what, item.where
             if key not in found:
-                found[key] = _deal(name, item, fix)
+                found[key] = _result(check.name, item, fix)
                 is_mended |= found[key].state == MENDED
             elif found[key].state == MENDED:
-                found[key] = _doubted(found[key])
+                found[key] = _still_broken(found[key])
         if not is_mended:
             break
     yield from found.values()
     if notes or not found:
-        yield CheckResult(name, WELL, withhold("; ".join(notes)))
+        yield CheckResult(check.name, WELL, withhold("; ".join(notes)))
 
 
-def _look(look: Look, case: Case) -> Iterator[Trouble | str]:
-    """What a check finds; that it could not look is a finding, too."""
+def _run(check: Check, context: CheckContext) -> Iterator[Problem | str]:
+    """What a check finds; a check that fails is a problem, too."""
     try:
-        yield from look(case)
+        yield from check.run(context)
     except (TruekeepError, OSError, apsw.Error) as error:
-        yield Trouble(f"could not be looked at: {_why(error)}", _where(error), "see to the disk and its permissions")
-    except Exception as error:  # noqa: BLE001 - a bug in one check is not the others'
+        yield Problem(f"could not be checked: {_why(error)}", _where(error), "check the disk and its permissions")
+    except Exception as error:  # noqa: BLE001 - a crash of one check does not stop the others
         where = note_bug(error, "doctor")
         hint = "update truekeep, or report it with this file"
-        yield Trouble(f"could not be looked at: a bug in truekeep ({type(error).__name__})", where, hint)
+        yield Problem(f"could not be checked: truekeep crashed ({type(error).__name__})", where, hint)
 
 
-def _deal(name: str, trouble: Trouble, fix: bool) -> CheckResult:
-    what, where = withhold(trouble.what), withhold(trouble.where)
-    if trouble.mend is None:
-        return CheckResult(name, BROKEN, what, where, hint=trouble.hint)
+def _result(name: str, problem: Problem, fix: bool) -> CheckResult:
+    what, where = withhold(problem.what), withhold(problem.where)
+    if problem.fix is None:
+        return CheckResult(name, BROKEN, what, where, hint=problem.hint)
     if not fix:
-        return CheckResult(name, BROKEN, what, where, hint=f"`truekeep doctor --fix`: {trouble.cure}")
+        return CheckResult(name, BROKEN, what, where, hint=f"`truekeep doctor --fix`: {problem.fix_summary}")
     try:
-        return CheckResult(name, MENDED, what, where, done=withhold(trouble.mend()))
+        return CheckResult(name, MENDED, what, where, done=withhold(problem.fix()))
     except TruekeepError as error:
         return CheckResult(name, BROKEN, what, where, hint=f"{error.message}: {error.hint}")
     except (OSError, apsw.Error) as error:
-        return CheckResult(name, BROKEN, what, where, hint=f"it could not be mended: {_why(error)}")
+        return CheckResult(name, BROKEN, what, where, hint=f"could not be fixed: {_why(error)}")
 
 
-def _doubted(check: CheckResult) -> CheckResult:
-    return check._replace(state=BROKEN, hint=f"tried ({check.done}), and it is still so", done="")
+def _still_broken(check: CheckResult) -> CheckResult:
+    return check._replace(state=BROKEN, hint=f"tried to fix it ({check.done}), without success", done="")
 
 
 def _why(error: Exception) -> str:

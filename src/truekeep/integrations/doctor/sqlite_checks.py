@@ -1,7 +1,7 @@
-"""Looking into an SQLite file without touching it, or anything beside it: sound, damaged, foreign, or of which version.
+"""Checks an SQLite file without changing it or anything beside it: sound, damaged, foreign, or of which version.
 
-A file without a journal is read as if nobody could change it. One that has a journal was left in the middle of
-something, or is in use: it is looked at in a copy, where SQLite may finish what was left.
+A file without a journal is opened as immutable. One with a journal was left by a killed process or is in use: it is
+copied first, so that SQLite can apply the journal to the copy.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from truekeep.core.sqlite import DAMAGE, remove_database
 MISSING, EMPTY, SOUND, DAMAGED, FOREIGN, OLDER, NEWER, BUSY, ODD = (
     "missing", "empty", "sound", "damaged", "foreign", "older", "newer", "busy", "odd",
 )  # fmt: skip
-_PAUSE = 0.2
+_RETRY_SECONDS = 0.2
 
 
 class DatabaseState(NamedTuple):
-    """How a database stands."""
+    """The state of a database file."""
 
     state: str
     why: str = ""
 
 
 def look_into(path: str, *, version: int, tables: Sequence[str]) -> DatabaseState:
-    """How a database stands that should be of this version and have these tables."""
+    """Check a database that should have this version and these tables."""
     for _ in range(3):
         before = _identity(path)
         found = _look(path, version, tables)
         if found.state not in (DAMAGED, FOREIGN) or _identity(path) == before:
             return found
-        time.sleep(_PAUSE)
+        time.sleep(_RETRY_SECONDS)
     return DatabaseState(BUSY, "is being written right now")
 
 
@@ -50,7 +50,7 @@ def _look(path: str, version: int, tables: Sequence[str]) -> DatabaseState:
     except FileNotFoundError:
         return DatabaseState(MISSING, "is missing")
     if not stat.S_ISREG(info.st_mode):
-        return DatabaseState(ODD, "is a symlink" if stat.S_ISLNK(info.st_mode) else "is not a plain file")
+        return DatabaseState(ODD, "is a symlink" if stat.S_ISLNK(info.st_mode) else "is not a regular file")
     if not info.st_size:
         return DatabaseState(EMPTY, "is empty")
     try:
@@ -60,7 +60,7 @@ def _look(path: str, version: int, tables: Sequence[str]) -> DatabaseState:
                 return DatabaseState(NEWER, f"is of version {known}, this truekeep knows {version}")
             there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
             if not there.issuperset(tables):
-                return DatabaseState(FOREIGN, "is some other database")
+                return DatabaseState(FOREIGN, "is another program's database")
             if known < version:
                 return DatabaseState(OLDER, f"is of the older version {known}")
             said = db.execute("PRAGMA quick_check(1)").get
@@ -72,14 +72,14 @@ def _look(path: str, version: int, tables: Sequence[str]) -> DatabaseState:
     except DAMAGE as error:
         return DatabaseState(DAMAGED, f"is damaged ({error})")
     except apsw.SQLError as error:
-        return DatabaseState(FOREIGN, f"is some other database ({error})")
+        return DatabaseState(FOREIGN, f"is another program's database ({error})")
     except (apsw.BusyError, apsw.LockedError):
         return DatabaseState(BUSY, "is being written right now")
 
 
 @contextmanager
 def opened(path: str) -> Iterator[apsw.Connection]:
-    """A database, as it is or would be when its journal is taken in."""
+    """Open a database read-only, with its journal applied."""
     tails = [tail for tail in ("-wal", "-journal") if size_of(path + tail)]
     if not tails:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -92,7 +92,7 @@ def opened(path: str) -> Iterator[apsw.Connection]:
     with tempfile.TemporaryDirectory(prefix="truekeep-doctor-") as folder:
         copy = os.path.join(folder, "copy.sqlite")
         for tail in ("", *tails):
-            with suppress(FileNotFoundError):  # whoever uses it has just finished
+            with suppress(FileNotFoundError):  # a process has just finished using it
                 shutil.copyfile(path + tail, copy + tail)
         db = apsw.Connection(copy)
         try:
@@ -102,9 +102,9 @@ def opened(path: str) -> Iterator[apsw.Connection]:
 
 
 def save_tables(path: str, beside: str) -> bool:
-    """Write everything that a damaged database still has into a new file; False where not all of it can be read.
+    """Copy all tables of a damaged database into a new file; False if some cannot be read.
 
-    Indexes are made anew, so damage that is only in them costs nothing. (VACUUM would copy them.)
+    Indexes are rebuilt, so damage only in them loses nothing. (VACUUM would copy them.)
     """
     remove_database(beside)
     try:

@@ -1,7 +1,7 @@
-"""The fitting room: truekeep put into the harnesses of a machine and into a repository, and out again.
+"""Connects truekeep to the harnesses of a machine and to repositories, and disconnects it again.
 
-`plan` decides and touches nothing; `apply` writes down what it will touch, keeps what was there, and then does it;
-`undo` is the way back, and `check` looks at what stands. `claude`, `codex` and `openclaw` know one harness each,
-`bundle` and `rule` are the words that are put in, `record` remembers. Harnesses are changed through their own
+`plan` decides and touches nothing; `apply` records and backs up what it will change, then changes it; `undo`
+disconnects; `status` reports. `claude`, `codex` and `openclaw` know one harness each, `plugin_files` and
+`instruction_block` hold the installed text, `installed` is the record. Harnesses are changed through their own
 commands.
 """

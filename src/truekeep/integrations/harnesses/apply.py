@@ -1,7 +1,7 @@
-"""Connecting: note what will be touched, keep what was there, then write, then run the harnesses' commands.
+"""Carries out a connect plan: record and back up what will change, write files, then run the harnesses' commands.
 
-The record comes first, so that a run that is killed anywhere leaves nothing that disconnect does not know of. Every
-step may be repeated. A file that a person changed since the plan was made is left alone.
+The record is written first, so that disconnect can undo a run that was killed at any point. Every step may be repeated.
+A file that changed since the plan was made is left alone.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from truekeep.text.managed_block import cut_block
 
 @dataclass(slots=True)
 class ConnectReport:
-    """What was done, and what could not be."""
+    """What was done, and what failed."""
 
     done: list[str] = field(default_factory=list)
     problems: list[ConnectProblem] = field(default_factory=list)
 
 
-def apply_plan(plan: ConnectPlan, homes: Homes, *, tell: Callable[[str], None]) -> ConnectReport:
+def apply_plan(plan: ConnectPlan, homes: Homes, *, log: Callable[[str], None]) -> ConnectReport:
     """Carry a plan out. Running it again after a crash is safe."""
     report = ConnectReport(problems=list(plan.problems))
     keep = Keep(homes.keep)
@@ -43,9 +43,9 @@ def apply_plan(plan: ConnectPlan, homes: Homes, *, tell: Callable[[str], None]) 
             try:
                 write_file(edit.now, edit.after)
             except file_io.ChangedSince:
-                hint = "look at the plan again: truekeep connect --dry-run"
+                hint = "see the plan again: truekeep connect --dry-run"
                 report.problems.append(
-                    ConnectProblem(str(edit.path), "it was changed meanwhile, so it was left alone", hint)
+                    ConnectProblem(str(edit.path), "it was changed since, so it was left alone", hint)
                 )
                 continue
             except OSError as error:
@@ -66,13 +66,13 @@ def apply_plan(plan: ConnectPlan, homes: Homes, *, tell: Callable[[str], None]) 
                     continue
                 report.done.append(f"made {path}")
         for harness in dict.fromkeys(call.harness for call in plan.calls):
-            _join(harness, [call for call in plan.calls if call.harness == harness], homes, record, report, tell)
+            _join(harness, [call for call in plan.calls if call.harness == harness], homes, record, report, log)
             keep.write(record)
     return report
 
 
 def _note(plan: ConnectPlan, homes: Homes, keep: Keep, record: InstallRecord) -> None:
-    """Write down everything that this plan will touch, with what is there now."""
+    """Record everything that this plan will change, with its current state."""
     record.owners |= plan.owners
     record.cards = str(plan.cards) if plan.cards else record.cards
     for folder in keep.made:
@@ -109,7 +109,7 @@ def _note_edit(edit: PlannedFile, keep: Keep, record: InstallRecord) -> None:
     elif now is None:
         kept.before = None
     elif edit.kind == "block" and digest_of(now) not in (kept.after, kept.before):
-        kept.before = keep.save(bare or b"")  # a person wrote in it since: that is what they want back
+        kept.before = keep.save(bare or b"")  # edited since: back up this version
     if now is not None and edit.is_change:
         keep.save(now)
     kept.owners |= edit.owners
@@ -132,7 +132,7 @@ def _note_watched(path: Path, keep: Keep, record: InstallRecord) -> None:
 
 
 def note_folders(record: InstallRecord, path: Path, owners: Iterable[str], *, will_make: bool = True) -> None:
-    """The folders above a path that will be made for it, and those that an earlier connect made."""
+    """Record the folders above a path that will be created, and those that an earlier connect created."""
     for folder in path.parents:
         if str(folder) in record.folders or (will_make and not os.path.lexists(folder)):
             record.folders.setdefault(str(folder), set()).update(owners)
@@ -146,11 +146,11 @@ def _join(
     homes: Homes,
     record: InstallRecord,
     report: ConnectReport,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> None:
-    """Run one harness's commands; the first that fails ends it. Then note what its files look like now."""
+    """Run one harness's commands until one fails, then record the state of its files."""
     for call in calls:
-        tell(call.shown)
+        log(call.shown)
         wrong = run_call(call, homes)
         if wrong:
             hint = f"run it by hand to see more, then `truekeep connect --harness {name}` again"
@@ -170,7 +170,7 @@ def real_path(path: Path) -> Path:
 
 
 def write_file(now: Now, data: bytes, *, mode: int | None = None) -> None:
-    """Write a file whole in the place of exactly the one that was read; folders are made as needed."""
+    """Replace exactly the file that was read, atomically. Creates missing folders."""
     now.real.parent.mkdir(parents=True, exist_ok=True)
     folder = file_io.open_root(str(now.real.parent))
     try:
@@ -189,7 +189,7 @@ def write_file(now: Now, data: bytes, *, mode: int | None = None) -> None:
 
 
 def discard_leftovers(keep: Keep, record: InstallRecord) -> None:
-    """Temporary files of a run that was killed. What they replaced is in the backups, and if not, it is now."""
+    """Remove temporary files of a killed run, after backing up their content if needed."""
     for path in map(Path, record.files):
         left = path.with_name(file_io.temporary_name(path.name))
         if left.is_file() and not left.is_symlink():

@@ -1,7 +1,7 @@
-"""What truekeep needs to know about a harness: one protocol, implemented by the modules claude, codex and openclaw.
+"""The `Harness` protocol, implemented by the modules claude, codex and openclaw.
 
-A harness is asked through the files it keeps, which is quick and changes nothing, and changed through its own
-commands, which know their format. The few helpers here run those commands and read those files.
+The state of a harness is read from its files, which is quick and changes nothing; it is changed through its own
+commands, which know their format.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from truekeep.core import child_process
 from truekeep.core.harness_paths import Homes
 from truekeep.text.secrets.scanner import withhold
 
-DEADLINE = 180.0  # seconds; OpenClaw takes half a minute on a busy machine
+COMMAND_TIMEOUT = 180.0  # seconds; OpenClaw takes half a minute on a busy machine
 
 Hooks = Literal["", "ready", "untrusted", "modified", "unknown", "off"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessCommand:
-    """One command of a harness, and what it is for."""
+    """One command of a harness, and its purpose."""
 
     harness: str
     arguments: tuple[str, ...]  # the first is the program's path
@@ -40,11 +40,11 @@ class HarnessCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallState:
-    """What a harness's own files say about truekeep."""
+    """The state of truekeep in a harness, according to its files."""
 
-    is_registered: bool = False  # nothing is left for connect to do
-    is_off: bool = False  # a person switched it off; that stays so
-    hooks: Hooks = ""  # empty: there are none
+    is_registered: bool = False  # connect has nothing left to do
+    is_off: bool = False  # disabled by the user; connect respects that
+    hooks: Hooks = ""  # "" if there are none
     has_mcp: bool = False
     note: str = ""
 
@@ -56,35 +56,35 @@ class Harness(Protocol):
     def PROGRAM(self) -> str: ...  # noqa: N802 - a module's constant
 
     def rule_path(self, homes: Homes, root: Path | None) -> Path | None:
-        """The instructions that it reads in a repository, or for the user; None if it reads none of ours."""
+        """The instruction file for a repository or the user; None if the harness gets no rule."""
 
     def files(self, homes: Homes) -> Mapping[Path, str]:
-        """Files of ours that it is given, besides the bundle."""
+        """Files to install besides the plugin."""
 
     def watched(self, homes: Homes) -> Sequence[Path]:
-        """Files of a person that its commands write."""
+        """User files that the harness's commands change."""
 
     def trees(self, homes: Homes) -> Sequence[Path]:
-        """Folders in which its commands keep copies of the bundle, and nothing else."""
+        """Folders in which its commands keep copies of the plugin, and nothing else."""
 
     def look(self, homes: Homes, cards: Path | None) -> InstallState:
-        """What its files say. `cards` is the folder that it should search, if it has to be told."""
+        """Read the state. `cards` is the folder that it should search, if it needs to be configured."""
 
     def plan_join(self, program: str, homes: Homes, cards: Path | None) -> Sequence[HarnessCommand]:
-        """The commands that are still needed."""
+        """The commands still needed to connect."""
 
     def plan_leave(self, program: str, homes: Homes, cards: Path | None) -> Sequence[HarnessCommand]:
-        """The commands that take truekeep out."""
+        """The commands that disconnect."""
 
     def cut(self, path: Path, data: bytes) -> bytes:
-        """A watched file without what the commands leave of ours."""
+        """A watched file without what the commands leave of truekeep."""
 
     def says_the_same(self, path: Path, one: bytes, other: bytes) -> bool:
-        """Whether two versions of a watched file differ in nothing that a person could have written."""
+        """True if two versions of a watched file differ only in formatting."""
 
 
 def find_program(name: str, homes: Homes) -> str | None:
-    """The harness's program: on PATH, or where its own installer puts it."""
+    """The harness's program, on PATH or where its installer puts it; None if not found."""
     places = (homes.home / ".local" / "bin", homes.claude / "local")
     return child_process.find_program(name) or next(
         (str(place / name) for place in places if os.access(place / name, os.X_OK) and (place / name).is_file()), None
@@ -92,7 +92,7 @@ def find_program(name: str, homes: Homes) -> str | None:
 
 
 def run_call(call: HarnessCommand, homes: Homes) -> str:
-    """Run a command of a harness. Empty when it went well, else what went wrong."""
+    """Run a command of a harness. Returns the error, "" on success."""
     path = child_process.absolute_path(os.environ.get("PATH") or os.defpath)
     environment = {
         **os.environ,
@@ -107,11 +107,11 @@ def run_call(call: HarnessCommand, homes: Homes) -> str:
             capture_output=True,
             cwd=homes.home,
             env=environment,
-            timeout=DEADLINE,
+            timeout=COMMAND_TIMEOUT,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {DEADLINE:.0f} seconds"
+        return f"no answer within {COMMAND_TIMEOUT:.0f} seconds"
     except OSError as error:
         return error.strerror or str(error)
     if done.returncode == 0:

@@ -1,7 +1,7 @@
-"""Claude Code: a marketplace and a plugin in the user's settings. The plugin brings hooks, skill and MCP server.
+"""Claude Code: a marketplace and a plugin in the user's settings. The plugin has hooks, a skill and the MCP server.
 
-A folder as marketplace is read in place, so an upgraded bundle needs no command. Claude Code writes settings.json
-anew whenever it changes it, and leaves empty objects and a cache behind when the plugin goes.
+A folder marketplace is read in place, so a plugin upgrade needs no command. Claude Code rewrites settings.json whenever
+it changes it, and leaves empty objects and a cache behind when the plugin is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRAM = "claude"
 def rule_path(homes: Homes, root: Path | None) -> Path | None:
     inner = root / ".claude" / "CLAUDE.md" if root else None
     if root and inner and inner.is_file() and not (root / "CLAUDE.md").exists():
-        return inner  # the other place that it reads in a repository
+        return inner  # the other file that it reads in a repository
     return (root or homes.claude) / "CLAUDE.md"
 
 
@@ -43,7 +43,7 @@ def look(homes: Homes, cards: Path | None) -> InstallState:  # noqa: ARG001
     settings = read_json(homes.claude / "settings.json")
     enabled = at(settings, "enabledPlugins", PLUGIN_ID)
     if enabled is False:
-        note = f"the plugin is switched off in Claude Code; `claude plugin enable {PLUGIN_ID}` switches it on"
+        note = f"the plugin is disabled in Claude Code; run `claude plugin enable {PLUGIN_ID}` to enable it"
         return InstallState(is_off=True, hooks="off", note=note)
     installed = at(read_json(homes.claude / "plugins" / "installed_plugins.json"), "plugins", PLUGIN_ID)
     is_there = enabled is True and _market(homes) == str(homes.market) and bool(installed)
@@ -69,7 +69,7 @@ def plan_join(program: str, homes: Homes, cards: Path | None) -> Sequence[Harnes
     if market not in (None, str(homes.market)):
         calls.append(_call(program, "marketplace", "remove", MARKET, why=f"it points at {market}"))
     if market != str(homes.market):
-        calls.append(_call(program, "marketplace", "add", str(homes.market), why="say where the plugin is"))
+        calls.append(_call(program, "marketplace", "add", str(homes.market), why="registers the plugin"))
     calls.append(_call(program, "install", PLUGIN_ID, why="hooks, skill and MCP server"))
     return calls
 
@@ -77,9 +77,9 @@ def plan_join(program: str, homes: Homes, cards: Path | None) -> Sequence[Harnes
 def plan_leave(program: str, homes: Homes, cards: Path | None) -> Sequence[HarnessCommand]:  # noqa: ARG001
     calls = []
     if at(read_json(homes.claude / "plugins" / "installed_plugins.json"), "plugins", PLUGIN_ID):
-        calls.append(_call(program, "uninstall", PLUGIN_ID, why="take the plugin out"))
+        calls.append(_call(program, "uninstall", PLUGIN_ID, why="removes the plugin"))
     if _market(homes) is not None:
-        calls.append(_call(program, "marketplace", "remove", MARKET, why="forget where it was"))
+        calls.append(_call(program, "marketplace", "remove", MARKET, why="unregisters the plugin"))
     return calls
 
 
@@ -92,7 +92,7 @@ def cut(path: Path, data: bytes) -> bytes:  # noqa: ARG001
 
 
 def says_the_same(path: Path, one: bytes, other: bytes) -> bool:  # noqa: ARG001
-    # JSON has no comments: what says the same differs in spaces and order only.
+    # JSON has no comments, so equal values differ only in spaces and order.
     values = [parse_object(data) for data in (one, other)]
     if None in values:
         return False

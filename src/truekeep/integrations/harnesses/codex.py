@@ -1,8 +1,8 @@
-"""Codex: a marketplace and a plugin in config.toml; the plugin brings hooks, skill and MCP server.
+"""Codex: a marketplace and a plugin in config.toml. The plugin has hooks, a skill and the MCP server.
 
-Codex copies the plugin, and runs a hook only while the hook and all files of the copy are the ones that a person
-trusted. Both digests stand in config.toml, so trust can be read without asking the program. `codex plugin remove`
-leaves them there, and turns CRLF into LF; the way back mends both.
+Codex copies the plugin, and runs a hook only while the hook and all files of the copy are the ones that the user
+trusted. Both digests are in config.toml, so trust can be read without running Codex. `codex plugin remove` leaves them
+there, and turns CRLF into LF; disconnect repairs both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TRUST_STEP = (
 
 def rule_path(homes: Homes, root: Path | None) -> Path | None:
     folder = root or homes.codex
-    # Where the override is, Codex does not read AGENTS.md beside it.
+    # If the override exists, Codex does not read AGENTS.md beside it.
     return folder / (OVERRIDE if (folder / OVERRIDE).exists() else "AGENTS.md")
 
 
@@ -58,9 +58,7 @@ def trees(homes: Homes) -> Sequence[Path]:
 def look(homes: Homes, cards: Path | None) -> InstallState:  # noqa: ARG001
     config = _config(homes)
     if at(config, "plugins", PLUGIN_ID, "enabled") is False:
-        return InstallState(
-            is_off=True, hooks="off", note=f"the plugin is switched off in {homes.codex / 'config.toml'}"
-        )
+        return InstallState(is_off=True, hooks="off", note=f"the plugin is disabled in {homes.codex / 'config.toml'}")
     is_known = at(config, "marketplaces", MARKET, "source") == str(homes.market)
     is_there = is_known and at(config, "plugins", PLUGIN_ID, "enabled") is True and _has_copy(homes)
     return InstallState(is_registered=is_there, hooks=_trust(config) if is_there else "", has_mcp=is_there)
@@ -83,7 +81,7 @@ def _trust(config: dict[str, Any]) -> Hooks:
         return "modified"
     contents = {state.get("trusted_content_hash") for _, state in states}
     if contents == {None}:
-        return "unknown"  # trusted by a Codex that did not look at the other files yet
+        return "unknown"  # trusted by an older Codex that did not check the other files
     return "ready" if contents == {CODEX_CONTENT} else "modified"
 
 
@@ -96,7 +94,7 @@ def plan_join(program: str, homes: Homes, cards: Path | None) -> Sequence[Harnes
     if market not in (None, str(homes.market)):
         calls.append(_call(program, "marketplace", "remove", MARKET, why=f"it points at {market}"))
     if market != str(homes.market):
-        calls.append(_call(program, "marketplace", "add", str(homes.market), why="say where the plugin is"))
+        calls.append(_call(program, "marketplace", "add", str(homes.market), why="registers the plugin"))
     calls.append(_call(program, "add", PLUGIN_ID, why="hooks, skill and MCP server"))
     return calls
 
@@ -105,9 +103,9 @@ def plan_leave(program: str, homes: Homes, cards: Path | None) -> Sequence[Harne
     config = _config(homes)
     calls = []
     if at(config, "plugins", PLUGIN_ID) is not None:
-        calls.append(_call(program, "remove", PLUGIN_ID, why="take the plugin out"))
+        calls.append(_call(program, "remove", PLUGIN_ID, why="removes the plugin"))
     if at(config, "marketplaces", MARKET) is not None:
-        calls.append(_call(program, "marketplace", "remove", MARKET, why="forget where it was"))
+        calls.append(_call(program, "marketplace", "remove", MARKET, why="unregisters the plugin"))
     return calls
 
 
@@ -116,7 +114,7 @@ def _call(program: str, *words: str, why: str) -> HarnessCommand:
 
 
 def cut(path: Path, data: bytes) -> bytes:  # noqa: ARG001
-    """Take out the trust in our hooks: tables of their own, which Codex wrote. Anything unclear stays as it is."""
+    """Remove the trust tables of truekeep's hooks, which Codex wrote. Anything unclear stays as it is."""
     config = _parse(data)
     state = at(config, "hooks", "state")
     if config is None or not isinstance(state, dict) or not any(map(_is_ours, state)):
@@ -141,7 +139,7 @@ def _without_state(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_tables(lines: Sequence[str], header: str) -> list[str]:
-    """The lines without the tables whose header begins so. A comment below one ends it: that is a person's."""
+    """The lines without tables whose header begins like this. A comment ends a table: it belongs to the user."""
     kept: list[str] = []
     is_ours = False
     for line in lines:
@@ -157,7 +155,7 @@ def _without_tables(lines: Sequence[str], header: str) -> list[str]:
 
 
 def says_the_same(path: Path, one: bytes, other: bytes) -> bool:  # noqa: ARG001
-    # A comment is a person's, so the text counts, apart from line ends.
+    # Comments belong to the user, so the text counts, apart from line ends.
     return _plain(one) == _plain(other)
 
 

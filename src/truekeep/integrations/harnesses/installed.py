@@ -1,9 +1,9 @@
-"""What connect did on this machine, written down before it was done: which files, what was in them, for whom.
+"""The record of what connect changed on this machine, written before each change, with backups.
 
-The record and the backups lie in the user's state folder, readable by the user only, because a harness's
-configuration may hold credentials. An owner is a harness in a place ("claude@/home/me/app", "codex@user"); what has
-no owner left is taken back. A record that is lost costs the exact bytes of before, not the way out: blocks are
-found by their marks.
+Record and backups are in the user's state folder, readable by the user only, because a harness's configuration may
+contain credentials. An owner is a harness in a place ("claude@/home/me/app", "codex@user"); a file without owners is
+restored. Without the record, disconnect cannot restore the exact bytes but still finds truekeep's blocks by their
+marks.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from truekeep.core.errors import BadSetup, Busy, NewerState
 
 FORMAT = 1
 UNKNOWN = "?"
-"""For `before`: there was something, but not without our part. For `after`: the commands may not have ended."""
+"""For `before`: the state without truekeep's part is unknown. For `after`: the commands may not have finished."""
 
 Kind = Literal["block", "own", "config"]
 
 
 @dataclass(slots=True)
 class InstalledFile:
-    """One file that connect wrote, or had a harness write."""
+    """One file that connect or a harness's command wrote."""
 
     kind: Kind
     owners: set[str] = field(default_factory=set)
-    before: str | None = None  # a digest, and the name of a backup; None: there was no file
-    after: str = UNKNOWN  # the digest that connect left
-    mode: int | None = None  # before; some harnesses change it
+    before: str | None = None  # digest and name of the backup; None if there was no file
+    after: str = UNKNOWN  # digest after connect
+    mode: int | None = None  # before connect; some harnesses change it
 
 
 @dataclass(slots=True)
 class InstallRecord:
-    """Everything connect did and has not taken back."""
+    """Everything that connect changed and disconnect has not restored."""
 
     files: dict[str, InstalledFile] = field(default_factory=dict)
-    folders: dict[str, set[str]] = field(default_factory=dict)  # made by us: path -> owners
+    folders: dict[str, set[str]] = field(default_factory=dict)  # created by connect: path -> owners
     owners: set[str] = field(default_factory=set)
-    cards: str = ""  # the folder that OpenClaw was told to search
+    cards: str = ""  # the folder that OpenClaw was configured to search
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The repositories and folders that are connected, and the user."""
+        """The connected repositories and folders, and "user"."""
         return tuple(sorted({owner.partition("@")[2] for owner in self.owners}))
 
     def owners_left(self, harness: str, leaving: Iterable[str]) -> set[str]:
@@ -67,17 +67,19 @@ class Keep:
         self.path = path
         self._record = path / "record.json"
         self._backups = path / "backups"
-        self.made: tuple[Path, ...] = ()  # folders above it that were not there
+        self.made: tuple[Path, ...] = ()  # parent folders that were created
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the only connect or disconnect of this user."""
+        """Allow only one connect or disconnect per user."""
         self.made = tuple(folder for folder in self.path.parents if not folder.exists())
         file_io.make_private(self._backups)
         self.path.chmod(0o700)
         with file_io.locked(str(self.path)) as held:
             if not held:
-                raise Busy("another truekeep connect is at work", hint="wait for it to end and run it again")
+                raise Busy(
+                    "another truekeep connect is running", hint="wait until it has finished, then run this again"
+                )
             yield
 
     def read(self) -> InstallRecord:
@@ -89,9 +91,10 @@ class Keep:
             raise self._damaged() from error
         try:
             if data["format"] > FORMAT:
-                told = f"format {data['format']}, this one knows {FORMAT}"
+                formats = f"format {data['format']}, this one knows {FORMAT}"
                 raise NewerState(
-                    f"{self._record} was written by a newer truekeep ({told})", hint="upgrade truekeep on this machine"
+                    f"{self._record} was written by a newer truekeep ({formats})",
+                    hint="upgrade truekeep on this machine",
                 )
             return _parse(data)
         except (KeyError, TypeError, AttributeError) as error:
@@ -100,14 +103,14 @@ class Keep:
     def _damaged(self) -> BadSetup:
         return BadSetup(
             f"{self._record} cannot be read",
-            hint=f"move it away; the backups beside it stay in {self._backups}, and disconnect then goes by the marks",
+            hint=f"move it elsewhere; backups stay in {self._backups}, and disconnect then looks for truekeep's marks",
         )
 
     def write(self, record: InstallRecord) -> None:
         _write(self._record, (json.dumps(_render(record), indent=1) + "\n").encode())
 
     def save(self, data: bytes) -> str:
-        """Keep these bytes; gives the name they can be had by."""
+        """Back up these bytes and return the backup's name."""
         name = digest_of(data)
         path = self._backups / name
         if not path.exists():
@@ -115,7 +118,7 @@ class Keep:
         return name
 
     def saved(self, name: str) -> bytes | None:
-        """Bytes that were kept, if they are still there and still the same."""
+        """The bytes of a backup; None if it is missing or damaged."""
         try:
             data = (self._backups / name).read_bytes()
         except OSError:
@@ -134,7 +137,7 @@ class Keep:
             (self._backups / name).unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Leave no trace of a connection that is no more."""
+        """Remove the record and its folder."""
         self._record.unlink(missing_ok=True)
         for folder in (self._backups, self.path, self.path.parent):
             try:

@@ -1,4 +1,4 @@
-"""The closeout rule and the ignore lines, as they stand in a person's file between marks of ours. Pure."""
+"""The closeout rule and the ignore lines that connect puts between marks into a user's files."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _NAMES = {"claude": "Claude Code", "codex": "Codex"}
 
 
 def render_rule(inboxes: Iterable[tuple[str, str]]) -> str:
-    """The closeout rule, naming each writer's inbox."""
+    """The closeout rule with each writer's inbox."""
     named = [f"`{folder}/` for {_NAMES.get(writer, writer)}" for writer, folder in inboxes]
     return _RULE.format(inboxes=", ".join(named))
 
 
 def render_ignored(folders: Iterable[str]) -> str:
-    """Lines for .gitignore: handoffs travel to memory, not into the repository's history."""
+    """Lines for .gitignore, so that handoffs are not committed."""
     return "".join(f"/{folder}/\n" for folder in folders)
 
 
 def find_open_fence(data: bytes, marks: BlockMarkers) -> int | None:
-    """The line of a code fence that is still open where our block begins; None when the block is read as text."""
+    """The line of a code fence that is still open where truekeep's block begins; None if there is none."""
     span = find_block(data, marks)
     fence, opened = "", 0
     for number, line in enumerate(data[: span[0] if span else len(data)].split(b"\n"), 1):

@@ -1,8 +1,8 @@
-"""OpenClaw: the plugin for skill and MCP server, a hook pack of its own, and where to search if memory is elsewhere.
+"""OpenClaw: the plugin with skill and MCP server, a hook pack, and the search path if memory is elsewhere.
 
-OpenClaw does not run a plugin's hooks.json, so the pack goes into its hooks folder and is enabled by name. Where a
-person has opened discovery to all hooks, naming one would close it to the rest; then nothing is named. OpenClaw's
-commands write openclaw.json as plain JSON: comments go, and come back from the backup.
+OpenClaw does not run a plugin's hooks.json, so the hook pack goes into its hooks folder and is enabled by name. If the
+user enabled discovery of all hooks, naming one would disable the others, so none is named. OpenClaw's commands write
+openclaw.json as plain JSON: comments are lost, and restored from the backup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROGRAM = "openclaw"
 
 
 def rule_path(homes: Homes, root: Path | None) -> Path | None:  # noqa: ARG001
-    return None  # it owns the memory; the founding document warns of an agent that hands off to itself
+    return None  # it owns the memory: an agent must not hand off to itself
 
 
 def files(homes: Homes) -> Mapping[Path, str]:
@@ -43,14 +43,14 @@ def look(homes: Homes, cards: Path | None) -> InstallState:
     entry = at(config, "plugins", "entries", PLUGIN, "enabled")
     has_plugin = entry is True and _has_copy(homes)
     if entry is False and _has_copy(homes):
-        return InstallState(is_off=True, hooks="off", note="the plugin is switched off in openclaw.json")
+        return InstallState(is_off=True, hooks="off", note="the plugin is disabled in openclaw.json")
     has_pack = all(read_bytes(path) == text.encode() for path, text in files(homes).items())
     is_off = at(config, "hooks", "internal", "enabled") is False or at(_entry(config), "enabled") is False
     is_ready = has_pack and (_entry(config) is not None or _is_open(config))
     is_registered = has_plugin and (is_ready or is_off) and not _missing_path(homes, config, cards)
-    note = "hooks are switched off in openclaw.json (hooks.internal)" if is_off and has_plugin else ""
+    note = "hooks are disabled in openclaw.json (hooks.internal)" if is_off and has_plugin else ""
     if not is_registered and parse_object(read_bytes(homes.openclaw_json) or b"{}") is None:
-        note = "OpenClaw writes openclaw.json as plain JSON: its comments go, and come back with disconnect"
+        note = "OpenClaw rewrites openclaw.json as plain JSON; disconnect restores its comments"
     hooks: Hooks = "off" if is_off else "ready" if is_ready else "unknown"
     return InstallState(is_registered=is_registered, hooks=hooks if has_pack else "", has_mcp=has_plugin, note=note)
 
@@ -71,7 +71,9 @@ def plan_join(program: str, homes: Homes, cards: Path | None) -> Sequence[Harnes
     if _missing_path(homes, config, cards):
         patch["memory"] = {"search": {"extraPaths": [*_extra_paths(config), str(cards)]}}
     if patch:
-        calls.append(_patch(program, patch, why="enable the hook pack" if "hooks" in patch else "search the cards"))
+        calls.append(
+            _patch(program, patch, why="enables the hook pack" if "hooks" in patch else "adds the cards to its search")
+        )
     return calls
 
 
@@ -80,7 +82,7 @@ def plan_leave(program: str, homes: Homes, cards: Path | None) -> Sequence[Harne
     calls = []
     patch: dict[str, Any] = {}
     if _has_copy(homes) or at(config, "plugins", "entries", PLUGIN, "enabled") is True:
-        calls.append(_call(program, "plugins", "uninstall", PLUGIN, "--force", why="take the plugin out"))
+        calls.append(_call(program, "plugins", "uninstall", PLUGIN, "--force", why="removes the plugin"))
         patch["plugins"] = {"entries": {PLUGIN: None}}
     elif at(config, "plugins", "entries", PLUGIN) is not None:
         patch["plugins"] = {"entries": {PLUGIN: None}}
@@ -91,7 +93,7 @@ def plan_leave(program: str, homes: Homes, cards: Path | None) -> Sequence[Harne
         rest = [path for path in _extra_paths(config) if path not in ours]
         patch["memory"] = {"search": {"extraPaths": rest or None}}
     if patch:
-        calls.append(_patch(program, patch, why="take out what names it"))
+        calls.append(_patch(program, patch, why="removes its settings"))
     return calls
 
 
@@ -110,7 +112,7 @@ def cut(path: Path, data: bytes) -> bytes:  # noqa: ARG001
 def says_the_same(path: Path, one: bytes, other: bytes) -> bool:  # noqa: ARG001
     values = [parse_config(data) for data in (one, other)]
     if None in values or any(parse_object(data) is None for data in (one, other)):
-        return False  # with comments in it, only the same bytes are the same
+        return False  # with comments, only equal bytes count
     bare = [without_empty({key: item for key, item in (value or {}).items() if key != "meta"}) for value in values]
     return bool(bare[0] == bare[1])
 
@@ -130,7 +132,7 @@ def _entry(config: dict[str, Any]) -> Any:
 
 
 def _is_open(config: dict[str, Any]) -> bool:
-    """Whether all hooks are discovered, named or not."""
+    """True if all hooks are discovered, named or not."""
     internal = at(config, "hooks", "internal") or {}
     return bool(at(internal, "load", "extraDirs")) or (internal.get("enabled") is True and not internal.get("entries"))
 

@@ -1,8 +1,8 @@
-"""What connecting would do: which lines in which file, which folders, which commands. Decides, and touches nothing.
+"""Plans what `connect` changes: files, folders and harness commands. Touches nothing.
 
-There are two halves. A harness on this machine is told about truekeep once, whatever the number of repositories; a
-place (one repository, or the user) gets the closeout rule, and a repository its inboxes and ignore lines. A file
-that cannot be changed safely is a problem of its own and keeps nothing else from being planned.
+A harness is set up once per machine, whatever the number of repositories. A place (one repository, or the user) gets
+the closeout rule, and a repository also its inboxes and ignore lines. A file that cannot be changed safely is reported
+as a problem and does not stop the rest.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from truekeep.text.managed_block import BlockMarkers, BrokenBlock, find_block, p
 
 HARNESSES: Mapping[str, Harness] = {"claude": claude, "codex": codex, "openclaw": openclaw}
 USER = "user"
-MOST_BYTES = 10_000_000
+MAX_FILE_BYTES = 10_000_000
 _IMPORT = re.compile(rb"^\s*@(?:\./)?AGENTS\.md\s*$", re.MULTILINE)
 
 
 class Wish(NamedTuple):
-    """What is to be connected, where."""
+    """What to connect, and where."""
 
-    root: Path | None  # the repository; None: the user's own files
-    named: tuple[str, ...]  # harnesses asked for by name
-    is_named_place: bool  # --project or --user was said
+    root: Path | None  # the repository; None for the user's own files
+    named: tuple[str, ...]  # harnesses given by name
+    is_named_place: bool  # --project or --user was given
     writers: Mapping[str, str]
     cards: Path | None  # this machine's cards, if it has a workspace
 
@@ -51,7 +51,7 @@ class Wish(NamedTuple):
 
 
 class ConnectProblem(NamedTuple):
-    """Something that cannot be done, and the next thing to try."""
+    """Something that cannot be done, and what to do about it."""
 
     where: str
     what: str
@@ -59,7 +59,7 @@ class ConnectProblem(NamedTuple):
 
 
 class Now(NamedTuple):
-    """A file as it is: where it really lies, its bytes, and the stamp that goes with them."""
+    """A file's current state: its real path, bytes and stamp."""
 
     real: Path
     data: bytes | None
@@ -68,7 +68,7 @@ class Now(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A file of which connect takes care; unchanged when it says the right thing already."""
+    """A file that connect writes, unless it is already right."""
 
     path: Path
     now: Now
@@ -85,7 +85,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedInboxes:
-    """Inboxes of one repository, relative to it; those that are missing are made."""
+    """Inboxes of one repository, relative to it; missing ones are created."""
 
     root: Path
     folders: tuple[str, ...]
@@ -98,16 +98,16 @@ class PlannedInboxes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectPlan:
-    """All that connect will do, in this order: files, inboxes, commands."""
+    """Everything that connect will do, in this order: files, inboxes, commands."""
 
     place: str
     owners: frozenset[str]
-    is_noted: bool  # the record knows all of these owners
+    is_noted: bool  # the record has all of these owners
     cards: Path | None = None
     edits: tuple[PlannedFile, ...] = ()
     inboxes: PlannedInboxes | None = None
     calls: tuple[HarnessCommand, ...] = ()
-    rewritten: tuple[tuple[str, tuple[Path, ...]], ...] = ()  # files of a person that the commands write, by harness
+    rewritten: tuple[tuple[str, tuple[Path, ...]], ...] = ()  # user files that the commands change, by harness
     skipped: tuple[tuple[str, str], ...] = ()
     problems: tuple[ConnectProblem, ...] = ()
     notes: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ def find_programs(homes: Homes) -> dict[str, str | None]:
 
 
 def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan:
-    """Everything that is still missing for this wish."""
+    """Plan everything that is still missing."""
     programs = find_programs(homes)
     chosen, skipped = _choose(wish, programs, homes)
     owners = frozenset(f"{name}@{wish.place}" for name in chosen)
@@ -148,7 +148,7 @@ def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan
             ours = [_own(path, text, owner) for path, text in files.items()]
             joining = HARNESSES[name].plan_join(programs[name] or "", homes, wish.cards)
         except UnreadableHarnessFile as error:
-            problems.append(ConnectProblem(str(error.path), error.what, "mend the file, then connect again"))
+            problems.append(ConnectProblem(str(error.path), error.what, "correct the file, then connect again"))
             continue
         except FileRefused as error:
             problems.append(ConnectProblem(str(homes.market), f"truekeep's own files: {error}", error.hint))
@@ -181,7 +181,7 @@ def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan
 
 
 def _choose(wish: Wish, programs: Mapping[str, str | None], homes: Homes) -> tuple[list[str], list[tuple[str, str]]]:
-    """Harnesses that are installed; and those that were asked for, if there is something to write without them."""
+    """Installed harnesses, and named ones if repository files can be written without them."""
     chosen: list[str] = []
     skipped: list[tuple[str, str]] = []
     for name in wish.named or HARNESSES:
@@ -190,18 +190,18 @@ def _choose(wish: Wish, programs: Mapping[str, str | None], homes: Homes) -> tup
             chosen.append(name)
         elif wish.root and is_wanted and name != "openclaw":
             chosen.append(name)
-            skipped.append((name, f"{_absence(name, homes)}; only the repository's files are written"))
+            skipped.append((name, f"{_absence(name, homes)}; only files in this repository are written"))
         else:
             skipped.append((name, _absence(name, homes)))
     return chosen, skipped
 
 
 def _absence(name: str, homes: Homes) -> str:
-    """Why a harness counts as not installed: one with settings may be an alias, or an editor's own copy."""
-    settings = {"claude": homes.claude, "codex": homes.codex}.get(name)  # OpenClaw's folder holds our own workspace
+    """Why a harness counts as not installed. One with settings may be an alias, or an editor's own copy."""
+    settings = {"claude": homes.claude, "codex": homes.codex}.get(name)  # OpenClaw's folder contains our workspace
     if settings is not None and settings.is_dir():
         return "not on PATH, though it has settings here"
-    return "not installed here"
+    return "not installed"
 
 
 def bundle_files(homes: Homes) -> dict[Path, str]:
@@ -222,7 +222,7 @@ def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[Conne
         if path is None:
             continue
         if name == "claude" and wish.root and "codex" in chosen and _imports_agents(path):
-            path = codex.rule_path(homes, wish.root) or path  # one rule is enough, and the import brings it
+            path = codex.rule_path(homes, wish.root) or path  # CLAUDE.md imports it: one rule is enough
         owner = frozenset((f"{name}@{wish.place}",))
         edit = _block(path, text, RULE_MARKS, bounds, "the closeout rule", owner, problems)
         if edit is not None:
@@ -230,7 +230,7 @@ def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[Conne
 
 
 def _fence_note(edit: PlannedFile) -> str:
-    """A rule inside of a code fence may be taken for an example. The fence is a person's, so it is only said."""
+    """A warning if the rule is inside an unclosed code fence, which agents may take for an example."""
     line = find_open_fence(edit.after, edit.marks) if edit.marks else None
     if line is None:
         return ""
@@ -267,7 +267,7 @@ def _block(
     owners: frozenset[str],
     problems: list[ConnectProblem],
 ) -> PlannedFile | None:
-    """A block of ours in a person's file, unless that cannot be done safely."""
+    """Plan truekeep's block in a user's file; None if that is not safe."""
     try:
         now = read_within(path, bounds)
         after = put_block(now.data or b"", text, marks)
@@ -275,7 +275,7 @@ def _block(
             refuse_linked(now)
     except BrokenBlock as error:
         problems.append(
-            ConnectProblem(str(path), f"truekeep's block is broken: {error}", "mend or remove the block by hand")
+            ConnectProblem(str(path), f"truekeep's block is broken: {error}", "correct or remove the block by hand")
         )
         return None
     except FileRefused as error:
@@ -295,7 +295,7 @@ def _inboxes(wish: Wish, chosen: Sequence[str], problems: list[ConnectProblem]) 
         for part in wish.writers[name].split("/"):
             at = at / part
             if at.is_symlink() or (at.exists() and not at.is_dir()):
-                what = "is a symlink, and ingest follows none" if at.is_symlink() else "is not a folder"
+                what = "is a symlink, which ingest does not follow" if at.is_symlink() else "is not a folder"
                 problems.append(ConnectProblem(str(at), what, "put a folder there"))
                 break
         else:
@@ -304,7 +304,7 @@ def _inboxes(wish: Wish, chosen: Sequence[str], problems: list[ConnectProblem]) 
 
 
 def _merged(edits: Sequence[PlannedFile]) -> Iterator[PlannedFile]:
-    """One edit for each file, for all its owners: CLAUDE.md and AGENTS.md may be one file, and the bundle is shared."""
+    """One edit per file, for all its owners: CLAUDE.md and AGENTS.md may be one file, and the plugin is shared."""
     found: dict[tuple[Path, str], PlannedFile] = {}
     for edit in edits:
         key = (edit.now.real, edit.what)
@@ -324,7 +324,7 @@ def _merged(edits: Sequence[PlannedFile]) -> Iterator[PlannedFile]:
 
 
 class FileRefused(Exception):
-    """A file that truekeep does not write to, with the next thing to try."""
+    """A file that truekeep does not write, and what to do about it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -332,14 +332,14 @@ class FileRefused(Exception):
 
 
 def read_within(path: Path, bounds: Sequence[Path]) -> Now:
-    """A person's text file. A symlink is followed as long as it stays inside the repository, or the home."""
+    """Read a user's text file. A symlink is followed only inside the repository or the home folder."""
     real = Path(os.path.realpath(path))
     if not any(real.is_relative_to(os.path.realpath(bound)) for bound in bounds):
         raise FileRefused(
-            f"it is a symlink to {real}, outside of {bounds[0]}", "put the rule there by hand, or a plain file here"
+            f"it is a symlink to {real}, outside {bounds[0]}", "add the rule there by hand, or put a regular file here"
         )
     if path.is_symlink() and not real.exists():
-        raise FileRefused(f"it is a symlink to {real}, where nothing is", "remove the symlink")
+        raise FileRefused(f"it is a broken symlink to {real}", "remove the symlink")
     now = read_now(real)
     data = now.data or b""
     try:
@@ -347,15 +347,15 @@ def read_within(path: Path, bounds: Sequence[Path]) -> Now:
     except UnicodeDecodeError as error:
         raise FileRefused("it is not UTF-8 text", "save it as UTF-8") from error
     if b"\0" in data:
-        raise FileRefused("it holds NUL bytes, so it is no text", "save it as UTF-8")
+        raise FileRefused("it contains NUL bytes", "save it as UTF-8 text")
     return now
 
 
 def refuse_linked(now: Now) -> None:
-    """Raise for a file with more than one name: to be written whole, it would have to lose the others."""
+    """Raise FileRefused for a file with several hard links: replacing it would break the others."""
     if is_linked(now.real):
-        what = "it has a second name (a hard link), which it would lose; writing in place could tear it"
-        raise FileRefused(what, "make one name a symlink to the other, or put the lines there by hand")
+        what = "it has a second hard link, which replacing the file would break"
+        raise FileRefused(what, "make one name a symlink to the other, or add the lines by hand")
 
 
 def is_linked(path: Path) -> bool:
@@ -366,7 +366,7 @@ def is_linked(path: Path) -> bool:
 
 
 def read_now(path: Path) -> Now:
-    """A file's bytes and stamp; no bytes when there is no file."""
+    """The file's current state; without bytes if it does not exist."""
     real = Path(os.path.realpath(path))
     try:
         folder = file_io.open_root(str(real.parent))
@@ -375,13 +375,13 @@ def read_now(path: Path) -> Now:
     except OSError as error:
         raise FileRefused(f"its folder cannot be opened: {error.strerror}", "check what is there") from error
     try:
-        data, stamp = file_io.read_file(folder, real.name, limit=MOST_BYTES, shown=str(path))
+        data, stamp = file_io.read_file(folder, real.name, limit=MAX_FILE_BYTES, shown=str(path))
     except FileNotFoundError:
         return Now(real, None, None)
     except file_io.UnsafePath as error:
-        raise FileRefused(f"it {error.what}", "put a plain file there") from error
+        raise FileRefused(f"it {error.what}", "put a regular file there") from error
     except file_io.ChangedSince as error:
-        raise FileRefused("it is being written right now", "try again") from error
+        raise FileRefused("it is being written right now", "run it again") from error
     except OSError as error:
         raise FileRefused(f"it cannot be read: {error.strerror}", "check its permissions") from error
     finally:

@@ -1,4 +1,4 @@
-"""How the connections of this machine stand: looks at the harnesses' files, runs our hook once, changes nothing."""
+"""Reports the connections of this machine: reads the harnesses' files and runs the hook once. Changes nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PROBE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How one harness stands."""
+    """The connection of one harness."""
 
     harness: str
-    program: str | None  # None: not installed
-    is_connected: bool  # its own files name truekeep, completely
-    hooks: Hooks  # ready: it will run them
-    has_rule: bool  # in this repository's instructions, or in the user's
+    program: str | None  # None if not installed
+    is_connected: bool  # according to its own files
+    hooks: Hooks  # "ready" if it will run them
+    has_rule: bool  # in the instructions of this repository or of the user
     rule_path: Path | None
     has_mcp: bool
     problems: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What came of running the hook as a harness would."""
+    """The result of running the hook as a harness would."""
 
     is_well: bool
     seconds: float
@@ -51,12 +51,12 @@ class Probe:
 
 
 def connection_state(homes: Homes, *, root: Path | None, cards: Path | None) -> tuple[list[Connection], Probe]:
-    """Every harness, and whether the command that their hooks run works from here."""
+    """The connection of every harness, and the result of running the hook."""
     return see_connections(homes, root=root, cards=cards), probe_hook()
 
 
 def see_connections(homes: Homes, *, root: Path | None, cards: Path | None) -> list[Connection]:
-    """Every harness, as its files have it."""
+    """The connection of every harness, from its files."""
     programs = find_programs(homes)
     return [_look(name, programs[name], homes, root, cards) for name in HARNESSES]
 
@@ -87,24 +87,24 @@ def _look(name: str, program: str | None, homes: Homes, root: Path | None, cards
     )
 
 
-SPOKEN = {"claude": "Claude Code", "codex": "Codex"}  # whose sessions take up hooks when they begin
+SPOKEN = {"claude": "Claude Code", "codex": "Codex"}  # harnesses that read hooks when a session starts
 
 
 def next_steps(homes: Homes, harnesses: Sequence[str], *, is_new: bool) -> list[str]:
-    """What is left for a person to do after connecting; `is_new`: something was connected just now."""
+    """What the user has to do after connecting; `is_new`: something was connected just now."""
     steps = []
     if is_new and (names := [SPOKEN[name] for name in harnesses if name in SPOKEN]):
-        steps.append(f"start {' and '.join(names)} anew: a session that runs already knows nothing of this.")
+        steps.append(f"restart {' and '.join(names)}; sessions already running will not pick this up.")
         steps.append(
-            "`truekeep connect --check` says whether all of it works; after a session, `truekeep status` counts it."
+            "run `truekeep connect --check` to test the connection; after a session, `truekeep status` counts it."
         )
     with suppress(UnreadableHarnessFile):
         if "codex" in harnesses and HARNESSES["codex"].look(homes, None).hooks in ("untrusted", "modified"):
             steps.append(TRUST_STEP)
     if "openclaw" in harnesses:
-        steps.append("OpenClaw's gateway takes up the hook pack when it starts anew: `openclaw gateway restart`.")
+        steps.append("restart OpenClaw's gateway to load the hook pack: `openclaw gateway restart`.")
     if child_process.find_program("truekeep") is None:
-        steps.append("`truekeep` is not on PATH: put it there, or the hooks and the MCP server stay silent.")
+        steps.append("put `truekeep` on PATH, or the hooks and the MCP server will not work.")
     return steps
 
 
@@ -114,12 +114,12 @@ def _hook_problems(hooks: Hooks) -> list[str]:
     if hooks == "modified":
         return [f"the plugin is not the one that was trusted. {TRUST_STEP}"]
     if hooks == "unknown":
-        return ["whether the hooks will run cannot be told from here; /hooks in Codex says it"]
+        return ["it is unknown whether the hooks will run; type /hooks in Codex to see"]
     return []
 
 
 def _rule(name: str, homes: Homes, root: Path | None) -> Path | None:
-    """The instructions that hold the closeout rule for a harness."""
+    """The instruction file with the closeout rule for a harness; None if there is none."""
     places = [HARNESSES[name].rule_path(homes, place) for place in dict.fromkeys((root, None))]
     if root is not None and name == "claude":
         places.append(root / "AGENTS.md")  # CLAUDE.md may import it
@@ -144,10 +144,10 @@ def _read(path: Path) -> bytes:
 
 
 def probe_hook() -> Probe:
-    """Run the hook with a payload of a session that is none of ours: it has nothing to do, and must say so quickly."""
+    """Run the hook with the payload of an unknown session: it has nothing to do and must end quickly."""
     program = child_process.find_program("truekeep")
     if program is None:
-        return Probe(is_well=False, seconds=0, why="`truekeep` is not on PATH, so hooks and MCP server stay silent")
+        return Probe(is_well=False, seconds=0, why="`truekeep` is not on PATH, so hooks and MCP server do not work")
     payload = {"session_id": "truekeep-check", "transcript_path": None, "cwd": "/", "hook_event_name": HOOKS[-1].event}
     started = time.monotonic()
     try:

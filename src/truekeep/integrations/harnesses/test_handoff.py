@@ -1,7 +1,7 @@
-"""A machine that produces handoffs: its test letter, which goes all the way to the canonical host and comes back.
+"""The test handoff of a producer, which travels to the canonical host and comes back as a receipt.
 
-The test is a handoff that says what it is. Ingest knows it, files nothing, and deals with it like any other, so that
-its receipt shows that the whole way works. What was sent is remembered in the machine's own state.
+Ingest recognises a test handoff and processes it without filing anything, so that its receipt shows that the route
+works. The last test is recorded in the user's state folder.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from truekeep.core.machine import machine_name, own_state
 from truekeep.core.model import TEST_MARK
 from truekeep.handoffs.format import handoff_name
 from truekeep.handoffs.inbox import PROCESSED, Inbox, deliver
+from truekeep.handoffs.sync.processes import ToolMissing, run_tool
 from truekeep.handoffs.sync.receipts import parse_key
 from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import Unreachable
@@ -30,14 +31,14 @@ FILE = "machine-test.json"
 
 
 class Test(NamedTuple):
-    """A test letter that was sent."""
+    """A test handoff that was sent."""
 
     path: str
     sent_at: float
 
     @property
     def has_returned(self) -> bool:
-        """Whether the host has dealt with it: then it was moved to processed/."""
+        """True if the host has processed it: it was moved to processed/."""
         return not os.path.lexists(self.path) and os.path.lexists(self._processed)
 
     @property
@@ -51,7 +52,7 @@ class Test(NamedTuple):
 
     @property
     def returned_at(self) -> float | None:
-        """When it was moved."""
+        """When it was moved to processed/."""
         try:
             return os.stat(self._processed).st_ctime if self.has_returned else None
         except OSError:
@@ -59,10 +60,8 @@ class Test(NamedTuple):
 
 
 def ask_key(host: str, ssh_options: Sequence[str]) -> str:
-    """The key for receipts of the canonical host, as it tells over ssh."""
-    from truekeep.handoffs.sync.processes import ToolMissing, run_tool
-
-    by_hand = "or run `truekeep sync key` there by hand, and give what it prints as --host-key"
+    """Ask the canonical host for its receipt key over ssh."""
+    by_hand = "or run `truekeep sync key` there and give its output as --host-key"
     route = Route("host", "rsync", {"host": host, "ssh_options": tuple(ssh_options)})
     command = [*ssh_command(route), "--", host_of(route), "PATH=$PATH:$HOME/.local/bin truekeep sync key"]
     try:
@@ -86,7 +85,7 @@ def ask_key(host: str, ssh_options: Sequence[str]) -> str:
 
 
 def make_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[str]:
-    """The inboxes of these repositories; gives those that were missing."""
+    """Create missing inboxes of these repositories; returns those created."""
     made = []
     for root in roots:
         for folder in dict.fromkeys(writers.values()):
@@ -98,7 +97,7 @@ def make_inboxes(roots: Sequence[Path], writers: Mapping[str, str]) -> list[str]
 
 
 def send_test(root: Path, writers: Mapping[str, str]) -> Test:
-    """Leave a test letter in a repository's inbox, unless one is still on its way."""
+    """Write a test handoff into a repository's inbox, unless one is still on its way."""
     before = last_test()
     if before is not None and os.path.lexists(before.path):
         return before

@@ -1,8 +1,8 @@
-"""The way back: every file as it was before connect, byte for byte if nobody wrote in it since, else without our part.
+"""Disconnects: restores every file to its state before connect, or only removes truekeep's part if it was edited since.
 
-Harnesses go first, through their own commands. Those write their files in their own style, so afterwards the old
-bytes are put back where nothing else has changed. A person's words are never the price: when in doubt, a file stays
-as the harness left it, and its backup is named. An inbox with handoffs in it stays.
+Harnesses come first, through their own commands. Those reformat their files, so afterwards the old bytes are restored
+if nothing else changed. User edits are never lost: when in doubt, a file stays as the harness left it, and its backup
+is named. An inbox with handoffs stays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from truekeep.core.git import find_top
 from truekeep.core.harness_files import UnreadableHarnessFile, read_bytes
 from truekeep.core.harness_paths import Homes
 from truekeep.core.model import WRITERS
-from truekeep.handoffs.inbox import PROCESSED, is_letter_name, keep_untracked
+from truekeep.handoffs.inbox import PROCESSED, is_handoff_name, keep_untracked
 from truekeep.integrations.harnesses.apply import ConnectReport, discard_leftovers, real_path, write_file
 from truekeep.integrations.harnesses.base import HarnessCommand, run_call
 from truekeep.integrations.harnesses.installed import UNKNOWN, InstalledFile, InstallRecord, Keep, digest_of
@@ -45,27 +45,27 @@ Way = Literal["put back", "take out", "remove", "leave"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return:
-    """What becomes of one file."""
+    """The plan for one file."""
 
     path: Path
     way: Way
     now: Now
-    after: bytes | None = None  # None: the file goes
+    after: bytes | None = None  # None: the file is removed
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """All that disconnect will do, in this order: commands, configurations, files, folders."""
+    """Everything that disconnect will do, in this order: commands, configurations, files, folders."""
 
     owners: frozenset[str]
-    harnesses: tuple[str, ...] = ()  # which nobody needs any more
+    harnesses: tuple[str, ...] = ()  # no longer needed by any place
     calls: tuple[HarnessCommand, ...] = ()
     configs: tuple[Path, ...] = ()
     returns: tuple[Return, ...] = ()
     folders: tuple[Path, ...] = ()
-    inboxes: tuple[Path, ...] = ()  # of the places, wherever they came from
-    has_leftovers: bool = False  # a connect was killed before it could write down anything
+    inboxes: tuple[Path, ...] = ()  # of the places, whoever created them
+    has_leftovers: bool = False  # a connect was killed before it could record anything
     problems: tuple[ConnectProblem, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -89,7 +89,7 @@ def plan_disconnect(
     cards: Path | None,
     writers: Mapping[str, str] = WRITERS,
 ) -> Leave:
-    """What has to happen so that these harnesses are not connected in these places any more; None: the user's own."""
+    """Plan disconnecting these harnesses in these places; None is the user's own files."""
     chosen = tuple(named) or tuple(HARNESSES)
     leaving = {f"{name}@{root or USER}" for name in chosen for root in roots}
     if everything:
@@ -130,7 +130,7 @@ def plan_disconnect(
 
 
 def _left_by(root: Path, leaving: set[str], record: InstallRecord, writers: Mapping[str, str]) -> list[str]:
-    """The inboxes of a repository that nobody connected uses any more: those of other writers go with the last one."""
+    """The inboxes of a repository that no connected harness uses; other writers' inboxes go with the last harness."""
     is_last = not any(owner.partition("@")[2] == str(root) for owner in record.owners - leaving)
     return [
         folder
@@ -147,10 +147,10 @@ def _calls(
         try:
             calls = HARNESSES[name].plan_leave(programs[name] or name, homes, cards)
         except UnreadableHarnessFile as error:
-            problems.append(ConnectProblem(str(error.path), error.what, "mend the file, then disconnect again"))
+            problems.append(ConnectProblem(str(error.path), error.what, "correct the file, then disconnect again"))
             continue
         if calls and programs[name] is None:
-            notes.append(f"{name} is not installed any more; its files are put back where nothing else has changed")
+            notes.append(f"{name} is no longer installed; its files are restored if nothing else changed")
         elif calls:
             yield from calls
 
@@ -171,7 +171,7 @@ def _returns(
                     refuse_linked(now)
                 yield item
         except (FileRefused, BrokenBlock) as error:
-            problems.append(ConnectProblem(name, f"{error}", "take truekeep's lines out by hand"))
+            problems.append(ConnectProblem(name, f"{error}", "remove truekeep's lines by hand"))
 
 
 def _way_back(path: Path, now: Now, data: bytes, kept: InstalledFile, keep: Keep) -> Return:
@@ -181,10 +181,10 @@ def _way_back(path: Path, now: Now, data: bytes, kept: InstalledFile, keep: Keep
     if digest_of(data) == kept.after and before is not None:
         return Return(path=path, way="put back", now=now, after=before)
     if kept.kind == "own":
-        return Return(path=path, way="leave", now=now, why="someone changed it since")
+        return Return(path=path, way="leave", now=now, why="it was edited since")
     bare = cut_block(cut_block(data, RULE_MARKS), IGNORE_MARKS)
     if bare == data:
-        return Return(path=path, way="leave", now=now, after=data, why="our part is not in it any more")
+        return Return(path=path, way="leave", now=now, after=data, why="truekeep's part is no longer in it")
     if not bare and kept.before is None:
         return Return(path=path, way="remove", now=now)
     return Return(path=path, way="take out", now=now, after=bare)
@@ -193,7 +193,7 @@ def _way_back(path: Path, now: Now, data: bytes, kept: InstalledFile, keep: Keep
 def _unrecorded(
     root: Path | None, chosen: Sequence[str], homes: Homes, record: InstallRecord, problems: list[ConnectProblem]
 ) -> Iterator[Return]:
-    """Blocks of ours that the record does not know: it was lost, or another machine connected this repository."""
+    """truekeep's blocks that are not in the record: it was lost, or another machine connected this repository."""
     bounds = (root,) if root else (homes.home, homes.claude, homes.codex)
     paths: dict[Path, BlockMarkers] = {}
     for name in chosen:
@@ -211,28 +211,28 @@ def _unrecorded(
             now = read_within(path, bounds)
             if now.data and (bare := cut_block(now.data, marks)) != now.data:
                 if is_linked(now.real):
-                    what = "it holds truekeep's block and has a second name (a hard link), which it would lose"
-                    problems.append(ConnectProblem(str(path), what, "take truekeep's lines out by hand"))
+                    what = "it contains truekeep's block and has a second hard link, which replacing it would break"
+                    problems.append(ConnectProblem(str(path), what, "remove truekeep's lines by hand"))
                     continue
                 yield Return(path=path, way="take out", now=now, after=bare)
         except BrokenBlock as error:
-            problems.append(ConnectProblem(str(path), f"truekeep's block is broken: {error}", "take it out by hand"))
+            problems.append(ConnectProblem(str(path), f"truekeep's block is broken: {error}", "remove it by hand"))
         except FileRefused:
             continue
 
 
-def apply_leave(leave: Leave, homes: Homes, *, tell: Callable[[str], None]) -> ConnectReport:
-    """Carry the way back out. Running it again after a crash is safe."""
+def apply_leave(leave: Leave, homes: Homes, *, log: Callable[[str], None]) -> ConnectReport:
+    """Carry out a disconnect plan. Running it again after a crash is safe."""
     report = ConnectReport(problems=list(leave.problems))
     keep = Keep(homes.keep)
     with keep.lock():
         record = keep.read()
         discard_leftovers(keep, record)
-        stay: set[str] = set()  # backups that are still worth something
+        stay: set[str] = set()  # backups that are still needed
         for name in leave.harnesses:
             calls = [call for call in leave.calls if call.harness == name]
             configs = [path for path in map(real_path, HARNESSES[name].watched(homes)) if path in leave.configs]
-            if _part(name, calls, configs, homes, keep, record, report, stay, tell):
+            if _part(name, calls, configs, homes, keep, record, report, stay, log):
                 for path in configs:
                     record.files.pop(str(path), None)
                 _remove_trees(name, homes, report)
@@ -248,7 +248,7 @@ def apply_leave(leave: Leave, homes: Homes, *, tell: Callable[[str], None]) -> C
         for inbox in leave.inboxes:
             _leave_inbox(inbox, report)
         if not record.owners and not record.files:
-            keep.forget(keep.names() - stay)  # what could not be put back as it was keeps its backup
+            keep.forget(keep.names() - stay)  # files that could not be restored keep their backup
             keep.clear()
             _remove_folders(above, record)
     return report
@@ -263,16 +263,16 @@ def _part(
     record: InstallRecord,
     report: ConnectReport,
     stay: set[str],
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> bool:
-    """Take truekeep out of one harness, and give its files their old bytes. Whether that went well."""
+    """Remove truekeep from one harness and restore its files. True on success."""
     try:
         first = {path: read_bytes(path) for path in configs}
     except UnreadableHarnessFile as error:
-        report.problems.append(ConnectProblem(str(error.path), error.what, "mend it, then disconnect again"))
+        report.problems.append(ConnectProblem(str(error.path), error.what, "correct it, then disconnect again"))
         return False
     for call in calls:
-        tell(call.shown)
+        log(call.shown)
         wrong = run_call(call, homes)
         if wrong:
             hint = "run it by hand to see more, then disconnect again"
@@ -283,7 +283,7 @@ def _part(
         try:
             _restore(name, path, first[path], keep, record.files[str(path)], report, stay)
         except (FileRefused, UnreadableHarnessFile, file_io.ChangedSince, OSError) as error:
-            what = "it was changed meanwhile" if isinstance(error, file_io.ChangedSince) else str(error)
+            what = "it was changed since" if isinstance(error, file_io.ChangedSince) else str(error)
             report.problems.append(ConnectProblem(str(path), what, "disconnect again"))
             return False
     return True
@@ -292,7 +292,7 @@ def _part(
 def _restore(
     name: str, path: Path, first: bytes | None, keep: Keep, kept: InstalledFile, report: ConnectReport, stay: set[str]
 ) -> None:
-    """The old bytes of a harness's file, if nobody else has changed it; else only what is still ours goes."""
+    """Restore a harness's file if nothing else changed it; else only remove truekeep's part."""
     now = read_now(path)
     if now.data is None:
         return
@@ -303,7 +303,7 @@ def _restore(
     known = b"{}" if kept.before is None and path.suffix == ".json" else before or b""
     is_same = kept.before != UNKNOWN and (before is not None or kept.before is None)
     if is_linked(now.real):
-        rest, is_same = now.data, False  # it stays as the harness wrote it, and keeps its second name
+        rest, is_same = now.data, False  # stays as the harness wrote it, with its second hard link
         if now.data == before:
             return
     if is_same and (is_untouched or harness.says_the_same(path, known, rest)):
@@ -316,11 +316,11 @@ def _restore(
         return
     if rest != now.data:
         write_file(now, rest)
-        report.done.append(f"took truekeep out of {path}")
+        report.done.append(f"removed truekeep from {path}")
     if kept.before not in (None, UNKNOWN):
         stay.add(kept.before or "")
-        why = "it has a second name (a hard link)" if is_linked(now.real) else "it was changed since"
-        report.done.append(f"left {path} as it is, because {why}; before: {_shown(keep, kept)}")
+        why = "it has a second hard link" if is_linked(now.real) else "it was changed since"
+        report.done.append(f"left {path} as it is, because {why}; backup: {_shown(keep, kept)}")
 
 
 def _shown(keep: Keep, kept: InstalledFile) -> str:
@@ -328,7 +328,7 @@ def _shown(keep: Keep, kept: InstalledFile) -> str:
 
 
 def _bring(item: Return, report: ConnectReport) -> bool:
-    """Do what was planned for one file. Whether the record may forget it."""
+    """Carry out the plan for one file. True if the record may forget it."""
     if item.way == "leave":
         report.done.append(f"left {item.path}: {item.why}")
         return True
@@ -338,12 +338,14 @@ def _bring(item: Return, report: ConnectReport) -> bool:
         else:
             write_file(item.now, item.after)
     except file_io.ChangedSince:
-        report.problems.append(ConnectProblem(str(item.path), "it was changed meanwhile", "disconnect again"))
+        report.problems.append(ConnectProblem(str(item.path), "it was changed since", "disconnect again"))
         return False
     except OSError as error:
-        report.problems.append(ConnectProblem(str(item.path), error.strerror or "", "mend it, then disconnect again"))
+        report.problems.append(
+            ConnectProblem(str(item.path), error.strerror or "", "correct it, then disconnect again")
+        )
         return False
-    verb = {"put back": "put back", "take out": "took our part out of", "remove": "removed"}[item.way]
+    verb = {"put back": "restored", "take out": "removed truekeep's part from", "remove": "removed"}[item.way]
     report.done.append(f"{verb} {item.path}")
     return True
 
@@ -360,7 +362,7 @@ def _remove_file(now: Now) -> None:
 
 
 def _release(record: InstallRecord, owners: frozenset[str], *, stuck: set[str]) -> None:
-    """Take the owners out; what could not be brought back keeps its entry, so that the next run there tries again."""
+    """Remove the owners; files that could not be restored keep their entry, so that the next run tries again."""
     record.owners -= owners
     for path, kept in list(record.files.items()):
         if kept.kind == "config" or not kept.owners <= owners:
@@ -379,13 +381,13 @@ def _remove_trees(name: str, homes: Homes, report: ConnectReport) -> None:
 
 
 def _is_ours(tree: Path) -> bool:
-    """Whether a cache holds nothing but copies of the bundle, and the harness's own marks."""
+    """True if a cache contains only copies of the plugin and the harness's own markers."""
     names = {Path(name).name for name in MARKET_FILES}
     return all(path.name in names or path.name.startswith(".") for path in tree.rglob("*") if not path.is_dir())
 
 
 def _remove_folders(folders: Sequence[Path], record: InstallRecord) -> None:
-    """Folders that were made for us and are empty again, the deepest first."""
+    """Remove folders that connect created and that are empty, deepest first."""
     for folder in folders:
         with suppress(OSError):
             (folder / PROCESSED).rmdir()
@@ -394,24 +396,24 @@ def _remove_folders(folders: Sequence[Path], record: InstallRecord) -> None:
         except FileNotFoundError:
             pass
         except OSError:
-            pass  # something is in it
+            pass  # not empty
         record.folders.pop(str(folder), None)
 
 
 def _leave_inbox(folder: Path, report: ConnectReport) -> None:
-    """Say that an inbox stays, and keep its handoffs out of git: the repository's own ignore lines are gone."""
-    waiting, filed = (sum(map(is_letter_name, _names(place))) for place in (folder, folder / PROCESSED))
+    """Report an inbox that stays, and give it a .gitignore: the repository's ignore lines were removed."""
+    waiting, filed = (sum(map(is_handoff_name, _names(place))) for place in (folder, folder / PROCESSED))
     if not waiting and not filed:
         return
     held = [f"handoffs wait in it ({waiting})"] if waiting else []
-    held += [f"filed handoffs stay in it ({filed})"] if filed else []
+    held += [f"it has filed handoffs ({filed})"] if filed else []
     report.done.append(f"left {folder}: {', '.join(held)}")
     if find_top(folder) is None:
         return
     try:
         keep_untracked(folder)
     except OSError as error:
-        hint = "add this folder to .gitignore, or `git add` takes its handoffs along"
+        hint = "add this folder to .gitignore, or `git add` will add its handoffs"
         report.problems.append(ConnectProblem(str(folder), error.strerror or "", hint))
 
 

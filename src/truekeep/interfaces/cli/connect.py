@@ -147,7 +147,7 @@ def connect(
         report = ConnectReport(problems=list(plan.problems))
         is_applied = not dry_run and not (plan.is_empty and plan.is_noted) and bool(plan.owners)
         if is_applied:
-            report = apply_plan(plan, homes, tell=_teller(as_json=as_json))
+            report = apply_plan(plan, homes, log=_teller(as_json=as_json))
         is_new = is_applied and not plan.is_empty and not report.problems
         steps = next_steps(homes, plan.harnesses, is_new=is_new) if not dry_run and plan.harnesses else []
         if not as_json:
@@ -196,7 +196,7 @@ def disconnect(
     is_applied = not dry_run and not leave.is_empty
     if is_applied:
         _ask("Disconnect?", yes=yes)
-        report = apply_leave(leave, homes, tell=_teller(as_json=as_json))
+        report = apply_leave(leave, homes, log=_teller(as_json=as_json))
     if as_json:
         print_json("disconnect", {**_leave_json(leave), **_report_json(report, is_applied)})
     else:

@@ -171,7 +171,7 @@ def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool
     if not plan.is_empty and plan.owners:
         if not yes:
             raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
-        apply_plan(plan, homes, tell=lambda *_: None)
+        apply_plan(plan, homes, log=lambda *_: None)
 
 
 def _show_wish(
@@ -184,7 +184,7 @@ def _show_wish(
         _say_route(None, via, name, repos, is_sent=False)
     else:
         there = route.text("remote")
-        echo(f"would add the route {route.name} by {via} to {there}, and send a test letter; nothing was done")
+        echo(f"would add the route {route.name} by {via} to {there}, and send a test handoff; nothing was done")
     return 0
 
 

@@ -11,8 +11,8 @@ import click
 from truekeep.core.default_workspace import find_chosen, find_damaged, read_remembered
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
-from truekeep.integrations.doctor.base import BROKEN, Case
-from truekeep.integrations.doctor.run import examine
+from truekeep.integrations.doctor.base import BROKEN, CheckContext
+from truekeep.integrations.doctor.run import run_checks
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
 from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.text.unicode import printable
@@ -40,19 +40,19 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
 
     Example: truekeep doctor --fix
     """
-    case = Case(_path(ctx, workspace))
+    context = CheckContext(_path(ctx, workspace))
     found = []
-    for check in examine(case, fix=fix):
+    for check in run_checks(context, fix=fix):
         found.append(check)
         if not as_json:
             _show(check)
     broken = sum(check.state == BROKEN for check in found)
     if as_json:
         shown = [{key: printable(value) for key, value in check._asdict().items()} for check in found]
-        told = {"ok": not broken, "fix": fix, "workspace": str(case.path) if case.path else None, "checks": shown}
+        told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None, "checks": shown}
         print_json("doctor", told)
     else:
-        well = "everything is well" if case.path or has_routes() else "nothing is broken; no memory is kept here"
+        well = "everything is well" if context.path or has_routes() else "nothing is broken; no memory is kept here"
         echo()
         echo(f"{broken} broken" if broken else well)
     return EXIT_BROKEN if broken else 0

@@ -20,8 +20,8 @@ from truekeep.core.git import find_top, repository_name
 from truekeep.core.model import HANDOFF_TYPES, RULES, WRITERS, Finding
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.format import compose_handoff, handoff_name, parse_handoff
-from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, find_inboxes, is_letter_name, tell_others
-from truekeep.handoffs.policy import Decision
+from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, describe_other_files, find_inboxes, is_handoff_name
+from truekeep.handoffs.policy.decision import Decision
 from truekeep.interfaces.cli.complete_values import complete_cards, complete_files, complete_folders
 from truekeep.interfaces.cli.output import (
     json_option,
@@ -39,7 +39,7 @@ from truekeep.workspace import producer
 from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:
-    from truekeep.handoffs.policy import Unposted
+    from truekeep.handoffs.policy.decision import UnsavedHandoff
     from truekeep.workspace.workspace import Workspace
 
 EXIT_PROBLEMS = 1
@@ -84,7 +84,7 @@ def running_harness() -> str:
     return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
 
 
-def _judge(opened: Workspace | None, letters: Sequence[Unposted]) -> list[Decision]:
+def _judge(opened: Workspace | None, letters: Sequence[UnsavedHandoff]) -> list[Decision]:
     """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
     if opened is not None:
         return opened.handoffs.lint(letters)
@@ -280,7 +280,7 @@ def _lint_inputs(
             for inbox in find_inboxes([root], writers)
             if inbox.path.is_dir()
             for path in sorted(inbox.path.iterdir())
-            if path.is_file() and is_letter_name(path.name)
+            if path.is_file() and is_handoff_name(path.name)
         )
     inputs: list[tuple[str, str, bytes, Path | None, Finding | None]] = []
     for file in files:
@@ -295,7 +295,7 @@ def _lint_inputs(
         except OSError as error:
             raise BadInput(f"{file}: {error.strerror}", hint="name a handoff, or - for standard input") from error
         skipped = None
-        if not is_letter_name(path.name):
+        if not is_handoff_name(path.name):
             skipped = Finding(code="not-taken", message="a handoff is called YYYY-MM-DD-HHMM-slug.md")
         elif is_linked:
             skipped = Finding(code="not-taken", message="it is a symlink or a hard link; copy it instead")
@@ -391,7 +391,7 @@ def list_(ctx: click.Context, repositories: tuple[str, ...], as_json: bool, work
         print_table(["waits", "writer", "repository", "handoff"], rows)
     echo(f"{len(waiting)} waiting in {many(len(inboxes), 'inbox')}")
     told = [f"{problem.inbox.path}: {problem.why}" for problem in looked.problems]
-    for warning in (*told, *tell_others(looked.others)):
+    for warning in (*told, *describe_other_files(looked.others)):
         print_warning(warning)
 
 

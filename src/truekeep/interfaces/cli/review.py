@@ -35,7 +35,7 @@ from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.handoffs.draft import Draft
-    from truekeep.handoffs.policy import Decision
+    from truekeep.handoffs.policy.decision import Decision
     from truekeep.handoffs.review import Proposal
     from truekeep.workspace.workspace import Workspace
 
@@ -179,7 +179,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
     """
     opened = open_workspace(ctx, workspace)
     proposal = opened.review.show(draft, target=target)
-    found, filing = proposal.draft, proposal.filing
+    found, filing = proposal.draft, proposal.decision
     if as_json:
         data = _draft_json(found, opened.review.outdated(found)) | {
             "would": filing.outcome,
@@ -197,7 +197,7 @@ def show(ctx: click.Context, draft: str, target: str, as_json: bool, workspace: 
 
 def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
     """Where a draft came from, why it waits, and what approving would write."""
-    found, filing, changed = proposal.draft, proposal.filing, opened.review.outdated(proposal.draft)
+    found, filing, changed = proposal.draft, proposal.decision, opened.review.outdated(proposal.draft)
     echo(f"from {_origin(found)}")
     if found.original and not found.is_proposal and not found.is_upkeep:
         echo(f"original: {found.original}")
@@ -260,7 +260,7 @@ def _decide(opened: Workspace, wanted: str, place: str) -> str:
     """Show a draft, and do what the person says: approved, rejected, left or quit."""
     try:
         proposal = opened.review.show(wanted, exact=True)
-        title = proposal.filing.title or wanted
+        title = proposal.decision.title or wanted
         echo()
         echo(style(f"{place}: {title}", bold=True))
         _show_proposal(opened, proposal)

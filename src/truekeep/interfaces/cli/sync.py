@@ -166,7 +166,7 @@ def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: st
             finished.append(contact)
             display.count(len(finished), len(chosen))
 
-        done = run_routes(chosen, side, tell=count)
+        done = run_routes(chosen, side, on_contact=count)
     if as_json:
         print_json("sync-run", {"contacts": [item._asdict() for item in done]})
     elif not chosen:

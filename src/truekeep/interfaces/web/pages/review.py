@@ -137,7 +137,7 @@ class _Pages:
             proposal = workspace.review.show(wanted, target=target, exact=True)
         except NotFound as error:
             return self._gone(site, workspace, request, error, after=after, is_late=problem is not None)
-        draft, filing = proposal.draft, proposal.filing
+        draft, filing = proposal.draft, proposal.decision
         ids = [one.id for one in workspace.review.drafts(judged=True) if choice.has(one)]
         at = ids.index(draft.id) if draft.id in ids else -1
         context = None if request.query_params.get("lines") == "all" else 3
@@ -159,7 +159,7 @@ class _Pages:
             age=age_of(draft.received_at, workspace.now()),
             meanings=MEANINGS,
             edits=[self._compared(edit, filing.is_whole, context) for edit in proposal.edits],
-            is_approvable=not filing.blocking and proposal.hindrance is None,
+            is_approvable=not filing.blocking and proposal.blocker is None,
             original=draft.body.decode("utf-8", "replace")[:MAX_ORIGINAL_CHARACTERS],
             is_cut=len(draft.body) > MAX_ORIGINAL_CHARACTERS,
             saw=remember_proposal(self._shown, proposal),
@@ -270,7 +270,7 @@ class _Pages:
             request,
             "review_edit.html",
             status=(status_of(problem.error) if proposal else 409) if problem else 200,
-            title=f"Edit {proposal.filing.title or wanted}" if proposal else f"Edit {wanted}",
+            title=f"Edit {proposal.decision.title or wanted}" if proposal else f"Edit {wanted}",
             choice=choice,
             wanted=wanted,
             draft=draft,
@@ -278,7 +278,7 @@ class _Pages:
             is_taken=entry is not None and entry.verb in VERBS_THAT_KEEP_A_DRAFT,
             text=text,
             mine=mine if isinstance(problem.error if problem else None, EditedSince) else None,
-            blocking=proposal.filing.blocking if proposal else (),
+            blocking=proposal.decision.blocking if proposal else (),
             saw=remember_proposal(self._shown, proposal) if proposal else [],
             runs=[
                 ((text or "").count("\n", 0, run.start) + 1, run.kind, run.decoded) for run in runs[:MAX_HIDDEN_PLACES]

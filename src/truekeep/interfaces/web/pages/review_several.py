@@ -44,7 +44,7 @@ class SeveralPages:
                 {
                     "proposal": proposal,
                     "link": choice.link(f"/review/{one}"),
-                    "is_approvable": not proposal.filing.blocking and proposal.hindrance is None,
+                    "is_approvable": not proposal.decision.blocking and proposal.blocker is None,
                     "added": sum(sides.added for sides in counted),
                     "removed": sum(sides.removed for sides in counted),
                     "saw": remember_proposal(self._shown, proposal),

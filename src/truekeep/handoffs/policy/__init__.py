@@ -1,0 +1,1 @@
+"""Decides what a handoff becomes. Start at `plan.plan_filing`."""

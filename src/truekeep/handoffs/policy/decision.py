@@ -1,0 +1,239 @@
+"""The values of the policy: an incoming handoff, the view of memory it is compared with, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+from truekeep.core.config import Config
+from truekeep.core.errors import as_argument
+from truekeep.core.model import CARDS, RULES, Finding, Outcome, Policy
+from truekeep.memory.similarity import Sketch
+from truekeep.text.secrets import scanner
+from truekeep.verify.content_verifier import ContentCheck
+
+MAX_FINDINGS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandEdits:
+    """Lines of a card that truekeep did not write, and lines of truekeep's that were removed."""
+
+    written: Set[str] = frozenset()  # by a person, after truekeep
+    older: Set[str] = frozenset()  # from before the ledger began; the author is unknown
+    removed: Set[str] = frozenset()  # truekeep's, removed by a person
+
+
+class MemoryView(Protocol):
+    """What the policy reads of existing memory."""
+
+    @property
+    def is_known(self) -> bool:
+        """False if this machine has no memory to look into."""
+
+    def read(self, path: str) -> bytes | None: ...
+    def check_index(self) -> None: ...
+    def day_of(self, path: str) -> date | None: ...
+    def find_clash(self, name: str) -> str | None: ...
+    def find_document_clash(self, path: str) -> str | None: ...
+    def place_journal(self, path: str) -> str: ...
+    def find_same_topic(self, topic: str, repository: str, name: str) -> str | None: ...
+    def find_near(self, candidate: Sketch, name: str) -> str | None: ...
+    def hand_edits(self, path: str) -> HandEdits: ...
+    def instructions(self) -> str: ...
+    def check_content(self, content: str, day: date) -> ContentCheck: ...
+
+
+class NoMemoryView:
+    """The view on a machine without memory: nothing is found."""
+
+    is_known = False
+
+    def read(self, path: str) -> bytes | None:  # noqa: ARG002
+        return None
+
+    def check_index(self) -> None:
+        return None
+
+    def day_of(self, path: str) -> date | None:  # noqa: ARG002
+        return None
+
+    def find_clash(self, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def find_document_clash(self, path: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def place_journal(self, path: str) -> str:
+        return path
+
+    def find_same_topic(self, topic: str, repository: str, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def find_near(self, candidate: Sketch, name: str) -> str | None:  # noqa: ARG002
+        return None
+
+    def hand_edits(self, path: str) -> HandEdits:  # noqa: ARG002
+        return HandEdits()
+
+    def instructions(self) -> str:
+        return ""
+
+    def check_content(self, content: str, day: date) -> ContentCheck:  # noqa: ARG002
+        return ContentCheck(content)
+
+
+UnsavedHandoff = tuple[bytes, str, Path | None]
+"""A handoff that is not in an inbox yet: its bytes, name, and the folder of its repository."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingHandoff:
+    """A handoff to decide on: bytes, name, and its origin as truekeep knows it."""
+
+    raw: bytes | None
+    name: str
+    size: int
+    repository: str
+    writer: str
+    machine: str = ""  # "" if unknown, or the canonical host itself
+    same_name: str = ""  # message about another checkout with this name but other history; "" if there is none
+    is_masked: bool = False  # a draft that still contains a masked credential
+    is_draft: bool = False  # decided on before: a crash was recorded then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """Which targets handoffs are filed to automatically."""
+
+    cards: bool = True
+    documents: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of a handoff, and everything needed to carry it out."""
+
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+    blocking: tuple[Finding, ...] = ()
+    title: str = ""
+    target: str = ""  # the file to write; for review, the intended one
+    data: bytes | None = None  # the file's new bytes, or the bytes appended to the document
+    replaces: bool = False  # data is the whole document, with one section replaced
+    card_name: str = ""
+    topic: str = ""
+    label: str = ""  # the card's label in the index
+    old_label: str = ""
+    old_topic: str = ""
+    sketch: Sketch | None = None
+    similar_card: str = ""  # a card of the same repository with the same name or topic, or nearly the same text
+    known_as: str = ""  # the earlier outcome, if the ledger has these exact bytes
+    held_up: str = ""  # why ingest does not take handoffs of this repository
+
+    @property
+    def promise(self) -> str:
+        """A sentence that says what ingest will do."""
+        if self.known_as:
+            return f"ingest will skip it: a handoff with the same content was processed before ({self.known_as})"
+        if self.held_up:
+            return f"ingest will leave it in the inbox: {self.held_up}"
+        words = {
+            "promoted": "ingest will promote it to",
+            "routed": "ingest will append it to",
+            "already": "already filed in",
+        }
+        if self.replaces:
+            return f"ingest will write it as the status in {self.target}"
+        return f"{words[self.outcome]} {self.target}"
+
+    def way_out(self, *, topic: str, update: str) -> str:
+        """A hint how to resolve a conflict with an existing card, with the caller's options; "" if there is none."""
+        codes = {finding.code for finding in self.blocking}
+        if "drops-most" in codes and "card-exists" not in codes and self.target:
+            name = self.target.removeprefix(f"{CARDS}/")
+            return (
+                "an update replaces the whole card: start from its text"
+                f" (`truekeep card show {as_argument(name)}`) and change only what is new"
+            )
+        if not self.similar_card or not codes & {"same-topic", "card-exists", "near-duplicate"}:
+            return ""
+        return f"{topic} creates another card; {update.format(card=self.similar_card)} changes the existing one"
+
+    @property
+    def is_whole(self) -> bool:
+        """True if `data` is the whole file, not an addition to it."""
+        return bool(self.card_name) or self.replaces
+
+    @property
+    def has_secret_name(self) -> bool:
+        return any(finding.code == "secret" and finding.line is None for finding in self.findings)
+
+    @property
+    def has_secret(self) -> bool:
+        return any(finding.code == "secret" for finding in self.findings)
+
+
+Lint = Callable[[Sequence[UnsavedHandoff]], list[Decision]]
+"""Decides what ingest would do with handoffs, in their order."""
+
+
+class Retry(Exception):
+    """A file changed while it was read; decide again."""
+
+
+def decide(
+    config: Config,
+    findings: list[Finding],
+    *,
+    outcome: Outcome = "review",
+    approved: bool,
+    title: str = "",
+    target: str = "",
+    data: bytes | None = None,
+    card_name: str = "",
+    topic: str = "",
+    label: str = "",
+    old_label: str = "",
+    old_topic: str = "",
+    card_sketch: Sketch | None = None,
+) -> Decision:
+    """Apply the policy to the findings. "already" stays, unless a finding is binding."""
+    findings = findings[:MAX_FINDINGS]
+    if any(finding.code == "secret" for finding in findings):
+        findings = list(dict.fromkeys(map(without_excerpt, findings)))  # without excerpts, some are equal
+    ranks: dict[Policy, list[Finding]] = {"promote": [], "review": [], "refuse": []}
+    for finding in findings:
+        policy = config.policy_for(finding.code)
+        if approved:
+            policy = "review" if RULES[finding.code].binding else "promote"
+        ranks[policy].append(finding)
+    if outcome != "already" or any(RULES[finding.code].binding for finding in ranks["review"]):
+        if ranks["refuse"]:
+            outcome = "refused"
+        elif ranks["review"] or outcome == "review":
+            outcome = "review"
+    return Decision(
+        outcome=outcome,
+        findings=tuple(findings),
+        blocking=tuple(ranks["refuse"] + ranks["review"]),
+        title=title,
+        target=target if outcome != "review" else scanner.withhold(target),
+        data=data if outcome != "review" or not any(finding.code == "secret" for finding in findings) else None,
+        card_name=card_name,
+        topic=topic,
+        label=label,
+        old_label=old_label,
+        old_topic=old_topic,
+        sketch=card_sketch,
+    )
+
+
+def without_excerpt(finding: Finding) -> Finding:
+    """The finding without an excerpt of the text, which could contain the secret."""
+    if finding.code == "secret":
+        return finding
+    return Finding(code=finding.code, message=RULES[finding.code].meaning, line=finding.line)

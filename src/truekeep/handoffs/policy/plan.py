@@ -1,0 +1,178 @@
+"""Decides what one handoff becomes: a card, an addition to a document, already filed, review, or refused.
+
+Lint, ingest and review all use `plan_filing`, so a handoff that lint accepts is filed by ingest. It reads memory
+through a MemoryView and returns a Decision; it writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime
+
+from truekeep.core.bugs import bugs_path, note_bug
+from truekeep.core.config import Config
+from truekeep.core.errors import BadInput, TruekeepError, is_database_error
+from truekeep.core.file_io import ChangedSince
+from truekeep.core.model import CARDS, DOCUMENTS, PROTECTED, TEST_MARK, Finding
+from truekeep.handoffs.format import Handoff, parse_handoff
+from truekeep.handoffs.policy.card import decide_card
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Retry, Routes, decide
+from truekeep.handoffs.policy.document import decide_document
+from truekeep.handoffs.policy.run import PolicyRun
+from truekeep.handoffs.policy.text_checks import (
+    check_form,
+    check_name,
+    check_readable,
+    check_text,
+    find_credentials,
+    written_day,
+)
+from truekeep.memory.card import is_journal_path
+from truekeep.text import unicode
+from truekeep.text.encoding import decode_text
+from truekeep.text.secrets import scanner
+
+_STORAGE_MODULES = frozenset(
+    (
+        "truekeep.memory.ledger",
+        "truekeep.memory.staging",
+        "truekeep.memory.transaction",
+        "truekeep.core.file_io",
+        "truekeep.core.sqlite",
+    )
+)
+
+
+def plan_filing(
+    candidate: IncomingHandoff,
+    view: MemoryView,
+    config: Config,
+    *,
+    today: date,
+    now: datetime | None = None,
+    routes: Routes | None = None,
+    approved: bool = False,
+    target: str = "",
+) -> Decision:
+    """Decide what one handoff becomes.
+
+    `approved`: a person accepts every finding that is not binding; `target`: the target they chose. `now` is the time
+    written into journals; without it, the end of the day. A handoff on which truekeep crashes goes to review, and the
+    crash is recorded in bugs.log; other handoffs are not affected.
+    """
+    try:
+        decision = _plan_filing(candidate, view, config, today, now, routes or Routes(), approved, target)
+    except Exception as error:
+        if not is_contained(error):
+            raise
+        decision = file_as_bug(error, candidate, config)
+    return _withhold_names(decision, candidate) if decision.has_secret else decision
+
+
+def _withhold_names(decision: Decision, candidate: IncomingHandoff) -> Decision:
+    """The decision without names that contain a credential from the handoff's text."""
+    if not decision.has_secret_name and _is_secret_in_text(candidate.name, candidate):
+        found = Finding(code="secret", message="the file name contains a credential from the text")
+        decision = replace(decision, findings=(*decision.findings, found))
+    if decision.outcome == "review" and _is_secret_in_text(decision.target, candidate):
+        decision = replace(decision, target="[withheld]")
+    return decision
+
+
+def _is_secret_in_text(name: str, candidate: IncomingHandoff) -> bool:
+    """True if a name contains a credential that is recognised only together with the handoff's text."""
+    text = decode_text(candidate.raw) or "" if candidate.raw is not None else ""
+    return any(secret.start > len(text) for secret in scanner.find_secrets(f"{text}\n\n{name}"))
+
+
+def is_contained(error: Exception) -> bool:
+    """True if an error affects only the current handoff: a bug, not a storage, disk or memory error."""
+    if isinstance(error, (Retry, ChangedSince, OSError, MemoryError)) or is_database_error(error):
+        return False
+    if isinstance(error, TruekeepError) and not isinstance(error, BadInput):
+        return False
+    last, trace = "", error.__traceback__
+    while trace is not None:
+        last, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
+    return last not in _STORAGE_MODULES
+
+
+def file_as_bug(error: Exception, candidate: IncomingHandoff, config: Config) -> Decision:
+    """Send a handoff on which truekeep crashed to review, and record the traceback in bugs.log."""
+    name = unicode.printable(scanner.withhold(candidate.name))
+    where = bugs_path() if candidate.is_draft else note_bug(error, f"handoff {name}")
+    what = f"truekeep crashed on {name} ({type(error).__name__}); details are in {where}"
+    findings = [Finding(code="bug", message=what), *check_name(candidate)]
+    text = decode_text(candidate.raw) if candidate.raw is not None else None
+    try:
+        findings += find_credentials(text or "")
+    except Exception:  # noqa: BLE001 - if the scan fails, assume that there is one
+        findings.append(Finding(code="secret", message="it could not be scanned for credentials", line=1))
+    return decide(config, findings, approved=False)
+
+
+def _plan_filing(
+    candidate: IncomingHandoff,
+    view: MemoryView,
+    config: Config,
+    today: date,
+    now: datetime | None,
+    routes: Routes,
+    approved: bool,
+    target: str,
+) -> Decision:
+    findings = list(check_name(candidate))
+    text = decode_text(candidate.raw) if candidate.raw is not None else None
+    if candidate.raw is None or text is None or not unicode.strip_hidden(text).strip():
+        findings.append(check_readable(candidate, config))
+        return decide(config, findings, approved=approved)
+    if text.startswith(TEST_MARK) and not findings:
+        return Decision(outcome="already", findings=(), known_as="a test handoff")
+    handoff = parse_handoff(text)
+    findings += handoff.findings
+    findings += check_text(text)
+    if handoff.sections:
+        findings += check_form(handoff)
+    day = written_day(candidate.name, today, findings)
+    if target:
+        handoff = _retarget(handoff, target)
+    return _decide_route(PolicyRun(candidate, handoff, view, config, findings, day, today, now, routes, approved))
+
+
+def _retarget(handoff: Handoff, target: str) -> Handoff:
+    if (
+        target in DOCUMENTS
+        or target in PROTECTED
+        or target.startswith(("rules/", ".learnings/"))
+        or is_journal_path(target)
+    ):
+        content = handoff.document_content or handoff.card_content
+        return replace(
+            handoff, action="no-card", target_card="", card_content="", target_document=target, document_content=content
+        )
+    action = "update-card" if handoff.action == "update-card" else "create-card"
+    return replace(
+        handoff,
+        action=action,
+        target_card=target.removeprefix(f"{CARDS}/"),
+        card_content=handoff.card_content or handoff.document_content,
+        target_document="",
+        document_content="",
+    )
+
+
+def _decide_route(run: PolicyRun) -> Decision:
+    handoff = run.handoff
+    if not handoff.sections:
+        return run.decision("review")
+    has_card = bool(handoff.target_card or handoff.card_content)
+    has_document = bool(handoff.target_document or handoff.document_content)
+    if not handoff.action:
+        run.find("unclear-action", "write create-card, update-card or no-card", "Recommended memory action")
+    if has_card and has_document:
+        run.find("both-routes", "leave out the card sections or the document sections", "Target document")
+    elif handoff.action in ("create-card", "update-card"):
+        return decide_card(run)
+    elif handoff.action == "no-card":
+        return decide_document(run)
+    return run.decision("review")
