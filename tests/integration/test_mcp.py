@@ -35,7 +35,7 @@ from truekeep.interfaces.cli.mcp import _loopback as loopback
 from truekeep.interfaces.mcp.responses import NOTICE, TEXT_LIMIT, Reply
 from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.server import make_server
-from truekeep.interfaces.mcp.tools import MOST_CARDS, RESOURCE_LIMIT, MemoryTools
+from truekeep.interfaces.mcp.tools import MAX_CARDS, RESOURCE_LIMIT, MemoryTools
 from truekeep.transcripts.parser import iter_turns
 from truekeep.workspace.search import MemorySearch
 from truekeep.workspace.workspace import Workspace
@@ -655,11 +655,11 @@ class TestResources:
         assert len(text) < RESOURCE_LIMIT + 100
 
     def test_the_list_is_bounded(self, place: Place) -> None:
-        for number in range(MOST_CARDS + 20):
+        for number in range(MAX_CARDS + 20):
             write(place, f"memory/cards/c{number:04}.md", "Text.\n")
         with memory_of(place) as memory:
             names = [item.name for item in memory.cards()]
-        assert names == [f"c{number:04}.md" for number in range(MOST_CARDS)]
+        assert names == [f"c{number:04}.md" for number in range(MAX_CARDS)]
 
     def test_names_that_are_none(self, notes: Place) -> None:
         (notes.base / "secret.md").write_text("outside\n")

@@ -1,8 +1,8 @@
-"""The hooks' door: what a harness calls at the start of a session, at each prompt, before compaction, at its end.
+"""Hooks: harnesses call them at the start of a session, at each prompt, before compaction, and at the end.
 
-Never breaks the harness: whatever goes wrong is silence, exit 0, and a line in the log. Does the least at once and
-leaves the rest to a process of its own. Reads the harness's JSON from standard input; any of it may be missing, and
-none of it is trusted further than a path or a name has to be.
+A hook never breaks its harness: on any error it prints nothing, exits 0, and adds a line to hooks.log. Slow work is
+left to a background process. The harness sends JSON on standard input; any field may be missing, and none is trusted.
+Most imports are inside functions, because a harness waits for each hook.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from truekeep.sessions import session_record
 if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
-MOST_INPUT = 8 << 20
-RESERVE_FLOOR, SOFT_THRESHOLD = 20_000, 4_000  # tokens: when memory is to be saved before a compaction
-_LOG = "hooks.log"
-_STARTED_BY_OPENCLAW = ("OPENCLAW_CLI", "OPENCLAW_MCP_TOKEN")  # which its gateway gives to every program that it runs
+MAX_INPUT_BYTES = 8 << 20
+RESERVE_FLOOR, SOFT_THRESHOLD = 20_000, 4_000  # tokens left before a compaction, as OpenClaw counts
+LOG = "hooks.log"
+OPENCLAW_VARIABLES = ("OPENCLAW_CLI", "OPENCLAW_MCP_TOKEN")  # its gateway sets them for every program
 
 
 class HookCall(NamedTuple):
-    """One call of a hook, as far as it can be understood."""
+    """One call of a hook."""
 
     event: str
     harness: str
@@ -50,7 +50,7 @@ class HookCall(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether it can be told from other sessions. A key of OpenClaw's is shared by all that follow each other."""
+        """True if the session has an id of its own. OpenClaw's session keys are shared by consecutive sessions."""
         name = self.text("session_id")
         return bool(name) and not name.startswith("agent:")
 
@@ -60,7 +60,7 @@ class HookCall(NamedTuple):
 
 
 class HookTimeout(BaseException):
-    """The harness does not wait any longer. No failure that a step may swallow."""
+    """The harness stops waiting. Not an Exception, so that no step catches it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,13 +68,13 @@ def main(arguments: Sequence[str]) -> int:
     started = time.monotonic()
     event, workspace, harness = _parse(arguments)
     seconds, answer = EVENTS.get(event, (0.0, None))
-    command = ""  # until the input was read: what a harness sends may be anything
+    command = ""  # set when the input was read: bad input is not a bug of ours
     try:
         if answer is None:
             _note(workspace, f"{event or 'nothing'}: there is no such hook")
             return 0
         with suppress(ValueError):  # not in the main thread
-            signal.signal(signal.SIGALRM, _late)
+            signal.signal(signal.SIGALRM, _on_timeout)
             signal.setitimer(signal.ITIMER_REAL, seconds)
         payload = _read_payload()
         command = f"hook {event}"
@@ -87,9 +87,9 @@ def main(arguments: Sequence[str]) -> int:
             sys.stdout.flush()
     except HookTimeout:
         _note(workspace, f"{event}: out of time after {time.monotonic() - started:.1f} s")
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is not the harness's
+    except BaseException as error:  # noqa: BLE001 - no error may reach the harness
         with suppress(BaseException):
-            _note(workspace, f"{event}: {_story(error, command)}")
+            _note(workspace, f"{event}: {_describe_error(error, command)}")
     finally:
         with suppress(BaseException):
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, str, str]:
-    """The event, the workspace and the harness, in any order. What is not understood is passed over."""
+    """The event, the workspace and the harness, in any order. Unknown options are ignored."""
     found = {"event": "", "-w": "", "--for": ""}
     words = iter(arguments)
     for word in words:
@@ -112,12 +112,12 @@ def _parse(arguments: Sequence[str]) -> tuple[str, str, str]:
     return found["event"], found["-w"], found["--for"]
 
 
-def _late(*_: object) -> None:
+def _on_timeout(*_: object) -> None:
     raise HookTimeout
 
 
-def _story(error: BaseException, command: str) -> str:
-    """What went wrong and where, without the message of a bug: it could quote memory. A bug is noted as one, too."""
+def _describe_error(error: BaseException, command: str) -> str:
+    """An error for the log, with its place. The message of a bug is left out, because it could quote memory."""
     from truekeep.core.bugs import is_bug, note_bug
 
     if isinstance(error, TruekeepError):
@@ -132,21 +132,21 @@ def _story(error: BaseException, command: str) -> str:
 
 
 def _note(workspace: str, line: str) -> None:
-    """A line in the log of the workspace, else in this machine's own."""
+    """Add a line to the log of the workspace, else to the log of this machine."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     state = ""
-    with suppress(TruekeepError):  # what was chosen cannot be told, and that is what is noted
-        state = os.path.join(_chosen(workspace), ".truekeep")
+    with suppress(TruekeepError):  # the default workspace is unreadable, and this line says so
+        state = os.path.join(_workspace_path(workspace), ".truekeep")
     if not os.path.isdir(state):
         state = own_state()
     from truekeep.core.state_dir import append_line
 
-    append_line(os.path.join(state, "logs"), _LOG, f"{stamp} {' '.join(line.split())[:400]}")
+    append_line(os.path.join(state, "logs"), LOG, f"{stamp} {' '.join(line.split())[:400]}")
 
 
 def _note_missing(call: HookCall) -> None:
-    """A workspace that was chosen and is not there. Where none was, most machines have none."""
-    path = _chosen(call.workspace)
+    """Log a chosen workspace that does not exist. Without a choice, most machines have none."""
+    path = _workspace_path(call.workspace)
     if os.path.isdir(os.path.join(path, ".truekeep")):
         return
     from truekeep.core.default_workspace import find_chosen
@@ -155,14 +155,14 @@ def _note_missing(call: HookCall) -> None:
         _note(call.workspace, f"{call.event}: there is no workspace at {path}")
 
 
-# --- What was said to us ---------------------------------------------------------------------------------------------
+# --- Input -----------------------------------------------------------------------------------------------------------
 
 
 def _read_payload() -> dict[str, Any]:
     if sys.stdin is None or sys.stdin.isatty():
         return {}
-    raw = sys.stdin.buffer.read(MOST_INPUT + 1)
-    if len(raw) > MOST_INPUT:
+    raw = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(raw) > MAX_INPUT_BYTES:
         raise ValueError("too much input")
     if not raw.strip():
         return {}
@@ -171,7 +171,7 @@ def _read_payload() -> dict[str, Any]:
 
 
 def _harness(payload: Mapping[str, Any]) -> str:
-    """Which harness calls: one bundle serves them all, so the command cannot tell."""
+    """The calling harness, guessed: one plugin serves all of them."""
     transcript = payload.get("transcript_path")
     if isinstance(transcript, str) and os.path.basename(transcript).startswith("rollout-"):
         return "codex"
@@ -183,10 +183,9 @@ def _harness(payload: Mapping[str, Any]) -> str:
 
 
 def _is_not_ours(call: HookCall) -> bool:
-    """Sub-agents, and Codex's own consolidation, which runs inside its folder and has no transcript.
+    """True for sub-agents, and for Codex's own consolidation, which runs in its folder without a transcript.
 
-    Whatever the harness was taken for: at its start Codex says nothing that Claude Code would not, except that no other
-    harness ever says that there is no transcript.
+    Only Codex ever sends a null transcript, so this does not depend on the guessed harness.
     """
     if call.payload.get("agent_id") or call.payload.get("agent_type") == "subagent":
         return True
@@ -197,19 +196,19 @@ def _is_not_ours(call: HookCall) -> bool:
 
 
 def _may_see_memory(call: HookCall) -> bool:
-    """Return whether this session may be shown memory: of OpenClaw's, only the main private one.
+    """True if this session may see memory; of OpenClaw's sessions, only the main private one may.
 
-    OpenClaw also runs Claude Code and Codex for its sessions, groups included, and their hooks do not know for which.
+    OpenClaw also runs Claude Code and Codex for its sessions, including groups, and their hooks cannot tell which.
     """
-    is_openclaw = call.harness == "openclaw" or any(name in os.environ for name in _STARTED_BY_OPENCLAW)
+    is_openclaw = call.harness == "openclaw" or any(name in os.environ for name in OPENCLAW_VARIABLES)
     return not is_openclaw or _is_main_session(call)
 
 
 def _is_main_session(call: HookCall) -> bool:
-    """Return whether this is surely the main private session of OpenClaw's owner; any doubt is a no.
+    """True if this is certainly the main private session of OpenClaw's owner.
 
-    The handler sends what the gateway's configuration says about access. One that an older truekeep installed does
-    not, so the configuration file is read here.
+    The handler sends the gateway's access settings. A handler of an older truekeep does not, so the configuration file
+    is read here.
     """
     key = call.text("session_key")
     if not key.endswith(":main"):
@@ -238,14 +237,14 @@ def _session_start(call: HookCall) -> str:
     text = _brief(call, record)
     digest = f"{crc32(text.encode()):08x}" if text else ""
     is_known = source == "resume" and digest == record.brief
-    _keep(call, record._replace(brief=digest, is_flushed=False))
+    _save(call, record._replace(brief=digest, is_flushed=False))
     if source == "compact" and call.harness == "codex":
         text += _after_compaction(record)
     return "" if is_known else text
 
 
 def _after_compaction(record: session_record.SessionRecord) -> str:
-    """For harnesses that let nobody hear it before."""
+    """A reminder after compaction, for harnesses that show nothing before it."""
     if not record.has_work or record.is_closed:
         return ""
     return _marked("compact", f"The context was shortened. {_what_is_left(record)}")
@@ -256,22 +255,22 @@ def _brief(call: HookCall, record: session_record.SessionRecord) -> str:
     if workspace is None:
         return ""
     if not any(os.path.exists(workspace.path / ".truekeep" / name) for name in ("index.sqlite", "index.lock")):
-        _start_later(call)  # for the next session; where a run was ever begun, it is not begun from here again
+        _start_later(call)  # index for the next session, unless indexing was ever started
     with workspace:
         root = Path(record.root) if record.root else None
         return workspace.sessions.wake(root, harness=call.harness).text
 
 
 def _bootstrap(call: HookCall) -> str:
-    """OpenClaw's way in: the brief as a file of its own. It comes for this with every turn, so it is looked at here."""
-    record = _look(call)
+    """OpenClaw asks for the brief as a file at every turn, so the session is also recorded here."""
+    record = _update_record(call)
     text = _brief(call, record) + (_after_compaction(record) if record.is_flushed else "")
-    _keep(call, record._replace(is_flushed=False))
+    _save(call, record._replace(is_flushed=False))
     return text
 
 
 def _prompt(call: HookCall) -> str:
-    """Up to three cards that this prompt needs, when that is sure; for Codex, what to save while there is room."""
+    """Up to three cards for this prompt; for Codex, also a reminder before compaction."""
     return _hint(call) + (_flush(call) if call.harness == "codex" else "")
 
 
@@ -285,15 +284,14 @@ def _hint(call: HookCall) -> str:
         root = Path(record.root) if record.root else None
         text, told = workspace.sessions.hint(prompt, repository=record.repository, told=record.told, root=root)
     if told:
-        _keep(call, record._replace(told=(*record.told, *told)[-200:]))
+        _save(call, record._replace(told=(*record.told, *told)[-200:]))
     return text
 
 
 def _own_words(prompt: str) -> str:
-    """A prompt without what truekeep itself put into it: from a mark to its end, both included.
+    """A prompt without the texts that truekeep put into it, including their marks.
 
-    A mark without an end begins a text of ours that was cut off, if it stands at the beginning of a line; else someone
-    speaks of it.
+    A mark without an end, at the beginning of a line, begins a text that was cut off; elsewhere it is only mentioned.
     """
     begin, end = re.escape(BEGIN_MARK), re.escape(END_MARK)
     prompt = re.sub(rf"{begin} ([\w-]+) -->.*?{end} \1 -->", " ", prompt, flags=re.DOTALL)
@@ -301,26 +299,26 @@ def _own_words(prompt: str) -> str:
 
 
 def _flush(call: HookCall) -> str:
-    """Codex counts its tokens, and tells no model that a compaction comes: say it once, while there is room."""
+    """Remind once before compaction: Codex counts its tokens, but does not tell the model."""
     from truekeep.sessions import session_activity
 
     record = _record(call)
     used, window = session_activity.tokens_of(record.transcript)
     if record.is_flushed or not 0 < window - RESERVE_FLOOR - SOFT_THRESHOLD <= used:
         return ""
-    record = _look(call)._replace(is_flushed=True)
-    _keep(call, record)
+    record = _update_record(call)._replace(is_flushed=True)
+    _save(call, record)
     return _marked(
         "compact", f"{used} of {window} tokens are used: the context is shortened soon. {_what_is_left(record)}"
     )
 
 
 def _pre_compact(call: HookCall) -> str:
-    """What to keep before the context goes; once for each compaction."""
-    record = _look(call)
-    _keep(call, record._replace(is_flushed=True))
+    """Remind what to keep, once for each compaction."""
+    record = _update_record(call)
+    _save(call, record._replace(is_flushed=True))
     if record.is_flushed or call.harness != "claude":
-        return ""  # the others show this to no model; the session hears of it when it goes on
+        return ""  # other harnesses do not show this to the model
     return _marked(
         "compact",
         "The context is about to be shortened. Worth keeping in the summary: decisions with their reasons, what was\n"
@@ -343,11 +341,11 @@ def _marked(what: str, text: str) -> str:
 
 
 def _stop(call: HookCall) -> str:
-    """Say once that nothing was left, if real work was done."""
-    record = _look(call)
+    """Remind once if real work was done and no handoff was left."""
+    record = _update_record(call)
     is_due = record.has_work and not record.is_closed and not record.is_reminded
     is_due = is_due and call.payload.get("stop_hook_active") is not True and bool(record.root) and call.is_named
-    _keep(call, record._replace(is_reminded=record.is_reminded or is_due))
+    _save(call, record._replace(is_reminded=record.is_reminded or is_due))
     if not is_due:
         return ""
     reason = (
@@ -364,15 +362,15 @@ def _command(record: session_record.SessionRecord) -> str:
 
 
 def _session_end(call: HookCall) -> str:
-    """Note it and leave; the work is done by a process that nobody waits for."""
-    record = _look(call)
-    _keep(call, record._replace(ended_at=time.time()))
+    """Record the end; the work is done by a background process."""
+    record = _update_record(call)
+    _save(call, record._replace(ended_at=time.time()))
     _start_later(call)
     return ""
 
 
 def _start_later(call: HookCall) -> None:
-    """Begin the work that can wait, away from the harness."""
+    """Start the background process."""
     if os.environ.get("TRUEKEEP_NO_BACKGROUND"):
         return
     from truekeep.core import child_process
@@ -382,7 +380,7 @@ def _start_later(call: HookCall) -> None:
 
 
 def _later(call: HookCall) -> str:
-    """What a session's end leaves to be done: transcripts kept, the index and the verdicts brought up to date."""
+    """The background work after a session: import transcripts, update the index and the verdicts."""
     with suppress(OSError):
         os.nice(10)
     workspace = _open(call)
@@ -401,17 +399,17 @@ def _later(call: HookCall) -> str:
             try:
                 step()
             except Busy:
-                pass  # whoever is at it already does the same
-            except Exception as error:  # noqa: BLE001 - one that fails does not stop the next
-                _note(call.workspace, f"later, {what}: {_story(error, f'hook later, {what}')}")
+                pass  # another process is doing the same
+            except Exception as error:  # noqa: BLE001 - a failed step does not stop the next
+                _note(call.workspace, f"later, {what}: {_describe_error(error, f'hook later, {what}')}")
     return ""
 
 
-# --- Where we are ----------------------------------------------------------------------------------------------------
+# --- Session and workspace -------------------------------------------------------------------------------------------
 
 
 def _record(call: HookCall) -> session_record.SessionRecord:
-    """What is known of this session, from its beginning."""
+    """The record of this session, begun if there is none."""
     known = session_record.read_record(call.harness, call.session_id)
     if known is not None:
         return known
@@ -438,27 +436,26 @@ def _openclaw_transcript(call: HookCall) -> str:
     return find_openclaw(call.text("session_id"), call.text("session_key"))
 
 
-def _keep(call: HookCall, record: session_record.SessionRecord) -> None:
-    """Note it, if it can be told from other sessions."""
+def _save(call: HookCall, record: session_record.SessionRecord) -> None:
+    """Save the record, if the session has an id of its own."""
     if call.is_named:
         session_record.write_record(record)
 
 
-def _look(call: HookCall) -> session_record.SessionRecord:
-    """What this session did until now.
+def _update_record(call: HookCall) -> session_record.SessionRecord:
+    """The record of this session, updated from its transcript and inboxes.
 
-    Its handoffs are in its harness's own inbox, of the repository or of the workspace; those of others are not its.
-    OpenClaw has no inbox, and uses any.
+    Only handoffs in the inbox of its harness count as its own. OpenClaw has no inbox, and uses any.
     """
     record = _record(call)
     if call.harness == "openclaw" and not record.transcript:
         record = record._replace(transcript=_openclaw_transcript(call))  # it is written after the first turn
-    roots = dict.fromkeys(root for root in (record.root, _chosen(call.workspace)) if root)
+    roots = dict.fromkeys(root for root in (record.root, _workspace_path(call.workspace)) if root)
     inboxes = (WRITERS[record.harness],) if record.harness in WRITERS else tuple(WRITERS.values())
     return session_record.look_again(record, [os.path.join(root, inbox) for root in roots for inbox in inboxes])
 
 
-def _chosen(workspace: str) -> str:
+def _workspace_path(workspace: str) -> str:
     if named := workspace or os.environ.get("TRUEKEEP_WORKSPACE"):
         return os.path.expanduser(named)
     from truekeep.core.default_workspace import find_workspace
@@ -470,11 +467,11 @@ def _open(call: HookCall) -> Workspace | None:
     """The workspace, if there is one on this machine."""
     from truekeep.workspace.workspace import Workspace
 
-    path = Path(_chosen(call.workspace))
+    path = Path(_workspace_path(call.workspace))
     return Workspace.open(path) if (path / ".truekeep").is_dir() else None
 
 
-EVENTS: dict[str, tuple[float, Callable[[HookCall], str]]] = {  # seconds until we give up, and what answers
+EVENTS: dict[str, tuple[float, Callable[[HookCall], str]]] = {  # timeout in seconds, and the function
     "session-start": (6.0, _session_start),
     "agent-bootstrap": (6.0, _bootstrap),
     "user-prompt-submit": (3.0, _prompt),

@@ -25,7 +25,7 @@ from tests.support.helpers import OPENED, Place, run_cli, tree
 from tests.support.site_memory import put, surroundings
 from tests.support.website import Server, served
 from truekeep.interfaces.web.app import make_app
-from truekeep.interfaces.web.auth import HEADERS, MOST_BYTES, MOST_FIELDS, POLICY, Keys, WebRequestGuard
+from truekeep.interfaces.web.auth import HEADERS, MAX_FORM_BYTES, MAX_FORM_FIELDS, POLICY, Keys, WebRequestGuard
 from truekeep.interfaces.web.server import serve_site
 from truekeep.interfaces.web.site import Site
 
@@ -392,9 +392,9 @@ def test_a_form_is_a_form(door: Door, kind: str) -> None:
 def test_a_form_that_is_too_large_is_refused_before_it_is_read(door: Door) -> None:
     path = door.forms()[0]
     piece = b"a" * 100_000
-    sent = [b"csrf=" + door.keys.form.encode() + b"&x=", *([piece] * (MOST_BYTES // len(piece) + 50))]
+    sent = [b"csrf=" + door.keys.form.encode() + b"&x=", *([piece] * (MAX_FORM_BYTES // len(piece) + 50))]
     assert door.ask(path, door.cookie, ("content-type", FORM), method="POST", body=sent).status == 413
-    fields = b"&".join([b"csrf=" + door.keys.form.encode(), *([b"a=1"] * (MOST_FIELDS + 1))])
+    fields = b"&".join([b"csrf=" + door.keys.form.encode(), *([b"a=1"] * (MAX_FORM_FIELDS + 1))])
     assert door.ask(path, door.cookie, ("content-type", FORM), method="POST", body=fields).status == 400
 
 
@@ -409,12 +409,12 @@ def test_the_real_server_does_not_read_on(server: Server) -> None:
         connection.sendall(head.encode())
         sent, piece = 0, b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
         try:
-            while sent < 20 * MOST_BYTES:
+            while sent < 20 * MAX_FORM_BYTES:
                 connection.sendall(piece)
                 sent += len(piece)
         except OSError:
             pass
-    assert sent < 20 * MOST_BYTES
+    assert sent < 20 * MAX_FORM_BYTES
     assert httpx.get(f"{server.url}/static/style.css").status_code == 200
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.faults import fake_token
 from tests.support.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, run_cli, tree
 from tests.support.visitor import Visitor, shown
-from truekeep.interfaces.web.pages.history import PAGE
+from truekeep.interfaces.web.pages.history import ENTRIES_PER_PAGE
 from truekeep.memory.ledger import LedgerEntry
 
 CARD = "memory/cards/staging-proxy.md"
@@ -71,21 +71,21 @@ def test_an_entry_says_when_who_and_what(place: Place, visitor: Visitor) -> None
 
 
 def test_pages_lose_nothing_while_others_write(place: Place, visitor: Visitor) -> None:
-    note_acts(place, PAGE * 2 + 7)
+    note_acts(place, ENTRIES_PER_PAGE * 2 + 7)
     first = visitor.see("/history")
     note_acts(place, 3)
     second = visitor.see(link(first, "next"))
     third = visitor.see(link(second, "next"))
-    assert [*ids_on(first), *ids_on(second), *ids_on(third)] == list(range(PAGE * 2 + 7, 0, -1))
+    assert [*ids_on(first), *ids_on(second), *ids_on(third)] == list(range(ENTRIES_PER_PAGE * 2 + 7, 0, -1))
     assert 'rel="next"' not in third
     assert ids_on(visitor.see(link(third, "prev"))) == ids_on(second)
     newest = visitor.see(link(visitor.see(link(second, "prev")), "prev"))
-    assert ids_on(newest) == list(range(PAGE * 2 + 10, PAGE * 2 + 7, -1))
+    assert ids_on(newest) == list(range(ENTRIES_PER_PAGE * 2 + 10, ENTRIES_PER_PAGE * 2 + 7, -1))
     assert 'rel="prev"' not in newest
 
 
 def test_a_full_page_and_nothing_more(place: Place, visitor: Visitor) -> None:
-    note_acts(place, PAGE)
+    note_acts(place, ENTRIES_PER_PAGE)
     assert 'rel="next"' not in visitor.see("/history")
 
 
@@ -145,7 +145,7 @@ def test_what_an_entry_changed(place: Place, visitor: Visitor) -> None:
 
 
 def test_only_the_difference_that_is_asked_for(place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truekeep.interfaces.web.pages.history.COMPARED", 1)
+    monkeypatch.setattr("truekeep.interfaces.web.pages.history.MAX_COMPARED_FILES", 1)
     file_card(place)
     said = visitor.read("/history/1")
     assert "Staging answers" in said

@@ -17,7 +17,7 @@ from tests.integration.test_openclaw_handler import NOT_PRIVATE
 from tests.support.helpers import CLAUDE, Place, a_card, a_handoff, git_repo, run_cli, wait_until
 from truekeep.core.model import BEGIN_MARK, END_MARK
 from truekeep.interfaces import hooks
-from truekeep.interfaces.hooks import EVENTS, MOST_INPUT
+from truekeep.interfaces.hooks import EVENTS, MAX_INPUT_BYTES
 from truekeep.sessions import session_record
 
 EDIT = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n'
@@ -472,7 +472,7 @@ BAD_INPUTS = [
     b'{"session_id": 7, "cwd": [], "transcript_path": {}}',
     b'{"session_id": "../../../x/../y", "cwd": "/nowhere/at/all", "transcript_path": "/nowhere"}',
     b'{"version": 99, "hook_event_name": "Unknown", "extra": {"deep": [1]}}',
-    b'{"prompt": "' + b"a" * (MOST_INPUT + 10) + b'"}',
+    b'{"prompt": "' + b"a" * (MAX_INPUT_BYTES + 10) + b'"}',
 ]
 
 

@@ -1,1 +1,1 @@
-"""The MCP door: memory for agents. The protocol, the tools, their contract, and what leaves."""
+"""The MCP server: memory for agents."""

@@ -1,6 +1,6 @@
-"""What leaves through MCP: quotations of what somebody wrote at some time, each with its age and origin.
+"""Replies to MCP clients: quotations of memory, each with its age and origin.
 
-Without unseen characters, without credentials, and within the size that clients take.
+Hidden characters are removed, credentials are masked, and the size stays within what clients accept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SEPARATORS = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2
 
 
 class Reply(NamedTuple):
-    """What a tool answers: for a reader, and as data."""
+    """The reply of a tool: as text and as data."""
 
     text: str
     data: dict[str, Any]
@@ -73,13 +73,13 @@ def _between_marks(text: str) -> str:
 
 
 def said(text: str) -> str:
-    """What truekeep itself says. It may name files and quote arguments."""
+    """A message of truekeep itself. It may contain file names and arguments."""
     lines = [one_line(line, 500) for line in text.split("\n") if line.strip()]
     return _between_marks("\n".join(lines))
 
 
 def _weight(text: str) -> int:
-    """How much of the limit a text takes: scripts with more bytes to a character have more tokens to it, too."""
+    """The share of the limit that a text takes, by bytes: scripts with more bytes a character also have more tokens."""
     return max(len(text), len(text.encode()) // 2)
 
 
@@ -130,7 +130,7 @@ def _shown_hit(hit: Hit, number: int) -> tuple[dict[str, Any], str]:
         "startLine": hit.first,
         "endLine": hit.last,
         "score": hit.score,
-        # A note may imitate the labels that follow it, so that only quoted ones come before ours.
+        # A note may imitate our labels, so labels in it are quoted.
         "snippet": f"{_LABEL.sub('> ', text)}\n\nSource: {citation}\nAge: {days}",
         "source": corpus,
         "corpus": corpus,
@@ -152,7 +152,7 @@ def _shown_hit(hit: Hit, number: int) -> tuple[dict[str, Any], str]:
 
 
 def _shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:
-    """What current code says to the things that a note names; empty when nobody could ask."""
+    """The verdicts on the claims of a note; empty if it could not be checked."""
     if unchecked:
         return {"unchecked": unchecked}
     return {"verdicts": [shown_verdict(item) for item in verdicts[:60]], "checkedAt": checked_at} if checked_at else {}

@@ -16,7 +16,7 @@ from truekeep.core.model import HANDOFF_TYPES
 from truekeep.interfaces.mcp.responses import Given, one_line
 from truekeep.verify.verdict import VERDICTS
 
-MOST_RESULTS = 50
+MAX_RESULTS = 50
 MEMORY_STORES = ("cards", "documents", "logs")
 
 
@@ -119,7 +119,7 @@ _SEARCH = Tool(
     ),
     takes={
         "query": _text("What to look for, as a question or as words.", minLength=1),
-        "maxResults": _whole(f"How many hits at most: 6 unless told, {MOST_RESULTS} at most."),
+        "maxResults": _whole(f"How many hits at most: 6 unless told, {MAX_RESULTS} at most."),
         "minScore": {"type": "number", "description": "Leave out hits below this score, from 0 to 1."},
         "corpus": _text(
             "memory: everything but transcripts; sessions: transcripts of earlier sessions; all: both."

@@ -1,6 +1,6 @@
-"""The MCP door's protocol: the tools over stdio or loopback HTTP.
+"""The MCP protocol: the tools over stdio or loopback HTTP.
 
-Blocking work runs in a thread, one call at a time, so that the event loop goes on listening.
+Blocking work runs in a thread, one call at a time, so that the event loop keeps listening.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ INSTRUCTIONS = (
     " credentials, no task state. It is reviewed and filed later; memory is never changed directly."
 )
 
-MOST_BYTES = 1 << 20  # of one HTTP request; the largest handoff that is filed has a quarter of that
-PATIENCE = 5.0  # seconds for what is under way when the server is told to stop
-LAST_ANSWERS = 30.0  # seconds for the answers that are still owed when standard input ends
+MAX_REQUEST_BYTES = 1 << 20  # four times the largest handoff
+STOP_SECONDS = 5.0  # for running calls when the server stops
+LAST_REPLIES_SECONDS = 30.0  # for running calls when standard input ends
 
 T = TypeVar("T")
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
@@ -114,7 +114,7 @@ def make_server(memory: MemoryTools) -> Server[Any]:
 
 
 class _ToLog(logging.Handler):
-    """What the libraries complain about goes to our log, cut short: it could quote a request."""
+    """Send warnings of libraries to our log, shortened: they could quote a request."""
 
     def __init__(self, memory: MemoryTools) -> None:
         super().__init__(logging.WARNING)
@@ -126,14 +126,14 @@ class _ToLog(logging.Handler):
 
 @asynccontextmanager
 async def _until_told(memory: MemoryTools, stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
-    """Run what is inside until it ends or SIGTERM or SIGINT comes; nothing prints meanwhile."""
+    """Run until the body ends or a SIGTERM or SIGINT arrives; nothing is printed."""
     logging.getLogger().handlers[:] = [_ToLog(memory)]
 
     async def listen(scope: anyio.CancelScope) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for _ in signals:
                 # A call may be stuck in a disk or a pipe. What it writes is written whole or not at all.
-                last = threading.Timer(PATIENCE, os._exit, (1,))
+                last = threading.Timer(STOP_SECONDS, os._exit, (1,))
                 last.daemon = True
                 last.start()
                 (stop or scope.cancel)()
@@ -148,11 +148,11 @@ async def _until_told(memory: MemoryTools, stop: Callable[[], None] | None = Non
 
 
 def serve_stdio(memory: MemoryTools) -> None:
-    """Serve the one client that started us, until it closes our standard input or tells us to stop."""
+    """Serve the client that started us, until it closes standard input or sends a signal."""
     try:
         anyio.run(_serve_stdio, memory)
     except* (BrokenPipeError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        pass  # the client left without a word
+        pass  # the client closed the connection
 
 
 async def _serve_stdio(memory: MemoryTools) -> None:
@@ -171,8 +171,8 @@ async def _serve_stdio(memory: MemoryTools) -> None:
                 async for item in read:
                     owed.note(item)
                     await to_server.send(item)
-                # The SDK drops what is under way when input ends, but whoever pipes requests in wants their answers.
-                with anyio.move_on_after(LAST_ANSWERS):
+                # The SDK drops running calls when input ends, but a client that pipes requests wants the replies.
+                with anyio.move_on_after(LAST_REPLIES_SECONDS):
                     await owed.nothing()
 
         async def give() -> None:
@@ -243,7 +243,7 @@ async def _iter_lines(source: int) -> AsyncIterator[str]:
 
 
 def serve_http(memory: MemoryTools, listener: socket.socket, token: str) -> None:
-    """Serve whoever has the token, on a loopback socket, until told to stop."""
+    """Serve clients that have the token, on a loopback socket, until a signal."""
     anyio.run(_serve_http, memory, listener, token)
 
 
@@ -260,7 +260,7 @@ async def _serve_http(memory: MemoryTools, listener: socket.socket, token: str) 
 
     app = make_server(memory).streamable_http_app(
         json_response=True,
-        max_request_body_size=MOST_BYTES,
+        max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # Guard looks
     )
     server = Quiet(

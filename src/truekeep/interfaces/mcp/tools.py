@@ -1,7 +1,6 @@
-"""What memory offers to agents: the tools and the resources over one workspace, without a protocol.
+"""The tools and resources of the MCP server, without the protocol.
 
-No knowledge is written here: `memory_write` leaves a handoff for ingest, as every writer does. `memory_checkpoint`
-notes where a session stands, as the command does.
+`memory_write` writes a handoff for ingest, like every writer; `memory_checkpoint` is the command `truekeep checkpoint`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from truekeep.interfaces.mcp.responses import (
     shown_verdict,
     told_verdict,
 )
-from truekeep.interfaces.mcp.schemas import MEMORY_STORES, MOST_RESULTS, Tool
+from truekeep.interfaces.mcp.schemas import MAX_RESULTS, MEMORY_STORES, Tool
 from truekeep.search.excerpt import NotMemory
 from truekeep.sessions.checkpoint import from_values
 from truekeep.text.secrets.scanner import withhold
@@ -53,7 +52,7 @@ from truekeep.workspace.workspace import Workspace
 
 RESOURCE_LIMIT = 60_000
 QUERY_LIMIT = 10_000
-MOST_CARDS = 500
+MAX_CARDS = 500
 
 CARD_URI = "truekeep://cards/"
 LOG = "mcp.log"
@@ -63,13 +62,13 @@ class MemoryTools:
     """The tools and resources over one workspace. Blocking, and to be used by one thread at a time."""
 
     def __init__(self, workspace: Workspace, *, writer: str = "", root: Path | None = None) -> None:
-        self._workspace = workspace  # kept for recall: its index and its embedder stay loaded
+        self._workspace = workspace  # stays open for search, with its index and embedder
         self._settings = _mark_settings(workspace)
         self._writer = writer
         self._root = root  # the repository that the client works in, if it is known
 
     def call(self, tool: Tool, arguments: Given, *, client: str = "") -> Reply:
-        """Run a tool. Whatever goes wrong becomes a reply."""
+        """Run a tool. Errors become replies."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             if problems := tool.find_problems(given):
@@ -80,7 +79,7 @@ class MemoryTools:
             return failed(tool.name, given, self.known(error))
 
     def _heed_settings(self) -> None:
-        """Open the workspace anew when its settings were edited: a server outlives many an edit."""
+        """Reopen the workspace if its configuration was edited since."""
         settings = _mark_settings(self._workspace)
         if settings != self._settings:
             fresh = self._fresh()
@@ -88,7 +87,7 @@ class MemoryTools:
             self._workspace, self._settings = fresh, settings
 
     def known(self, error: Exception) -> TruekeepError:
-        """An error in the words of our own family. A bug's story goes to the log, without what it was about."""
+        """Any error as a TruekeepError. The traceback of a bug goes to the log, without its message."""
         if isinstance(error, TruekeepError):
             return error
         if isinstance(error, OSError):
@@ -98,7 +97,8 @@ class MemoryTools:
         note_bug(error, "mcp")
         self.log(f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip())
         bug = TruekeepError(
-            f"a bug in truekeep ({type(error).__name__}); nothing is lost", hint=f"the story is in .truekeep/logs/{LOG}"
+            f"a bug in truekeep ({type(error).__name__}); nothing is lost",
+            hint=f"the traceback is in .truekeep/logs/{LOG}",
         )
         bug.code = "bug"
         return bug
@@ -107,7 +107,7 @@ class MemoryTools:
         self._workspace.state.log(LOG, f"{as_stamp(datetime.now(UTC))} truekeep {__version__} {what}")
 
     def _fresh(self) -> Workspace:
-        """A desk for one call: others ingest and edit meanwhile, and rooms look at the files when they are opened."""
+        """A workspace for one call, because other programs write between calls."""
         return Workspace.open(self._workspace.path)
 
     # The tools.
@@ -122,7 +122,7 @@ class MemoryTools:
         if len(query) > QUERY_LIMIT:
             query = query[:QUERY_LIMIT]
             notes.append(f"only the first {QUERY_LIMIT:,} characters of the query were searched for")
-        limit = min(int(given.get("maxResults", 10 if corpus == "all" else 6)), MOST_RESULTS)
+        limit = min(int(given.get("maxResults", 10 if corpus == "all" else 6)), MAX_RESULTS)
         ask = partial(
             self._workspace.search.find,
             query,
@@ -295,7 +295,7 @@ class MemoryTools:
         """The first cards by name, each as a resource."""
         with self._fresh() as workspace:
             today, listed = workspace.today(), list[types.Resource]()
-            for card in islice(workspace.cards.all(), MOST_CARDS):
+            for card in islice(workspace.cards.all(), MAX_CARDS):
                 if withhold(card.name) != card.name:
                     continue
                 age = shown_age((today - card.updated).days) if card.updated else shown_age(None)
@@ -335,7 +335,7 @@ def _which(machine_id: str, *, is_here: bool) -> str:
 
 
 def _mark_settings(workspace: Workspace) -> tuple[int, ...]:
-    """What is another one when the configuration was edited."""
+    """A stamp that changes when the configuration is edited."""
     try:
         info = os.stat(workspace.path / STATE / "config.toml")
     except OSError:

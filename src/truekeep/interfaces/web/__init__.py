@@ -1,1 +1,1 @@
-"""Pages for people: the site that `truekeep serve` opens. Everything that it does is a verb of the desk."""
+"""The web pages of `truekeep serve`."""

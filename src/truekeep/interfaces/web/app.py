@@ -36,7 +36,7 @@ def make_app(site: Site, hosts: Iterable[str]) -> ASGIApp:
         site.close()
 
     async def failed(request: Request, error: Exception) -> Response:
-        """What no page answers to, and what went wrong outside of one."""
+        """Answer unknown addresses, and errors outside of pages."""
         if not isinstance(error, HTTPException):
             return site.failed(request, site.known(error))
         told = NotFound("there is no such page", hint="the pages are named above")

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "truekeep"
-MOST_BYTES = 2_000_000  # of a form
-MOST_FIELDS = 1_000
-TYPED = ("text", "title", "summary", "facts", "reason")  # the fields of forms that people write into
+MAX_FORM_BYTES = 2_000_000  # of one form
+MAX_FORM_FIELDS = 1_000
+TEXT_FIELDS = ("text", "title", "summary", "facts", "reason")  # form fields that people type into
 FORM = "application/x-www-form-urlencoded"
 SAFE = ("GET", "HEAD")
 POLICY = "; ".join(
@@ -42,7 +42,7 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers send forms with `Origin: null`
-    (b"x-dns-prefetch-control", b"off"),  # looking up the host of a link in a memory tells its owner
+    (b"x-dns-prefetch-control", b"off"),  # looking up the host of a link would tell its owner
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
@@ -50,7 +50,7 @@ HEADERS = (
 
 
 class Keys:
-    """The secrets of one site: the word in its link, what the cookie holds, and what forms carry."""
+    """The secrets of one site: for its link, its cookie and its forms."""
 
     def __init__(self, token: str = "") -> None:
         self.token = token or secrets.token_urlsafe(24)
@@ -65,7 +65,7 @@ class Keys:
         return self._sign("form")
 
     def seal(self, told: str) -> str:
-        """What shows that the site itself said something, and not a link that names the site."""
+        """A signature of a message that the site itself puts into an address."""
         return self._sign(f"told {told}")[:16]
 
     def _sign(self, what: str) -> str:
@@ -89,9 +89,9 @@ def _is_same(given: str, wanted: str) -> bool:
 
 
 class Refusal(NamedTuple):
-    """The guard's own answer: a status, a sentence, and headers.
+    """The answer to a refused request.
 
-    `onward` is an address that may be gone to; `typed` is what somebody wrote into a form that is not taken any more.
+    `onward` is an address to link to; `typed` is the text of a form that is not accepted any more.
     """
 
     status: int
@@ -102,7 +102,7 @@ class Refusal(NamedTuple):
 
 
 class WebRequestGuard:
-    """Lets through what may come in, and puts the site's headers on everything that goes out."""
+    """Refuses requests that may not use the site, and adds the site's headers to every response."""
 
     def __init__(self, app: ASGIApp, keys: Keys, hosts: Iterable[str], *, read_only: bool = False) -> None:
         self._app = app
@@ -165,12 +165,12 @@ class WebRequestGuard:
         name = _cookie_name(port)
         if any(self._keys.is_cookie(value) for value in _cookies(all_of(b"cookie"), name)):
             return None
-        # Where a link elsewhere leads here, the browser keeps the cookie back once: the next step is its own.
+        # After a link from elsewhere, the browser withholds the cookie once; a reload sends it.
         onward = _address(scope, query) if is_foreign else ""
         return Refusal(401, "Open the link that `truekeep serve` printed: it lets this browser in.", onward=onward)
 
     def _enter(self, scope: Scope, query: list[tuple[str, str]], port: str) -> Refusal:
-        """The link that was printed: it leaves a cookie and goes on without the token in the address."""
+        """Answer the printed link: set the cookie, and redirect to the address without the token."""
         tokens = [value for name, value in query if name == "token"]
         if scope["method"] not in SAFE or len(tokens) != 1 or not self._keys.is_token(tokens[0]):
             return Refusal(401, "This link is not valid any more: `truekeep serve` prints a new one each time.")
@@ -180,35 +180,35 @@ class WebRequestGuard:
 
 
 def _reached(scope: Scope) -> str:
-    """The address of this machine that a request came to. Asked for by it, a site is not taken for another one's."""
+    """The address of this machine that a request arrived at; as a host name it is always ours."""
     address = str(scope["server"][0]).lower() if scope.get("server") else ""
     return f"[{address}]" if ":" in address else address
 
 
 def parse_fields(body: bytes) -> list[tuple[str, str]]:
     """The fields of a form; ValueError where they are too many."""
-    return parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    return parse_qsl(body.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
 
 
 def typed_in(fields: Iterable[tuple[str, str]]) -> list[str]:
-    """What somebody wrote into a form, so that it can be given back."""
-    return [value for name, value in fields if name in TYPED and value.strip()]
+    """The text fields of a form, to show them again."""
+    return [value for name, value in fields if name in TEXT_FIELDS and value.strip()]
 
 
 async def _typed(scope: Scope, receive: Receive) -> tuple[str, ...]:
-    """What was typed into a page of a site that has ended since. Only its own pages get as far as this."""
+    """The text typed into a page of an earlier run of the site. Only its own pages get here."""
     if not any(
         name == b"content-type" and value.decode("latin-1").startswith(FORM) for name, value in scope["headers"]
     ):
         return ()
     body = bytearray()
-    while len(body) <= MOST_BYTES:
+    while len(body) <= MAX_FORM_BYTES:
         message = await receive()
         body += message.get("body", b"")
         if message["type"] != "http.request" or not message.get("more_body"):
             break
     try:
-        return tuple(typed_in(parse_fields(bytes(body[:MOST_BYTES]))))
+        return tuple(typed_in(parse_fields(bytes(body[:MAX_FORM_BYTES]))))
     except ValueError:
         return ()
 
@@ -224,7 +224,7 @@ def _address(scope: Scope, query: Sequence[tuple[str, str]]) -> str:
 
 
 def _cookies(headers: Iterable[str], name: str) -> Iterator[str]:
-    """All cookies of a name. Others of this host may look as they like, and one more of this name locks nobody out."""
+    """All cookies of a name; invalid and additional ones are harmless."""
     for header in headers:
         for pair in header.split(";"):
             given, _, value = pair.strip().partition("=")

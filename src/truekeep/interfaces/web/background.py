@@ -1,7 +1,7 @@
-"""A look that takes longer than a page may: taken in the background, shown as it was last, looked at anew when due.
+"""Results that take longer than a page may wait: computed in the background, and shown with their time.
 
-Whoever asks waits a moment for a new look; if it takes longer, the last one is shown, with its time. Only the first
-look is waited for as long as it takes. However many ask, one looks.
+A request waits a moment for a new result; then the last one is shown. Only the first result is waited for. There is one
+computation at a time, however many requests ask.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 Seen = TypeVar("Seen")
 
-LASTING = 20.0  # seconds for which a look is good while nothing is known to have changed
-PATIENCE = 0.05  # seconds that a page waits for a newer look, unless the last one took far longer
+MAX_AGE_SECONDS = 20.0  # of a result while nothing is known to have changed
+WAIT_SECONDS = 0.05  # that a page waits for a newer result
 
 
 class CachedResult(NamedTuple, Generic[Seen]):
-    """What was seen, when, and whether that is all there is to know."""
+    """A result, its time, and whether a newer one is being computed."""
 
     seen: Seen
     at: float  # seconds since the epoch
@@ -33,7 +33,7 @@ class _CacheSlot(NamedTuple, Generic[Seen]):
 
 
 class _Run:
-    """Somebody looks."""
+    """A running computation."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
@@ -48,8 +48,8 @@ class Glance(Generic[Seen]):
         see: Callable[[], Seen],
         mark: Callable[[], Hashable],
         *,
-        lasting: float = LASTING,
-        patience: float = PATIENCE,
+        lasting: float = MAX_AGE_SECONDS,
+        patience: float = WAIT_SECONDS,
     ) -> None:
         """`see` looks, in a thread of its own; `mark` is another one as soon as something is known to have changed."""
         self._see, self._mark = see, mark
@@ -61,7 +61,7 @@ class Glance(Generic[Seen]):
         self._took = 0.0  # seconds
 
     def get(self) -> CachedResult[Seen]:
-        """What was seen last, or is seen now. A look that failed raises until another one does not."""
+        """The last result, or a new one. A failed computation raises until one succeeds."""
         mark = self._mark()
         before, run = self._kept, self._begin(mark)
         if run is not None:
@@ -80,7 +80,7 @@ class Glance(Generic[Seen]):
         return kept is not None and kept.mark == mark and time.monotonic() - kept.clock < self._lasting
 
     def _begin(self, mark: Hashable) -> _Run | None:
-        """See to it that somebody looks; None where the last look will do."""
+        """Start a computation if the last result is outdated; None if it is not."""
         with self._lock:
             if self._is_good(self._kept, mark):
                 return None

@@ -1,4 +1,4 @@
-"""A word that is another one as soon as memory changed: a page is given it, and asks for it again."""
+"""A version string of memory that changes with it: a page has it, and asks for it again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from truekeep.core.state_dir import STATE
 
 
 def word_of(root: str, page: str) -> str:
-    """The word for a page of the site as memory is now."""
+    """The current version string for a page."""
     shown = os.path.join(root, shown_file(page))
     return sha256(repr((mark_of(root), _time(shown))).encode()).hexdigest()[:16]
 
 
 def shown_file(page: str) -> str:
-    """The file that a page shows: an editor may write it in place, which no folder tells."""
+    """The file that a page shows; an editor may rewrite it in place, which does not change its folder."""
     for prefix, folder, ending in (("/memory/file/", "", ""), ("/review/", f"{REVIEW}/", ".md")):
         if page.startswith(prefix):
             path = f"{folder}{page[len(prefix) :].removesuffix('/edit')}{ending}"
@@ -42,4 +42,4 @@ def _time(path: str) -> int:
         info = os.lstat(path)
     except OSError:
         return 0
-    return info.st_mtime_ns if info.st_size or not path.endswith("-wal") else 0  # whoever only reads makes an empty one
+    return info.st_mtime_ns if info.st_size or not path.endswith("-wal") else 0  # a reader creates an empty one

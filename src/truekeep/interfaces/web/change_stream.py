@@ -1,7 +1,7 @@
-"""News: whether memory changed since a page was made, so that an open one can tell.
+"""Tells an open page whether memory changed since it was loaded.
 
-A page asks every few seconds while somebody looks at it. A stream would be quicker, but it holds one of the six
-connections that a browser gives a host: the seventh tab would wait for ever.
+A page asks every few seconds while it is visible. A stream would be quicker, but would use up one of the six
+connections that a browser opens to a host: the seventh tab would hang.
 """
 
 from __future__ import annotations

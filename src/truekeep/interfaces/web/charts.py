@@ -1,7 +1,7 @@
-"""Plots as SVG, made here: they need no script, follow the page's colours, and say in words what they show.
+"""Charts as SVG without scripts.
 
-Every plot has a sentence for who does not see it and its numbers as a table. Colours are classes of the stylesheet, so
-light and dark are the stylesheet's business; what is told apart by colour has a texture or a dash of its own, too.
+Every chart has a sentence that describes it, and its numbers as a table. Colours are classes of the stylesheet; series
+also differ in texture or dashes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from truekeep.text.unicode import printable
 
 WIDTH, HEIGHT = 360, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 8, 10, 24
-_FEW = 8  # labels that have room beside each other
-_WIDEST = 56  # of a bar with its gap
-_ROW = 30  # height of a row of `shares`
-# What lies over the colour of a series: nothing, strokes one way, the other way, dots, a grid.
+MAX_LABELS = 8
+MAX_BAR_WIDTH = 56  # with its gap
+ROW_HEIGHT = 30  # of `shares`
+# Over the colour of a series: nothing, strokes one way, the other way, dots, a grid.
 _TEXTURES = (
     "",
     '<path class="over" d="M0 8L8 0M-2 2L2 -2M6 10L10 6"/>',
@@ -38,7 +38,7 @@ class Series(NamedTuple):
 
 
 class Share(NamedTuple):
-    """How much of something."""
+    """A part of a whole."""
 
     name: str
     part: int
@@ -59,7 +59,7 @@ def bars(
     if not any(totals):
         return _nothing(title, empty)
     top = _round_up(max([*totals, limit, 1]))
-    step = min(_WIDEST, (WIDTH - _LEFT - _RIGHT) / len(labels))
+    step = min(MAX_BAR_WIDTH, (WIDTH - _LEFT - _RIGHT) / len(labels))
     gap = min(6.0, step * 0.2)
     parts = [*_textures(title, series), *_axis(top, unit, limit)]
     for at in range(len(labels)):
@@ -115,10 +115,10 @@ def shares(title: str, items: Sequence[Share], *, empty: str = "Nothing to show 
     items = [item for item in items if item.whole]
     if not items:
         return _nothing(title, empty)
-    height = _TOP + _ROW * len(items)
+    height = _TOP + ROW_HEIGHT * len(items)
     parts = []
     for number, item in enumerate(items):
-        y = _TOP + number * _ROW
+        y = _TOP + number * ROW_HEIGHT
         width = (WIDTH - 2) * item.part / item.whole
         parts.append(
             f'<text class="label" x="1" y="{y + 9}">{_safe(item.name)}</text>'
@@ -139,7 +139,7 @@ def _part(item: Share) -> str:
 
 
 def _nothing(title: str, empty: str) -> Markup:
-    """Words in place of a plot; what stands between backticks is a command."""
+    """Text in place of a chart; commands are between backticks."""
     pieces = [f"<code>{_safe(piece)}</code>" if at % 2 else _safe(piece) for at, piece in enumerate(empty.split("`"))]
     return Markup(  # noqa: S704 - every text in it is escaped
         f'<figure class="plot"><figcaption>{_safe(title)}</figcaption><p class="faint">{"".join(pieces)}</p></figure>'
@@ -222,13 +222,13 @@ def _axis(top: float, unit: str, limit: float) -> list[str]:
 
 
 def _labels(labels: Sequence[str], places: Sequence[float], *, is_centred: bool) -> list[str]:
-    """Labels below the axis: all of them if they have room, else the first, the middle and the last."""
+    """Labels below the axis: all if they fit, else the first, the middle and the last."""
     last = len(labels) - 1
-    wanted = range(len(labels)) if len(labels) <= _FEW and is_centred else sorted({0, last // 2, last})
+    wanted = range(len(labels)) if len(labels) <= MAX_LABELS and is_centred else sorted({0, last // 2, last})
     parts = []
     for at in wanted:
         anchor, x = "middle", places[at]
-        if len(labels) > _FEW or not is_centred:
+        if len(labels) > MAX_LABELS or not is_centred:
             anchor = "start" if at == 0 else "end" if at == last else "middle"
             x = _LEFT if at == 0 else WIDTH - _RIGHT if at == last else x
         parts.append(
@@ -238,7 +238,7 @@ def _labels(labels: Sequence[str], places: Sequence[float], *, is_centred: bool)
 
 
 def _told(labels: Sequence[str], series: Sequence[Series], totals: Sequence[float], unit: str, limit: float) -> str:
-    """What a plot shows, in a sentence."""
+    """A sentence that describes the chart."""
     most = max(range(len(labels)), key=lambda at: totals[at])
     ends = f"{labels[0]}: {_shown(totals[0])}{unit}"
     ends += f", {labels[-1]}: {_shown(totals[-1])}{unit}" if len(labels) > 1 else ""

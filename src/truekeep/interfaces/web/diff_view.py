@@ -16,13 +16,13 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.line_diff import LineSpan, common_ends, iter_spans
 from truekeep.text.unicode import printable
 
-CONTEXT = 3  # lines that are the same, shown around what is not
-MOST_ROWS = 600
-_LEAST_HIDDEN = 3  # lines that are rather shown than counted
-_MOST_PAIRED = 2_500  # the same, of one block, to find which lines belong together; four blocks as large in all
-_MOST_WORDS = 2_500  # words times words of two lines; twenty lines as long in all
-_LIKE = 0.35  # of the words of two lines that are the same, for one to have become the other
-_HEAD = 400  # characters of a line that say which one it became
+CONTEXT = 3  # equal lines shown around a change
+MAX_ROWS = 600
+MIN_HIDDEN_LINES = 3  # fewer are shown
+MAX_LINE_PAIRS = 2_500  # compared in one block; four times as many in all
+MAX_WORD_PAIRS = 2_500  # compared in two lines; twenty times as many in all
+MIN_SIMILARITY = 0.35  # share of equal words that makes two lines a pair
+MAX_COMPARED_CHARACTERS = 400  # of a line, for pairing
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
 _STRETCHES = re.compile(r"\s+|\S+")
 
@@ -30,7 +30,7 @@ Lines = Sequence[str]
 
 
 class DiffText(NamedTuple):
-    """Some text of a line, and whether the other side says it otherwise."""
+    """A part of a line, and whether it differs from the other side."""
 
     text: str
     is_changed: bool = False
@@ -68,10 +68,8 @@ class Sides:
         return any(row.kind == "gap" for row in self.rows)
 
 
-def compare(
-    before: bytes | None, after: bytes | None, *, context: int | None = CONTEXT, most: int = MOST_ROWS
-) -> Sides:
-    """Two versions of a file side by side. None stands for "no such file"; without a context, all lines are shown."""
+def compare(before: bytes | None, after: bytes | None, *, context: int | None = CONTEXT, most: int = MAX_ROWS) -> Sides:
+    """Two versions of a file side by side; None for a missing file. Without a context, all lines are shown."""
     old, new = _lines(before), _lines(after)
     spans = list(iter_spans(old, new))
     removed = sum(span.old_end - span.old for span in spans if not span.is_same)
@@ -106,7 +104,7 @@ def _rows(old: Lines, new: Lines, spans: Sequence[LineSpan], context: int | None
         first = count if context is None else (0 if number == 0 else context)
         last = 0 if context is None or number == len(spans) - 1 else context
         hidden = count - first - last
-        if hidden <= _LEAST_HIDDEN:
+        if hidden <= MIN_HIDDEN_LINES:
             first, last, hidden = count, 0, 0
         yield from (_same(old[i1 + at], i1 + at, j1 + at) for at in range(first))
         if hidden:
@@ -120,18 +118,18 @@ def _same(line: str, left: int, right: int) -> DiffRow:
 
 
 class _Budget:
-    """What may still be spent on finding out which words changed."""
+    """The remaining budget for comparing words."""
 
     def __init__(self) -> None:
-        self.pairs = 4 * _MOST_PAIRED
-        self.words = 20 * _MOST_WORDS
+        self.pairs = 4 * MAX_LINE_PAIRS
+        self.words = 20 * MAX_WORD_PAIRS
 
 
 def _changed(old: Lines, new: Lines, span: LineSpan, budget: _Budget) -> Iterator[DiffRow]:
     _, i1, i2, j1, j2 = span
     left_at, right_at = i1, j1
     for i, j in [*_pairs(old[i1:i2], new[j1:j2], budget), (i2 - i1, j2 - j1)]:
-        # Lines that became no other stand beside each other.
+        # Unpaired lines are shown beside each other.
         while left_at < i1 + i or right_at < j1 + j:
             left = Cell(left_at + 1, (DiffText(_shown(old[left_at])),)) if left_at < i1 + i else None
             right = Cell(right_at + 1, (DiffText(_shown(new[right_at])),)) if right_at < j1 + j else None
@@ -144,12 +142,14 @@ def _changed(old: Lines, new: Lines, span: LineSpan, budget: _Budget) -> Iterato
 
 
 def _pairs(old: Lines, new: Lines, budget: _Budget) -> list[tuple[int, int]]:
-    """Which lines of a block became which, in order."""
+    """Pairs of old and new lines of a block, in order."""
     size = len(old) * len(new)
-    if not size or size > min(_MOST_PAIRED, budget.pairs):
+    if not size or size > min(MAX_LINE_PAIRS, budget.pairs):
         return []
     budget.pairs -= size
-    ours, theirs = ([frozenset(re.findall(r"\w+", line[:_HEAD])) for line in lines] for lines in (old, new))
+    ours, theirs = (
+        [frozenset(re.findall(r"\w+", line[:MAX_COMPARED_CHARACTERS])) for line in lines] for lines in (old, new)
+    )
     # The best sum of likenesses from here to the end, as for the longest common subsequence.
     best = [[0.0] * (len(new) + 1) for _ in range(len(old) + 1)]
     like = [[_likeness(one, other) for other in theirs] for one in ours]
@@ -171,7 +171,7 @@ def _pairs(old: Lines, new: Lines, budget: _Budget) -> list[tuple[int, int]]:
 
 def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
     shared = 2 * len(one & other) / (len(one) + len(other) or 1)
-    return shared if shared >= _LIKE else 0.0
+    return shared if shared >= MIN_SIMILARITY else 0.0
 
 
 def _pieces(old: str, new: str, budget: _Budget) -> tuple[tuple[DiffText, ...], tuple[DiffText, ...]]:
@@ -180,7 +180,7 @@ def _pieces(old: str, new: str, budget: _Budget) -> tuple[tuple[DiffText, ...], 
     head, tail = common_ends(ours, theirs)
     ends = len(ours) - tail, len(theirs) - tail
     size = (ends[0] - head) * (ends[1] - head)
-    if size <= min(_MOST_WORDS, budget.words):
+    if size <= min(MAX_WORD_PAIRS, budget.words):
         budget.words -= size
         matcher = SequenceMatcher(None, ours[head : ends[0]], theirs[head : ends[1]], autojunk=False)
         found = [
@@ -212,7 +212,7 @@ def _joined(spans: Sequence[LineSpan], words: Lines) -> list[LineSpan]:
 
 
 def _tokens(line: str) -> list[str]:
-    # Beyond ASCII a letter may need its neighbours: only blanks part it there.
+    # Other scripts may join letters: split only at blanks.
     return (_WORDS if line.isascii() else _STRETCHES).findall(line)
 
 

@@ -21,8 +21,8 @@ from markupsafe import Markup
 
 from truekeep.text.unicode import printable
 
-MOST_CHARS = 60_000  # of one text that is rendered; a longer one is shown as it is
-_LONGEST = 500  # characters of an address that is shown
+MAX_RENDERED_CHARACTERS = 60_000  # a longer text is shown as it is
+MAX_SHOWN_ADDRESS = 500  # characters
 _BLOCKS = {
     "paragraph": "p",
     "bullet_list": "ul",
@@ -40,19 +40,19 @@ _SPANS = {"em": "em", "strong": "strong", "s": "s"}
 
 
 class ClaimMark(NamedTuple):
-    """A claim in a text: where it stands, and what is known of it."""
+    """A claim in a text, with its verdict."""
 
     line: int  # counted from 1, in the text that is rendered
     text: str
     verdict: str
-    note: str  # evidence, for whoever points at it
-    anchor: str = ""  # the id of what is said about it
-    is_code: bool | None = None  # whether it stands between backticks; None: nobody knows
+    note: str  # evidence, as a tooltip
+    anchor: str = ""  # the id of the element that describes it
+    is_code: bool | None = None  # True between backticks; None if unknown
 
 
 def render_markdown(text: str, *, marks: Iterable[ClaimMark] = (), path: str = "") -> Markup:
-    """A memory's text as HTML. `path` is the file that it stands in, for links between memories."""
-    if len(text) > MOST_CHARS:
+    """A memory's text as HTML. `path` is its file, for links between memories."""
+    if len(text) > MAX_RENDERED_CHARACTERS:
         return Markup("<pre>{}</pre>").format(printable(text, newlines=True))
     try:
         tokens = _parser().parse(text)
@@ -118,12 +118,14 @@ class _Writer:
                 target = self._target(href)
                 if target:
                     self._out.append(f'<a href="{escape(target, quote=True)}" rel="noopener noreferrer nofollow">')
-                links.append("</a>" if target else f' <span class="withheld">[link: {_safe(href[:_LONGEST])}]</span>')
+                links.append(
+                    "</a>" if target else f' <span class="withheld">[link: {_safe(href[:MAX_SHOWN_ADDRESS])}]</span>'
+                )
             elif token.type == "link_close":
                 self._out.append(links.pop() if links else "")
             elif token.type == "image":
                 source = str(token.attrs.get("src", ""))
-                said = f"[picture: {token.content or 'no words'}, {source[:_LONGEST]}]"
+                said = f"[picture: {token.content or 'no words'}, {source[:MAX_SHOWN_ADDRESS]}]"
                 self._out.append(f'<span class="withheld">{_safe(said)}</span>')
             elif kind in _SPANS:
                 self._out.append(f"<{_SPANS[kind]}>" if way == "open" else f"</{_SPANS[kind]}>")
@@ -131,7 +133,7 @@ class _Writer:
                 self._text(token.content, line, last)
 
     def _text(self, text: str, first: int, last: int, *, is_code: bool | None = False) -> None:
-        """Some text, the claims that stand in it marked. Each mark is used once, in the order of the claims."""
+        """A text with its claims marked. Each mark is used once, in the order of the claims."""
         start = 0
         low = bisect_left(self._marks, first, key=_line)
         high = bisect_right(self._marks, max(first, last), key=_line)
@@ -153,13 +155,13 @@ class _Writer:
         self._out.append(_safe(text[start:]))
 
     def _target(self, href: str) -> str:
-        """Where a link may lead: the web, or a memory of this site."""
+        """The target of a link, if it is on the web or a memory of this site."""
         try:
             parts = urlsplit(href)
         except ValueError:
             return ""
         if parts.scheme in ("http", "https") and parts.netloc:
-            return href if "@" not in parts.netloc else ""  # what stands before an @ is no host, but looks like one
+            return href if "@" not in parts.netloc else ""  # text before an @ looks like a host, but is not
         if parts.scheme or parts.netloc or not parts.path or href.startswith(("/", "\\")):
             return ""
         path = unquote(parts.path)

@@ -1,4 +1,4 @@
-"""Runs the site until it is told to stop."""
+"""Runs the site until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from truekeep.interfaces.web.site import Site
 
 
 class AnnouncingServer(uvicorn.Server):
-    """Says that it listens only when it does: a Ctrl-C from then on reaches the server's own handler."""
+    """Calls back when it listens; from then on, Ctrl-C reaches its own handler."""
 
     def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
         super().__init__(config)
@@ -35,7 +35,7 @@ def serve_site(
     announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a workspace on a socket, under these host names, and close the socket at the end."""
-    # asyncio sends small pieces at once only where it is told the protocol; else each page waits 40 ms for the client.
+    # With an explicit protocol asyncio sets TCP_NODELAY; else each page waits 40 ms for the client.
     taken = socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
     site = Site(path, keys, read_only=read_only)
     config = uvicorn.Config(
@@ -44,7 +44,7 @@ def serve_site(
         ws="none",
         lifespan="on",
         log_config=None,
-        log_level="critical",  # what strangers send is no news; bugs are in the site's own log
+        log_level="critical",  # invalid requests are not worth a message; bugs are in the site's own log
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -1,7 +1,7 @@
-"""The site as its pages see it: workspaces to borrow, templates to fill, and errors that say the next step.
+"""What all pages share: open workspaces, templates, and errors with their next step.
 
-A page is a function from a borrowed workspace and a request to a response. It runs in a thread of its own, so that it
-may read files; a workspace is lent to one page at a time, because its databases are.
+A page is a function from a workspace and a request to a response. It runs in its own thread, so that it may read files;
+a workspace serves one page at a time, because its databases do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from truekeep.core.errors import (
     is_database_error,
 )
 from truekeep.core.state_dir import STATE, StateFolder
-from truekeep.interfaces.web.auth import FORM, MOST_BYTES, Keys, parse_fields, typed_in
+from truekeep.interfaces.web.auth import FORM, MAX_FORM_BYTES, Keys, parse_fields, typed_in
 from truekeep.interfaces.web.change_polling import word_of
 from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import Workspace
@@ -47,13 +47,13 @@ from truekeep.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from truekeep.search.searcher import Hit
 
-LENT = 4  # workspaces that are open at a time
+MAX_WORKSPACES = 4  # open at a time
 LOG = "web.log"
-MOST_NOTICES = 20  # that wait for a page to be told on
+MAX_NOTICES = 20  # that wait for a page
 
 
 class TooLarge(BadInput):
-    """More than a form may carry."""
+    """The form is too large."""
 
 
 _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (
@@ -71,18 +71,20 @@ Act = Callable[["Site", Workspace, Request, FormData], Response]
 
 
 class Site:
-    """One memory, served."""
+    """The web site of one workspace."""
 
     def __init__(self, path: Path, keys: Keys, *, read_only: bool = False) -> None:
         self.path = path
         self.keys = keys
         self.read_only = read_only
-        self._room = CapacityLimiter(LENT)  # who waits for a workspace keeps no thread from styles and news
+        self._room = CapacityLimiter(
+            MAX_WORKSPACES
+        )  # requests that wait for a workspace block no thread for styles and polling
         self._free: queue.LifoQueue[tuple[Workspace, object] | None] = queue.LifoQueue()
-        for _ in range(LENT):
+        for _ in range(MAX_WORKSPACES):
             self._free.put(None)
-        self._lent = threading.local()  # the workspace that this thread has borrowed
-        self._noticed: list[str] = []  # what was noticed where no page could tell it
+        self._lent = threading.local()  # the workspace of this thread
+        self._noticed: list[str] = []  # notices that no page has shown yet
         self._noticing = threading.Lock()
         self._templates = Environment(
             loader=PackageLoader("truekeep.interfaces.web"),
@@ -102,9 +104,9 @@ class Site:
 
     @contextmanager
     def borrow(self) -> Iterator[Workspace]:
-        """A workspace for one request. One that failed is closed, and the next is opened anew.
+        """A workspace for one request. After an error it is closed, and the next request opens a new one.
 
-        The same where its settings were edited or its ledger is another file: a restored one, one that was moved away.
+        Also if its configuration was edited, or its ledger is another file: restored, or moved away.
         """
         kept, now = self._free.get(), self._mark()
         workspace: Workspace | None = None
@@ -125,7 +127,7 @@ class Site:
             self._free.put((workspace, now) if workspace is not None and is_well else None)
 
     def _mark(self) -> object:
-        """What is another one when a workspace that is open does not do any more."""
+        """A stamp that changes when an open workspace must be reopened."""
         found: list[object] = []
         for name in ("config.toml", "ledger.sqlite"):
             try:
@@ -143,17 +145,17 @@ class Site:
             if kept is not None:
                 kept[0].close()
 
-    # Notices: what whoever uses memory should hear of, whatever they came for.
+    # Notices: messages for the user, whatever page they opened.
 
     def _note(self, workspace: Workspace) -> None:
-        """Keep what a workspace noticed for the next page: an act has none of its own, nor has a look beside pages."""
+        """Save the notices of a workspace for the next page: forms and background work have no page."""
         with self._noticing:
             self._noticed += [notice for notice in workspace.notices if notice not in self._noticed]
-            del self._noticed[MOST_NOTICES:]
+            del self._noticed[MAX_NOTICES:]
         workspace.notices.clear()
 
     def _notices(self, request: Request) -> list[str]:
-        """What is to be told on this page; it is told once."""
+        """The notices for this page; each is shown once."""
         if request.query_params.get("fragment") or request.method == "HEAD":
             return []
         if (workspace := getattr(self._lent, "workspace", None)) is not None:
@@ -169,7 +171,7 @@ class Site:
         """A page from its template. Texts are escaped; hidden characters are shown as what they are (`|shown`)."""
         told = request.query_params.get("told", "")
         if not self.keys.is_seal(request.query_params.get("seal", ""), told):
-            told = ""  # a link in a memory must not put words into our mouth
+            told = ""  # a link in a memory must not make the site show a message
         context: Mapping[str, Any] = {
             "csrf": self.keys.form,
             "path": request.scope["path"],
@@ -181,7 +183,7 @@ class Site:
         return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
 
     def go(self, path: str, **query: str) -> RedirectResponse:
-        """On to another page of the site after a change. `told` is said there."""
+        """Redirect to another page of the site; `told` is shown there."""
         wanted = {key: value for key, value in query.items() if value}
         if told := wanted.get("told", "")[:300]:
             wanted |= {"told": told, "seal": self.keys.seal(told)}
@@ -189,7 +191,7 @@ class Site:
         return RedirectResponse(where + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
 
     def failed(self, request: Request, error: TruekeepError, *, typed: Sequence[str] = ()) -> Response:
-        """An error as a page: what is wrong, where, the next step, and what somebody had typed."""
+        """An error as a page: what is wrong, where, the next step, and the typed text."""
         status = status_of(error)
         findings = getattr(error, "findings", ())
         return self.render(
@@ -205,7 +207,7 @@ class Site:
         )
 
     def known(self, error: Exception) -> TruekeepError:
-        """An error in the words of our own family. A bug's story goes to the log, without what it was about."""
+        """Any error as a TruekeepError. The traceback of a bug goes to the log, without its message."""
         if isinstance(error, TruekeepError):
             return error
         if isinstance(error, OSError) and error.strerror:
@@ -216,11 +218,14 @@ class Site:
             return Busy("another program keeps a database locked", hint="nothing is lost; try again in a moment")
         if is_database_error(error):
             return StorageFailed(f"a database cannot be read: {error}", hint=hint_for(error))
-        story = f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
+        traceback_text = f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
         note_bug(error, "serve")
-        StateFolder(self.path).log(LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {story}")
+        StateFolder(self.path).log(
+            LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {traceback_text}"
+        )
         return TruekeepError(
-            f"a bug in truekeep ({type(error).__name__}); nothing is lost", hint=f"the story is in .truekeep/logs/{LOG}"
+            f"a bug in truekeep ({type(error).__name__}); nothing is lost",
+            hint=f"the traceback is in .truekeep/logs/{LOG}",
         )
 
     # Routes.
@@ -233,7 +238,7 @@ class Site:
             try:
                 with self.borrow() as workspace:
                     return answer(self, workspace, request)
-            except Exception as error:  # noqa: BLE001 - a bug is a page, too; its story goes to the log
+            except Exception as error:  # noqa: BLE001 - a bug becomes a page; its traceback goes to the log
                 return self.failed(request, self.known(error))
 
         async def endpoint(request: Request) -> Response:
@@ -242,13 +247,13 @@ class Site:
         return Route(path, endpoint, methods=["GET"], name=name or None)
 
     def act(self, path: str, do: Act) -> Route:
-        """A form's target: something changes, then the browser goes on to a page."""
+        """The target of a form: it changes something, then redirects to a page."""
 
         def run(request: Request, form: FormData) -> Response:
             try:
                 with self.borrow() as workspace:
                     return do(self, workspace, request, form)
-            except Exception as error:  # noqa: BLE001 - a bug is a page, too; its story goes to the log
+            except Exception as error:  # noqa: BLE001 - a bug becomes a page; its traceback goes to the log
                 return self.failed(request, self.known(error), typed=_typed(form))
 
         async def endpoint(request: Request) -> Response:
@@ -261,7 +266,7 @@ class Site:
             if not self.keys.is_form(text_of(form, "csrf")):
                 unexpected = BadInput(
                     "this form does not come from a page of this site as it runs now; nothing was done",
-                    hint="the site was started anew since, perhaps: load the page again",
+                    hint="perhaps the site was restarted: load the page again",
                 )
                 return self.failed(request, unexpected, typed=_typed(form))
             return await to_thread.run_sync(run, request, form, limiter=self._room)
@@ -270,13 +275,13 @@ class Site:
 
 
 async def _read_form(request: Request) -> FormData:
-    """What a form of ours sends: fields of text, and not too much of it."""
+    """Read a form: text fields of limited size."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise BadInput("this is not what a form of this site sends", hint="load the page again")
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_FORM_BYTES:
             raise TooLarge("this is too large for a form", hint="use the command line")
     try:
         fields = parse_fields(bytes(body))
@@ -286,12 +291,12 @@ async def _read_form(request: Request) -> FormData:
 
 
 def _is_worded(hit: Hit) -> bool:
-    """Whether a word of the question stands in a hit, and not only one that is near to it."""
+    """True if the hit contains a word of the query itself, not only a similar one."""
     return any("~" not in word for word in hit.matched)
 
 
 def _is_far(hit: Hit, asked: str) -> bool:
-    """Whether a hit has none of the question's words, nor one near to them: neither its lines nor its names."""
+    """True if neither the lines nor the names of the hit contain a word of the query."""
     named = f"{hit.path} {hit.title} {hit.heading} {hit.repository}".lower()
     return not hit.matched and not any(word in named for word in re.findall(r"\w{3,}", asked.lower()))
 
@@ -301,7 +306,7 @@ def _typed(form: FormData) -> list[str]:
 
 
 def _back(request: Request) -> str:
-    """Where somebody came from, if that was a page of this site."""
+    """The previous page, if it was one of this site."""
     try:
         came = urlsplit(request.headers.get("referer", ""))
     except ValueError:
@@ -312,17 +317,17 @@ def _back(request: Request) -> str:
 
 
 def status_of(error: TruekeepError) -> int:
-    """What an error is to a browser."""
+    """The HTTP status of an error."""
     return next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
 
 
 def text_of(form: FormData, name: str) -> str:
-    """A field of a form as text; empty where there is none."""
+    """A field of a form; "" if it is missing."""
     value = form.get(name)
     return value if isinstance(value, str) else ""
 
 
 def number_of(request: Request, name: str, default: int, *, most: int = 1_000_000) -> int:
-    """A number of the address, within bounds; what is none is the default."""
+    """A number in the address, within bounds; the default if it is missing or invalid."""
     given = request.query_params.get(name, "")
     return min(most, max(0, int(given))) if given.isascii() and given.isdigit() and len(given) < 10 else default

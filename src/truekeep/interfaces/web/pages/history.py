@@ -25,12 +25,12 @@ from truekeep.memory.ledger import HandoffRow, LedgerEntry, LedgerQuery
 from truekeep.text.secrets.scanner import find_secrets, withhold
 from truekeep.workspace.workspace import Workspace
 
-PAGE = 50  # entries
-COMPARED = 6  # files of an entry whose differences are shown at once
-LISTED = 200  # files of an entry that are named
-MOST_ROWS = 300  # of a difference
+ENTRIES_PER_PAGE = 50
+MAX_COMPARED_FILES = 6  # of an entry, whose differences are shown at once
+MAX_LISTED_FILES = 200
+MAX_ROWS = 300  # of a difference
 
-# What became of it, in a word of the stylesheet: it went in, it waits or left, it was taken back.
+# The colour of an entry, as a class of the stylesheet.
 TONES = {
     **dict.fromkeys(("promoted", "routed", "approved", "written", "confirmed"), "good"),
     **dict.fromkeys(("repaired", "assigned", "corrected"), "good"),
@@ -75,7 +75,7 @@ def routes(site: Site) -> list[BaseRoute]:
 
 
 def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
-    """What was written, newest first."""
+    """The list of entries, newest first."""
     given = request.query_params
     sought = LedgerQuery(
         **{name: given.get(name, "").strip()[:300] for name in ("who", "machine", "path", "verb")},
@@ -83,9 +83,9 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         until=_day(given.get("until", "")),
     )
     before, after = number_of(request, "before", 0), number_of(request, "after", 0)
-    found = workspace.history.find(sought, most=PAGE + 1, before=0 if after else before, after=after)
-    is_more = len(found) > PAGE
-    found = found[-PAGE:] if after else found[:PAGE]
+    found = workspace.history.find(sought, most=ENTRIES_PER_PAGE + 1, before=0 if after else before, after=after)
+    is_more = len(found) > ENTRIES_PER_PAGE
+    found = found[-ENTRIES_PER_PAGE:] if after else found[:ENTRIES_PER_PAGE]
     has_newer = is_more if after else bool(before)
     has_older = bool(after) or is_more
     query = {name: value for name, value in sought._asdict().items() if value}
@@ -125,14 +125,14 @@ def as_shown(entry: LedgerEntry, record: HandoffRow | None, *, most: int) -> Sho
 
 
 def page_of(path: str) -> str:
-    """The page that shows a file; empty for what is no memory."""
+    """The address of the page of a file; "" if it is not a memory file."""
     if path.startswith(f"{REVIEW}/"):
         return "/review/" + quote(path.removeprefix(f"{REVIEW}/").removesuffix(".md"), safe="")
     return "" if path.startswith(".truekeep/") else "/memory/file/" + quote(path)
 
 
 def _day(text: str) -> str:
-    """A day as the ledger writes it; what is none does not count."""
+    """A valid day, or an empty text."""
     try:
         return date.fromisoformat(text).isoformat() if len(text) == 10 else ""
     except ValueError:
@@ -148,15 +148,19 @@ def show(site: Site, workspace: Workspace, request: Request) -> Response:
     wanted = request.query_params.get("file", "")
     if wanted and wanted not in entry.paths:
         raise NotFound(f"entry {entry.id} did not change {wanted[:200]}", hint=f"/history/{entry.id} lists what it did")
-    opened = {wanted} if wanted else set(entry.paths[:COMPARED])
-    files = [_file(workspace, entry, path, is_open=path in opened) for path in entry.paths[:LISTED] if path != wanted]
+    opened = {wanted} if wanted else set(entry.paths[:MAX_COMPARED_FILES])
+    files = [
+        _file(workspace, entry, path, is_open=path in opened)
+        for path in entry.paths[:MAX_LISTED_FILES]
+        if path != wanted
+    ]
     if wanted:
         files.insert(0, _file(workspace, entry, wanted, is_open=True))
     return site.render(
         request,
         "history_entry.html",
         title=f"Entry {entry.id}",
-        item=as_shown(entry, record, most=LISTED),
+        item=as_shown(entry, record, most=MAX_LISTED_FILES),
         files=files,
         may_undo=bool(entry.paths) and entry.undone_by is None,
         **_around(workspace, entry),
@@ -181,7 +185,7 @@ def _file(workspace: Workspace, entry: LedgerEntry, path: str, *, is_open: bool)
 
 def _sides(before: bytes | None, after: bytes | None) -> Sides:
     """Two versions side by side. The ledger still has what was taken out of memory: no credential is shown."""
-    sides = compare(before, after, most=MOST_ROWS)
+    sides = compare(before, after, most=MAX_ROWS)
     cells = [cell for row in sides.rows for cell in (row.left, row.right) if cell is not None]
     if not find_secrets("\n".join(_text(cell) for cell in cells)):
         return sides
@@ -201,7 +205,7 @@ def _text(cell: Cell) -> str:
 
 
 def ask_undo(site: Site, workspace: Workspace, request: Request) -> Response:
-    """What an undo would write, or why it cannot be done. Touches nothing."""
+    """Show what undo would write, or why it cannot be done."""
     return _answer(site, workspace, request)
 
 
@@ -227,9 +231,9 @@ def _answer(site: Site, workspace: Workspace, request: Request, failed: Truekeep
         seen, notes = planned.digest, planned.notes
         changes += [
             (change.path, _sides(change.before.data if change.before else None, change.data))
-            for change in planned.changes[:COMPARED]
+            for change in planned.changes[:MAX_COMPARED_FILES]
         ]
-        more = [change.path for change in planned.changes[COMPARED:]]
+        more = [change.path for change in planned.changes[MAX_COMPARED_FILES:]]
     except TruekeepError as error:
         refused, more = refused or error, []
     status = 200 if failed is None else 409 if isinstance(failed, EditedSince) else 400
@@ -238,7 +242,7 @@ def _answer(site: Site, workspace: Workspace, request: Request, failed: Truekeep
         "history_undo.html",
         status=status,
         title=f"Undo entry {entry.id}",
-        item=as_shown(entry, record, most=LISTED),
+        item=as_shown(entry, record, most=MAX_LISTED_FILES),
         refused=refused,
         difference=[withhold(line) for line in refused.details.get("difference", ())] if refused is not None else (),
         changes=changes,

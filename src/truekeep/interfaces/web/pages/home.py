@@ -1,7 +1,7 @@
-"""Today: is memory healthy, what waits for you, what changed since yesterday; and how all of that went so far.
+"""The home page: is memory healthy, what waits for you, what changed since yesterday; with charts.
 
-Health is a look at every file, so it is taken in the background and shown as it was last, with its time. Drafts and
-what changed are read for each page.
+Health reads every file, so it is computed in the background and shown with its time. Drafts and changes are read for
+each request.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from truekeep.workspace.health_report import ACT, LOOK, OK, QUESTIONS, HealthRep
 from truekeep.workspace.pipeline import Pipeline, shown_wait
 from truekeep.workspace.workspace import Workspace
 
-SHOWN = 5  # drafts, cards, entries of a kind
-SPAN = 30  # days of sessions, and of plots
-WEEKS = 2  # of handoffs
-WRITERS = 4  # that have a colour of their own
+MAX_EXAMPLES = 5  # drafts, cards, entries of a kind
+CHART_DAYS = 30
+HANDOFF_WEEKS = 2
+MAX_COLOURED_WRITERS = 4
 ASKED = {
     "cards": "How many cards are there?",
     "untouched": "Which has nobody touched for longest?",
@@ -61,17 +61,17 @@ PAGES = {
     "claims": "/memory?verdict=refuted",
     "review": "/review",
 }
-# A word, a sign and a tone for each verdict: never the tone alone.
+# A sign and a colour for each verdict, never the colour alone.
 SIGNS = {OK: ("✓", "good"), LOOK: ("!", "warn"), ACT: ("✗", "bad")}
 _SHORT = {"1 week": "week", "1 month": "month", "3 months": "3 mon.", "6 months": "6 mon.", "1 year": "year"}
 _TINTS = {"confirmed": "good", "moved": "warn", "changed": "three", "gone": "bad", "unverifiable": "faint"}
 
 
 class Picture(NamedTuple):
-    """What a look at the whole memory found."""
+    """The health of memory, and the data of the charts."""
 
     health: HealthReport
-    pipeline: Pipeline | None  # None: it could not be seen, and health says why
+    pipeline: Pipeline | None  # None if it could not be read; health says why
     stale: tuple[Stale, ...]
     closeouts: tuple[Closeout, ...]
     days: tuple[Day, ...]
@@ -93,7 +93,7 @@ class HealthRow(NamedTuple):
 
 
 class ActivityCount(NamedTuple):
-    """What was done of one kind since yesterday."""
+    """Entries of one kind since yesterday."""
 
     verb: str
     number: int
@@ -126,13 +126,13 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
         health = health._replace(unseen=(*health.unseen, f"cards to look at: {error}"))
     if is_noted:
         workspace.health.note_day(health)
-    since = (now - timedelta(days=7 * WEEKS - 1)).date().isoformat()
+    since = (now - timedelta(days=7 * HANDOFF_WEEKS - 1)).date().isoformat()
     return Picture(
         health=health,
         pipeline=health.pipeline,
         stale=tuple(stale),
-        closeouts=tuple(closeouts(records, since=now.timestamp() - SPAN * 86_400)),
-        days=tuple(workspace.health.days()[-SPAN:]),
+        closeouts=tuple(closeouts(records, since=now.timestamp() - CHART_DAYS * 86_400)),
+        days=tuple(workspace.health.days()[-CHART_DAYS:]),
         sent=tuple(workspace.handoffs.received_by_day(since)),
     )
 
@@ -159,12 +159,12 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         verdicts=health.get("claims").figures.get("verdicts", {}),
         pipeline=picture.pipeline,
         wait=shown_wait,
-        drafts=[(draft, _waited(draft.received_at, now)) for draft in drafts[:SHOWN]],
+        drafts=[(draft, _waited(draft.received_at, now)) for draft in drafts[:MAX_EXAMPLES]],
         kinds=_kinds(drafts),
         draft_count=len(drafts),
         unverified=[item for item in picture.stale if not item.is_checked],
         undecided=[item for item in picture.stale if item.is_checked],
-        most=SHOWN,
+        most=MAX_EXAMPLES,
         page_of=page_of,
         done=_done(workspace, since),
         since=since[:10],
@@ -173,7 +173,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
 
 
 def _needed(health: HealthReport) -> list[tuple[int, str]]:
-    """How much is to act on, and how much to look at."""
+    """The number of readings to act on, and to look at."""
     act = sum(reading.verdict == ACT for reading in health.readings)
     look = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
     return [(count, what) for count, what in ((act, "act on"), (look, "look at")) if count]
@@ -195,7 +195,7 @@ def _answer(reading: Reading) -> HealthRow:
 
 
 def _kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
-    """How many drafts are of which kind, the most first."""
+    """The number of drafts of each kind, the most frequent first."""
     counts = Counter(_kind(draft) for draft in drafts).most_common()
     return [(kind if count == 1 else f"{kind}s", count) for kind, count in counts]
 
@@ -217,10 +217,10 @@ def _waited(at: str, now: datetime) -> str:
 
 
 def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
-    """What was done since a moment, by its kind."""
+    """The entries since a time, by kind."""
     found = []
     for verb, count in workspace.history.count_by_verb(since):
-        newest = workspace.history.find(LedgerQuery(verb=verb, since=since), most=SHOWN)
+        newest = workspace.history.find(LedgerQuery(verb=verb, since=since), most=MAX_EXAMPLES)
         found.append(ActivityCount(verb, count, tuple(as_shown(entry, record, most=2) for entry, record in newest)))
     return found
 
@@ -229,7 +229,7 @@ def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
 
 
 def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
-    """How memory went so far."""
+    """The charts."""
     health = picture.health
     ages = health.ages
     weeks = [f"{len(health.growth) - 1 - at} weeks ago" for at in range(len(health.growth))]
@@ -261,7 +261,7 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
         charts.bars(
             "Handoffs a day, by writer",
             *_sent(picture.sent, today),
-            empty=f"No handoff came in the last {WEEKS} weeks: `truekeep connect` tells agents to leave them.",
+            empty=f"No handoff came in the last {HANDOFF_WEEKS} weeks: `truekeep connect` tells agents to leave them.",
         ),
         charts.lines(
             "Size of MEMORY.md",
@@ -272,7 +272,7 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
             empty="Its size is noted each day from now on.",
         ),
         charts.shares(
-            f"Sessions with real work that left something, in {SPAN} days",
+            f"Sessions with real work that left something, in {CHART_DAYS} days",
             _rates(picture.closeouts),
             empty="No session was noted yet: `truekeep connect` installs the hooks that note them.",
         ),
@@ -281,12 +281,12 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
 
 def _sent(sent: Sequence[tuple[str, str, int]], today: date) -> tuple[list[str], list[charts.Series]]:
     """Handoffs of the last days, a series for each of the usual writers and one for all others."""
-    days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(7 * WEEKS))]
+    days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(7 * HANDOFF_WEEKS))]
     by_writer = Counter[str]()
     for _, writer, count in sent:
         by_writer[writer] += count
-    usual = [writer for writer, _ in by_writer.most_common(WRITERS)]
-    names = [*usual, *(["others"] if len(by_writer) > WRITERS else [])]
+    usual = [writer for writer, _ in by_writer.most_common(MAX_COLOURED_WRITERS)]
+    names = [*usual, *(["others"] if len(by_writer) > MAX_COLOURED_WRITERS else [])]
     counts = {name: Counter[str]() for name in names}
     for day, writer, count in sent:
         counts[writer if writer in usual else "others"][day] += count
@@ -298,7 +298,7 @@ def _sent(sent: Sequence[tuple[str, str, int]], today: date) -> tuple[list[str],
 
 
 def _rates(found: Sequence[Closeout]) -> list[charts.Share]:
-    """How many sessions of each harness left something, of those that did real work."""
+    """For each harness, how many sessions with real work left something."""
     worked, closed = Counter[str](), Counter[str]()
     for item in found:
         worked[item.harness] += item.worked

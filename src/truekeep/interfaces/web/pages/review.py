@@ -1,8 +1,7 @@
-"""Review: the queue of drafts, one draft beside what it would make of memory, and what a person does with it.
+"""Review: the queue of drafts, and one draft with what it would change in memory.
 
-Every form carries the digests of what was shown. If the draft or a file that it changes is another one by the time the
-form comes back, nothing is written: the page is shown again as things are now, with what changed, and with what the
-person had typed.
+Every form carries the digests of what was shown. If the draft or a file that it would change differs when the form
+arrives, nothing is written: the page is shown again with what changed, and with the typed text.
 """
 
 from __future__ import annotations
@@ -170,7 +169,7 @@ class _Pages:
         )
 
     def _suggested(self, workspace: Workspace, draft: Draft, title: str) -> list[str]:
-        """Where else a draft might go: the cards whose names share most words with it, then the documents."""
+        """Other targets for a draft: the cards whose names share most words with it, then the documents."""
         words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
         return [f"{CARDS}/{name}" for name in self._names.like(workspace, words)] + [*DOCUMENTS]
 
@@ -186,7 +185,7 @@ class _Pages:
     def _gone(
         self, site: Site, workspace: Workspace, request: Request, error: NotFound, *, after: str, is_late: bool
     ) -> Response:
-        """A draft that somebody decided on meanwhile: who, when, and the next one."""
+        """The page for a draft that was decided meanwhile: by whom, when, and the next one."""
         wanted = request.path_params["id"]
         entry = workspace.history.last(f"{REVIEW}/{wanted}.md")
         if entry is None:
@@ -229,7 +228,7 @@ class _Pages:
         return _go_on(site, workspace, choice, wanted, following)
 
     def _problem(self, workspace: Workspace, error: TruekeepError, seen: Mapping[str, str]) -> PageProblem:
-        """What changed while somebody looked, as far as it is known what they saw."""
+        """The error, with what changed since the person loaded the page."""
         changed: list[FileComparison] = []
         for path in error.details.get("changed", ()):
             old = self._shown.find(seen.get(path, ""))
@@ -292,7 +291,7 @@ class _Pages:
         )
 
     def save(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
-        """Keep the person's text in the draft, judge it anew, and file it if they say so."""
+        """Save the person's text in the draft, and file it if they ask for that."""
         wanted, choice, seen = request.path_params["id"], Choice.of(request), seen_in(form, "saw")
         target = request.query_params.get("target", "").strip()[:300]
         typed = text_of(form, "text").replace("\r\n", "\n").replace("\r", "\n")
@@ -322,7 +321,7 @@ class _Pages:
 
 
 def age_of(at: str, now: datetime) -> str:
-    """How long ago that was, in the largest unit that says enough."""
+    """The age of a time, in its largest unit."""
     try:
         seconds = (now - datetime.fromisoformat(at)).total_seconds()
     except (ValueError, TypeError):
@@ -335,7 +334,7 @@ def age_of(at: str, now: datetime) -> str:
 
 
 def _following(workspace: Workspace, choice: Choice, wanted: str) -> str:
-    """The draft after this one, among those that somebody goes through."""
+    """The next draft that matches the filters."""
     ids = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
     at = ids.index(wanted) if wanted in ids else -1
     return ids[at + 1] if at + 1 < len(ids) else ""
@@ -352,7 +351,7 @@ def _number(workspace: Workspace, wanted: str) -> int:
 
 
 def _done(workspace: Workspace, request: Request) -> dict[str, Any] | None:
-    """What was done just now, as the ledger tells it."""
+    """The last action, from the ledger."""
     number = number_of(request, "done", 0)
     try:
         entry, _ = workspace.history.get(number)
@@ -381,7 +380,7 @@ def _links(choice: Choice, draft: Draft, target: str) -> dict[str, str]:
 
 
 def _as_before(body: bytes, text: str) -> bytes:
-    """A text from a form, written as the draft was: its line ends, and its mark at the beginning."""
+    """A text from a form, with the line ends and the byte order mark of the draft."""
     if decode_text(body) == text:
         return body
     is_dos = b"\r\n" in body and body.count(b"\n") == body.count(b"\r\n")

@@ -1,4 +1,4 @@
-"""What the review pages remember between requests: files as they were shown, titles of drafts, names of cards."""
+"""Caches of the review pages: files as they were shown, titles of drafts, names of cards."""
 
 from __future__ import annotations
 

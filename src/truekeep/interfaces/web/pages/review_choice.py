@@ -1,4 +1,4 @@
-"""Which drafts a person goes through: by reason, writer and repository, kept in the address."""
+"""The filters of the review pages: reason, writer and repository, in the address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the forms of the review pages carry: digests of what was shown, and reasons."""
+"""The fields of the review forms: digests of what was shown, and reasons."""
 
 from __future__ import annotations
 

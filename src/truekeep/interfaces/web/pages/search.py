@@ -1,4 +1,4 @@
-"""Search: as somebody types, by words and by meaning, with how old each hit is and what code says to it."""
+"""The search page: results while typing, by words and by meaning, with age and verdicts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from truekeep.search.excerpt import parse_citation
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.workspace.workspace import Workspace
 
-HITS, MOST = 12, 100
-SHOWN = 9  # lines of a hit
-TYPED = 300  # characters of a question
-LONGEST = 400  # characters of a line
-LATELY, TYPING = 1.0, 3.0  # seconds for which files are not looked at again; while somebody types
-BUDGET = 0.05  # seconds for verdicts that are not known yet; none while somebody types
+HITS, MAX_HITS = 12, 100
+MAX_LINES = 9  # of a hit
+MAX_QUERY_CHARACTERS = 300
+MAX_LINE_CHARACTERS = 400
+MAX_SCAN_AGE, MAX_SCAN_AGE_TYPING = 1.0, 3.0  # seconds
+VERDICT_BUDGET = 0.05  # seconds; 0 while typing
 SINCE = {"7": "the last week", "30": "the last 30 days", "90": "the last 90 days", "365": "the last year"}
 VERDICTS = {
     "refuted": "refuted by code",
@@ -55,8 +55,8 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
     query["store"] = query["store"] if query["store"] in STORES else ""
     query["verdict"] = query["verdict"] if query["verdict"] in STANDINGS else ""
     query["since"] = query["since"] if query["since"] in SINCE else ""
-    text = given.get("q", "")[:TYPED]
-    count = min(MOST, max(1, number_of(request, "n", HITS)))
+    text = given.get("q", "")[:MAX_QUERY_CHARACTERS]
+    count = min(MAX_HITS, max(1, number_of(request, "n", HITS)))
     is_typing = bool(given.get("fragment"))
     answer = None
     if text.strip():
@@ -67,13 +67,13 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
             since=workspace.today() - timedelta(days=int(query["since"])) if query["since"] else None,
             repository=query["repo"].strip(),
             verdict=query["verdict"],
-            budget=0.0 if is_typing else BUDGET,
-            within=TYPING if is_typing else LATELY,
+            budget=0.0 if is_typing else VERDICT_BUDGET,
+            within=MAX_SCAN_AGE_TYPING if is_typing else MAX_SCAN_AGE,
         )
     found = answer.hits if answer is not None else ()
     topics = workspace.files.topics([hit.path for hit in found])
     hits = [shown_hit(hit, topics.get(hit.path, "")) for hit in found]
-    more = {**query, "q": text, "n": str(min(MOST, count * 2))} if len(hits) == count < MOST else None
+    more = {**query, "q": text, "n": str(min(MAX_HITS, count * 2))} if len(hits) == count < MAX_HITS else None
     name = "search_hits.html" if is_typing else "search.html"
     return site.render(
         request,
@@ -92,12 +92,16 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
 
 def shown_hit(hit: Hit, topic: str = "") -> ShownHit:
     """A hit with the lines around the one that answers best, and where it leads."""
-    lines = [(hit.first + at, line[:LONGEST]) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
+    lines = [
+        (hit.first + at, line[:MAX_LINE_CHARACTERS]) for at, line in enumerate(hit.text.split("\n")) if line.strip()
+    ]
     best = next((at for at, (number, _) in enumerate(lines) if number == hit.best), -1)
     if hit.store == "transcripts":
         best = -1  # the lines of a session's file are no lines of this text
-    start = max(0, min(best - SHOWN // 2, len(lines) - SHOWN)) if best >= 0 else 0
-    chosen = tuple((number, line, start + at == best) for at, (number, line) in enumerate(lines[start : start + SHOWN]))
+    start = max(0, min(best - MAX_LINES // 2, len(lines) - MAX_LINES)) if best >= 0 else 0
+    chosen = tuple(
+        (number, line, start + at == best) for at, (number, line) in enumerate(lines[start : start + MAX_LINES])
+    )
     parts = tuple(sorted(hit.parts.items(), key=lambda item: -abs(item[1])))
     also = tuple((citation, _place(citation)) for citation in hit.also)
     target = target_of(hit.path, hit.first, hit.last, hit.best)

@@ -1,4 +1,4 @@
-"""Transcripts: what was said when, read as a conversation; and a handoff made from some of it."""
+"""Transcripts: list sessions, read one as a conversation, and make a handoff from some turns."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from truekeep.transcripts.service import Archive
 from truekeep.transcripts.store import StoredSession
 from truekeep.workspace.workspace import Workspace
 
-PAGE, TURNS, HITS = 50, 30, 20
-LONGEST = 20_000  # characters of a turn that are shown
-MARKED_UP = 20_000  # characters of a page that are rendered; the rest stands as it was said
-LATELY = 3.0  # as in search: seconds for which files are not looked at again
-MOST_TURNS = 100  # of a handoff
+SESSIONS_PER_PAGE, TURNS_PER_PAGE, MAX_HITS = 50, 30, 20
+MAX_TURN_CHARACTERS = 20_000
+MAX_RENDERED_CHARACTERS = 20_000  # of a page; the rest is shown as text
+MAX_SCAN_AGE = 3.0  # seconds, while typing
+MAX_HANDOFF_TURNS = 100
 _FIELDS = ("title", "kind", "summary", "facts", "card", "writer", "update")
 
 
@@ -41,7 +41,7 @@ class ShownTurn(NamedTuple):
     number: int
     turn: Turn
     at: str
-    body: Markup | None  # None: as it was said
+    body: Markup | None  # None: shown as text
     left_out: int
 
 
@@ -58,7 +58,7 @@ def routes(site: Site) -> list[BaseRoute]:
 
 
 def browse(site: Site, workspace: Workspace, request: Request) -> Response:
-    """Sessions by day, harness, machine and repository; or what was said in them, by words."""
+    """Sessions by day, harness, machine and repository; or hits of a search in them."""
     given = request.query_params
     with workspace.sessions.transcripts() as archive:
         if cited := given.get("cited", ""):
@@ -76,11 +76,11 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
                 repository=query["repo"],
                 since=since,
                 until=until,
-                first=(page - 1) * PAGE,
-                most=PAGE,
+                first=(page - 1) * SESSIONS_PER_PAGE,
+                most=SESSIONS_PER_PAGE,
             )
             context |= {"days": _by_day(listed), "total": total}
-        context["pages"] = max(1, -(-context["total"] // PAGE))
+        context["pages"] = max(1, -(-context["total"] // SESSIONS_PER_PAGE))
         if given.get("fragment"):
             return site.render(request, "transcripts_list.html", **context)
         return site.render(request, "transcripts.html", title="Transcripts", choices=archive.choices(), **context)
@@ -95,15 +95,15 @@ def _found(
     *,
     is_typing: bool,
 ) -> dict[str, Any]:
-    """What was said, by words and meaning; each hit with its session, where the archive has it."""
+    """Search hits in transcripts, each with its session if the archive has it."""
     answer = workspace.search.find(
         query["q"],
-        limit=HITS,
+        limit=MAX_HITS,
         stores=("transcripts",),
         since=since,
         repository=query["repo"],
         budget=0.0,
-        within=LATELY if is_typing else 0.0,
+        within=MAX_SCAN_AGE if is_typing else 0.0,
     )
     hits: list[tuple[ShownHit, StoredSession | None]] = []
     for hit in answer.hits:
@@ -119,7 +119,7 @@ def _found(
 
 
 def _by_day(listed: Sequence[StoredSession]) -> list[tuple[str, list[tuple[StoredSession, str]]]]:
-    """Sessions under the day on which somebody last spoke in them."""
+    """Sessions by the day of their last turn."""
     days: dict[str, list[tuple[StoredSession, str]]] = {}
     for kept in listed:
         moment = kept.moment.astimezone()
@@ -151,11 +151,13 @@ def _cited(site: Site, workspace: Workspace, archive: Archive, request: Request,
 def read(site: Site, workspace: Workspace, request: Request) -> Response:
     """A session as conversation, some turns a page."""
     wanted = number_of(request, "turn", 0)
-    page = max(1, number_of(request, "page", (wanted - 1) // TURNS + 1 if wanted else 1))
+    page = max(1, number_of(request, "page", (wanted - 1) // TURNS_PER_PAGE + 1 if wanted else 1))
     with workspace.sessions.transcripts() as archive:
-        told = archive.conversation(request.path_params["name"], first=(page - 1) * TURNS + 1, most=TURNS)
+        told = archive.conversation(
+            request.path_params["name"], first=(page - 1) * TURNS_PER_PAGE + 1, most=TURNS_PER_PAGE
+        )
     kept = told.kept
-    pages = max(1, -(-kept.total // TURNS))
+    pages = max(1, -(-kept.total // TURNS_PER_PAGE))
     if not told.turns and page > 1:
         raise NotFound(f"it has {pages} pages, so there is no page {page}", hint="begin with the first")
     return site.render(
@@ -164,7 +166,7 @@ def read(site: Site, workspace: Workspace, request: Request) -> Response:
         title=kept.title or f"Session {kept.name}",
         kept=kept,
         parent=told.parent,
-        turns=_said(told.turns, (page - 1) * TURNS + 1),
+        turns=_said(told.turns, (page - 1) * TURNS_PER_PAGE + 1),
         wanted=wanted,
         page=page,
         pages=pages,
@@ -173,12 +175,12 @@ def read(site: Site, workspace: Workspace, request: Request) -> Response:
 
 
 def _said(turns: Sequence[Turn], first: int) -> list[ShownTurn]:
-    room = MARKED_UP
+    room = MAX_RENDERED_CHARACTERS
     shown = []
     for number, turn in enumerate(turns, first):
         room -= len(turn.text)
         body = render_markdown(turn.text) if room >= 0 else None
-        shown.append(ShownTurn(number, turn, _moment(turn.at), body, max(0, len(turn.text) - LONGEST)))
+        shown.append(ShownTurn(number, turn, _moment(turn.at), body, max(0, len(turn.text) - MAX_TURN_CHARACTERS)))
     return shown
 
 
@@ -220,7 +222,7 @@ def propose(site: Site, workspace: Workspace, request: Request) -> Response:
 
 
 def leave(site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
-    """Judge the handoff as ingest will, and leave it if that was asked for and it would be filed."""
+    """Judge the handoff as ingest will; write it if the person asked for that and it would be filed."""
     numbers = _numbers([value for value in form.getlist("turn") if isinstance(value, str)])
     kept, turns = _chosen(workspace, request.path_params["name"], numbers)
     typed = {name: text_of(form, name).replace("\r\n", "\n") for name in _FIELDS}
@@ -271,7 +273,7 @@ def _form(
         status=400 if problem is not None else 200,
         title="A handoff from this session",
         kept=kept,
-        turns=[(number, turn, turn.text[:LONGEST]) for number, turn in turns],
+        turns=[(number, turn, turn.text[:MAX_TURN_CHARACTERS]) for number, turn in turns],
         typed=typed,
         types=HANDOFF_TYPES,
         writers=tuple(workspace.config.writers),
@@ -296,10 +298,10 @@ def _chosen(workspace: Workspace, name: str, numbers: Sequence[int]) -> tuple[St
 
 def _numbers(given: Sequence[str]) -> list[int]:
     plain = (int(text) for text in given if text.isascii() and text.isdigit() and len(text) < 8)
-    return sorted({number for number in plain if number > 0})[:MOST_TURNS]
+    return sorted({number for number in plain if number > 0})[:MAX_HANDOFF_TURNS]
 
 
 def _root(workspace: Workspace, kept: StoredSession) -> Path:
-    """The repository whose inbox the handoff goes to; the workspace's own where ingest looks into no other."""
+    """The repository for the handoff; None for the workspace's own inbox."""
     folder = workspace.repositories.checkout_of(kept.repository) if kept.repository else ""
     return Path(folder) if folder and workspace.handoffs.is_scanned(Path(folder)) else workspace.path
