@@ -16,21 +16,14 @@ from truekeep.memory.staging import Staging
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
-from truekeep.workspace.card_overlap import (
-    CoveringCard,
-    already_covered,
-    describe_covering,
-    find_contradictions,
-    find_covering,
-)
-from truekeep.workspace.card_policy import plan_card
-from truekeep.workspace.card_text import CardAuthor, CardText
-from truekeep.workspace.card_writing import CardWriteResult, leave_card, planned_result, write_planned
 
 if TYPE_CHECKING:
     from truekeep.memory.card import Card
     from truekeep.memory.ledger import HandoffRow
     from truekeep.memory.staging import FileOnDisk
+    from truekeep.workspace.card_overlap import CoveringCard
+    from truekeep.workspace.card_text import CardAuthor, CardText
+    from truekeep.workspace.card_writing import CardWriteResult
     from truekeep.workspace.workspace import Workspace
 
 
@@ -83,6 +76,8 @@ class Cards:
 
     def find_covering(self, wanted: CardText, repository: str = "") -> list[CoveringCard]:
         """Cards that may cover the topic already, the surest first."""
+        from truekeep.workspace.card_overlap import find_covering
+
         return find_covering(self._workspace, wanted, repository)[0]
 
     def write(
@@ -101,6 +96,15 @@ class Cards:
         InvalidHandoff with the findings of the policy and the durability filter. On a machine that may not write, a
         new card becomes a handoff in the repository.
         """
+        from truekeep.workspace.card_overlap import (
+            already_covered,
+            describe_covering,
+            find_contradictions,
+            find_covering,
+        )
+        from truekeep.workspace.card_policy import plan_card  # loads the policy, which readers do not need
+        from truekeep.workspace.card_writing import leave_card, planned_result, write_planned
+
         covering: list[CoveringCard] = []
         notes: list[str] = []
         if not update:

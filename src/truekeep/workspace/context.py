@@ -20,7 +20,8 @@ from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import person, this_machine
 from truekeep.core.model import as_stamp
 from truekeep.core.state_dir import STATE, StateFolder
-from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable
+from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable, set_aside
+from truekeep.memory.staging import MemoryFiles, Staging
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostLease
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from truekeep.memory.history import History
     from truekeep.memory.ledger import HandoffRow
     from truekeep.memory.similarity import Catalog
-    from truekeep.memory.staging import MemoryFiles
     from truekeep.memory.transaction import MemoryTransaction
     from truekeep.search.service import SearchService
     from truekeep.verify.cache import FactsCache
@@ -173,7 +173,6 @@ class WorkspaceContext:
 
     def note_act(self, verb: str, note: str, *, at: str) -> None:
         """Add a ledger entry for an act that changes no file."""
-        from truekeep.memory.staging import Staging
         from truekeep.memory.transaction import MemoryTransaction
 
         staging = Staging(self.vault)
@@ -197,8 +196,6 @@ class WorkspaceContext:
 
     @property
     def vault(self) -> MemoryFiles:
-        from truekeep.memory.staging import MemoryFiles
-
         if self._vault is None:
             self._vault = MemoryFiles(str(self.path))
         return self._vault
@@ -275,8 +272,6 @@ class WorkspaceContext:
         yield from iter_processed_handoffs(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())
 
     def _set_ledger_aside(self) -> str:
-        from truekeep.memory.ledger import set_aside
-
         stamp = self.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
         return Path(set_aside(str(self.path / STATE / "ledger.sqlite"), stamp=stamp)).name
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import STATE
+from truekeep.workspace.briefing import hint, wake
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class AgentSessions:
     """The sessions of agents in one workspace.
 
-    Hooks wait for this, so each method imports its own module.
+    Hooks wait for this, so that the heavier modules are imported when they are needed.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -32,8 +33,6 @@ class AgentSessions:
         self, root: Path | None = None, *, tokens: int | None = None, harness: str = "", budget: float = 0.0
     ) -> Brief:
         """The brief for an agent that starts in this repository. `budget`: seconds for checking cards."""
-        from truekeep.workspace.briefing import wake
-
         summaries = self._workspace.verification.summaries
         return wake(self._context, summaries, root, tokens=tokens, harness=harness, budget=budget)
 
@@ -41,8 +40,6 @@ class AgentSessions:
         self, prompt: str, *, repository: str, told: Sequence[str], root: Path | None = None
     ) -> tuple[str, tuple[str, ...]]:
         """Cards and rules for a prompt, as text for the agent, and their keys; those in `told` are left out."""
-        from truekeep.workspace.briefing import hint
-
         summaries = self._workspace.verification.summaries
         return hint(self._context, summaries, prompt, repository=repository, told=told, root=root)
 

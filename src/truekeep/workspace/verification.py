@@ -16,6 +16,7 @@ from truekeep.verify.checkouts import choose_checkout
 from truekeep.verify.line_origins import LineOrigins
 from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory
 from truekeep.verify.options import Options
+from truekeep.verify.resolve import resolve
 from truekeep.verify.results import (
     CheckedMemory,
     LineOrigin,
@@ -228,8 +229,6 @@ class Verification:
 
     def resolve(self, topic: str, *, limit: int = 10) -> Resolution:
         """Everything that memory says about a topic, in trust order, with the winner and the reason."""
-        from truekeep.verify.resolve import resolve
-
         hits: Sequence[Hit] = self._workspace.search.find(topic, limit=limit).hits
         if hits and self._context.shows_verdicts:
             hits = self.with_verdicts(hits, patient=True)
