@@ -604,7 +604,7 @@ OURS_FOR_THE_BRIEF = {
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.line_origins", "verify.memory_reader", "verify.options",
-    "verify.results", "verify.verdict", "workspace", "workspace.briefing", "workspace.context",
+    "verify.resolve", "verify.results", "verify.verdict", "workspace", "workspace.briefing", "workspace.context",
     "workspace.repositories", "workspace.sessions", "workspace.verification",
     "workspace.workspace",
 }  # fmt: skip
