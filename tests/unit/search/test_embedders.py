@@ -28,7 +28,7 @@ from tests.support.helpers import NOW
 from truekeep.search.embedders import Embedder, EmbedderFailed, validate_vectors
 from truekeep.search.embedders.onnx import FastembedEmbedder, Transformer, make_transformer
 from truekeep.search.embedders.openclaw_cache import Lender, LentModel, find_databases
-from truekeep.search.embedders.remote import SERVICES, Credential, Remote, has_key, make_remote
+from truekeep.search.embedders.remote import SERVICES, ApiKey, Remote, has_key, make_remote
 from truekeep.search.embedders.static import Static
 from truekeep.text.words import WORD
 
@@ -179,7 +179,7 @@ def a_remote(server: Server, provider: str = "openai", **options: Any) -> Remote
     options = {
         "base_url": base,
         "model": "local" if provider == "openai-compatible" else "",
-        "credential": Credential(names[0], KEY) if names else None,
+        "credential": ApiKey(names[0], KEY) if names else None,
         "sleep": lambda seconds: None,
         **options,
     }

@@ -116,7 +116,7 @@ def next_run(name: str, now: datetime) -> datetime | None:
 
 
 def read_crontab() -> bytes | None:
-    """Return the user's crontab; None if there is none. Raises StorageFailed if that is not certain."""
+    """Return the user's crontab; None if the user has no crontab. Raises StorageFailed if it cannot be read."""
     done = ask("crontab", "-l")
     if done.ok:
         return done.out

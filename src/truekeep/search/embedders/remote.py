@@ -151,7 +151,7 @@ SERVICES: Mapping[str, Service] = {
 # --- Making one -----------------------------------------------------------------------------------------------------
 
 
-class Credential:
+class ApiKey:
     """A key that is not shown by repr, and that can be removed from a text."""
 
     __slots__ = ("_value", "name")
@@ -212,7 +212,7 @@ def make_remote(
     )
 
 
-def _read_credential(provider: str, service: Service, key_env: str, environ: Mapping[str, str]) -> Credential | None:
+def _read_credential(provider: str, service: Service, key_env: str, environ: Mapping[str, str]) -> ApiKey | None:
     names = (key_env,) if key_env else service.key_names
     for name in names:
         value = environ.get(name, "").strip()
@@ -220,13 +220,13 @@ def _read_credential(provider: str, service: Service, key_env: str, environ: Map
             if not (value.isascii() and value.isprintable() and " " not in value):
                 # Such a key cannot go into a header, and httpx would quote it in its error.
                 raise EmbedderFailed(f"the key in {name} has characters that no key has", hint=f"Set {name} again.")
-            return Credential(name, value)
+            return ApiKey(name, value)
     if names:
         raise EmbedderFailed(f"{provider} needs a key", hint=f"Set the environment variable {' or '.join(names)}.")
     return None
 
 
-def _split_url(url: str, *, credential: Credential | None) -> SplitResult:
+def _split_url(url: str, *, credential: ApiKey | None) -> SplitResult:
     """Split a base URL, or raise EmbedderFailed if it is not safe to use and to show."""
     from truekeep.text.secrets.scanner import find_secrets
 
@@ -296,7 +296,7 @@ class Remote:
         *,
         model: str = "",
         base_url: str = "",
-        credential: Credential | None = None,
+        credential: ApiKey | None = None,
         dimensions: int | None = None,
         timeout: float = 30.0,
         query_timeout: float = 5.0,

@@ -105,14 +105,14 @@ class ValueTable(dict[str, "Leaf | ValueTable"]):
         self.line, self.is_list = line, is_list
 
     def table(self, *path: str) -> ValueTable:
-        """Return the table at a path; an empty one when there is none."""
+        """Return the table at a path; an empty one if it does not exist."""
         node: Leaf | ValueTable | None = self
         for key in path:
             node = node.get(key) if isinstance(node, ValueTable) else None
         return node if isinstance(node, ValueTable) else ValueTable(0)
 
     def leaf(self, *path: str) -> Leaf:
-        """Return the scalar at a path; `NO_VALUE` when there is none."""
+        """Return the scalar at a path; `NO_VALUE` if it does not exist."""
         node = self.table(*path[:-1]).get(path[-1])
         return node if isinstance(node, Leaf) else NO_VALUE
 

@@ -69,7 +69,7 @@ class _TomlReader:
         raise UnreadableManifest(f"line {self.lines.line_at(at)}: this is not `key = value`")
 
     def _open(self, table: ValueTable, keys: list[str], line: int, *, is_list: bool = False) -> ValueTable:
-        """Return the table of a header, a new one if there is none yet; in a list of tables always a new one."""
+        """Return the table of a header, made if needed; in a list of tables always a new one."""
         for key in keys[:-1] if is_list else keys:
             node = table.setdefault(key, ValueTable(line))
             if isinstance(node, ValueTable) and node.is_list and node:
