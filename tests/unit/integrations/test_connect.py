@@ -503,7 +503,7 @@ class TestSymlinks:
         (tmp_path / "elsewhere.md").write_text("theirs\n")
         (repo / "CLAUDE.md").symlink_to(tmp_path / "elsewhere.md")
         assert connect(repo) == 1
-        assert "outside of" in capsys.readouterr().err
+        assert ", outside " in capsys.readouterr().err
         assert (tmp_path / "elsewhere.md").read_text() == "theirs\n"
         assert RULE_MARKS.begin in (repo / "AGENTS.md").read_text()
 
@@ -574,7 +574,7 @@ class TestHardLinks:
         assert "truekeep" not in settings.read_text()
         said = capsys.readouterr().out
         assert "hard link" in said
-        backup = Path(said.partition("before: ")[2].split()[0])
+        backup = Path(said.partition("backup: ")[2].split()[0])
         assert backup.read_bytes() == SETTINGS
 
 
@@ -1058,7 +1058,7 @@ class TestDoor:
     def test_the_next_step_is_told_when_something_was_connected(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        steps = ("restart Claude Code and Codex; sessions already running", "`truekeep connect --check` to test")
+        steps = ("restart Claude Code and Codex; sessions already running", "run `truekeep connect --check` to test")
         assert connect(repo, "--dry-run") == 0
         planned = capsys.readouterr().out
         assert connect(repo) == 0

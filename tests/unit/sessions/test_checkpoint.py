@@ -206,21 +206,21 @@ def test_headings_of_a_text_go_below_ours(place: Place) -> None:
     ("given", "said"),
     [
         ("", "empty"),
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ('{"colour": "red"}', "no part 'colour'"),
         ('{"summary": 7}', "text or a list"),
         ('{"subagents": {"../x": "y"}}', "cannot name"),
         ('{"subagents": ["x"]}', "label and result"),
-        ("{}", "says nothing"),
+        ("{}", "is empty"),
         ("## Weather\nsunny\n", "no section 'Weather'"),
         (json.dumps({"summary": "x" * 70_000}), "70000 characters"),
-        ('{"project": {"name": "x"}}', "says nothing"),
+        ('{"project": {"name": "x"}}', "is empty"),
         ('{"summary": "x", "project": {"name": "x"}}', "has no status"),
         ('{"project": {"status": "s", "state": "x"}}', "no part 'state'"),
-        ('["a", "b"]', "no object"),
-        ('"a"', "no object"),
-        ("null", "no object"),
-        ('{"subagents": {"z": ""}}', "says nothing"),
+        ('["a", "b"]', "not a JSON object"),
+        ('"a"', "not a JSON object"),
+        ("null", "not a JSON object"),
+        ('{"subagents": {"z": ""}}', "is empty"),
         ('{"subagents": {"CON": "x"}}', "cannot name"),
         ("## Project a\nx\n## Project b\ny\n", "two projects"),
     ],
@@ -455,7 +455,7 @@ def test_the_file_of_a_project_is_found_in_any_letter_case(place: Place) -> None
 
 @pytest.mark.parametrize("name", ["??", "con", "Nul"])
 def test_what_cannot_name_a_project_is_refused(place: Place, name: str) -> None:
-    with pytest.raises(BadInput, match=r"not known|cannot name"):
+    with pytest.raises(BadInput, match=r"is unknown|cannot name"):
         leave(place, {"project": {"name": name, "status": "x"}})
 
 

@@ -211,7 +211,7 @@ def test_sessions_that_a_program_began_or_the_user_had_forgotten(place: Place, o
     ("schema", "note"),
     [
         ("CREATE TABLE other (x)", ""),
-        ("CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, body BLOB)", "other columns"),
+        ("CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, body BLOB)", "unknown columns"),
         ("CREATE TABLE transcript_events_v9 (session_id TEXT, seq INTEGER, event_json TEXT)", "tables"),
         ("CREATE TABLE transcript_events (session_id, seq, event_json)", ""),
     ],
@@ -770,7 +770,7 @@ def test_what_can_be_read_of_a_damaged_archive_is_saved(place: Place, own_home: 
     db.execute("UPDATE session SET state = 0 WHERE name = 's2'")
     db.close()
     done = sync(place)
-    assert any("7 sessions were saved" in note for note in done.notes), done.notes
+    assert any("saved 7 sessions" in note for note in done.notes), done.notes
     assert held(place)["s5"] == ["text 5", LONG.strip()]
     assert held(place)["s2"][-1] == "and more"
 
@@ -920,7 +920,7 @@ def test_a_damaged_archive_does_not_harm_the_index(place: Place, session: Path) 
     db.close()
     place.workspace.joinpath("memory/cards/a.md").write_text("---\ntopic: A\n---\n\nThe heron stands.\n")
     done = reindex(place)
-    assert any("archive" in note for note in done.notes), done.notes
+    assert any("transcript store" in note for note in done.notes), done.notes
     assert not list((place.workspace / ".truekeep").glob("index.sqlite.damaged*"))
     assert search(place, "heron").hits
 
