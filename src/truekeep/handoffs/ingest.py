@@ -214,7 +214,7 @@ class Ingest:
             decision = file_as_bug(error, self._candidate(file, repository), self.config)
         self._seen.add(file.digest)
         # If a person edited the index first, the card is already there, from this same file.
-        begun = self.books.ledger.begun_as(file.digest) if decision.outcome == "already" else ""
+        begun = self.books.ledger.remaining_verb(file.digest) if decision.outcome == "already" else ""
         return _PlannedFile(file, decision, repository, outcome=begun or decision.outcome)
 
     def _plan_filing(self, file: InboxFile, repository: str) -> Decision:

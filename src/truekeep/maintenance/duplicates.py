@@ -29,7 +29,7 @@ from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import OWNED_KEYS, Card, parse_card, subject_of, with_subject, words_of
 from truekeep.memory.contradictions import find_variant, statements_of
 from truekeep.memory.frontmatter import Field, Frontmatter, quote
-from truekeep.memory.merge import woven
+from truekeep.memory.merge import merge_texts
 from truekeep.memory.similarity import likeness, sketch
 from truekeep.memory.values import agree, find_values
 from truekeep.text.encoding import decode_text
@@ -376,7 +376,7 @@ def merged(keep: Card, drop: Card) -> str:
         fields = [Field("tags", "", line) if field.key == "tags" else field for field in fields]
         if "tags" not in {field.key for field in fields}:
             fields.append(Field("tags", "", line))
-    body = woven(_plain(keep.body), _plain(drop.body), mark=f"from {drop.name}")
+    body = merge_texts(_plain(keep.body), _plain(drop.body), mark=f"from {drop.name}")
     return with_subject(Frontmatter(tuple(fields)), keep, drop).render() + "\n" + body.strip("\n") + "\n"
 
 

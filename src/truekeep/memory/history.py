@@ -20,7 +20,7 @@ from truekeep.core.model import INDEX, REVIEW, Splice, as_stamp
 from truekeep.core.state_dir import FIRST_INDEX
 from truekeep.memory.blame import BEFORE, line_owners
 from truekeep.memory.card import is_journal_path
-from truekeep.memory.import_files import Arrival, find_arrival
+from truekeep.memory.import_files import FileImport, find_import
 from truekeep.memory.ledger import HandoffRow, LedgerEntry, Version, base_of, spliced
 from truekeep.memory.lessons import KINDS
 from truekeep.memory.memory_index import find_whole_line, line_put_back, linked_cards
@@ -43,7 +43,7 @@ class BlamedLine:
     entry: LedgerEntry | None  # None: by hand, or there before
     is_older: bool = False  # there before truekeep first changed the file: by hand, unless it is known better:
     is_first: bool = False  # as init made the file
-    arrival: Arrival | None = None  # the import that it came with
+    arrival: FileImport | None = None  # the import that it came with
     record: HandoffRow | None = None
     source: HandoffRow | None = None  # the handoff that a repaired line goes back to; else the record
 
@@ -89,7 +89,7 @@ class History:
         is_first = path == INDEX and first_bytes == FIRST_INDEX.encode()
         arrival = None
         if BEFORE in owners and not is_first:
-            arrival = find_arrival(Path(self.books.vault.root), path, sha256(first_bytes).hexdigest())
+            arrival = find_import(Path(self.books.vault.root), path, sha256(first_bytes).hexdigest())
         for number, (raw, owner, first) in enumerate(zip(raw_lines, owners, sources, strict=True), start=1):
             for one in (owner, first):
                 if one > 0 and one not in entries:

@@ -21,10 +21,10 @@ from truekeep.core.state_dir import STATE
 if TYPE_CHECKING:
     from truekeep.memory.staging import MemoryFiles
 
-LIST, ARRIVED = "importing", "imported.jsonl"
+IMPORTING_LIST, IMPORTED_LOG = "importing", "imported.jsonl"
 
 
-class Arrival(NamedTuple):
+class FileImport(NamedTuple):
     """The import that brought a file."""
 
     archive: str
@@ -32,27 +32,27 @@ class Arrival(NamedTuple):
 
 
 @contextmanager
-def arriving(root: Path, paths: Sequence[str]) -> Iterator[None]:
+def list_importing(root: Path, paths: Sequence[str]) -> Iterator[None]:
     """Keep a list of the files that are being imported, until they are in place or the import failed."""
     if not paths:
         yield
         return
     folder = file_io.open_root(str(root / STATE))
     try:
-        file_io.write_beside(folder, LIST, json.dumps(list(paths)).encode())
-        os.replace(file_io.temporary_name(LIST), LIST, src_dir_fd=folder, dst_dir_fd=folder)
+        file_io.write_beside(folder, IMPORTING_LIST, json.dumps(list(paths)).encode())
+        os.replace(file_io.temporary_name(IMPORTING_LIST), IMPORTING_LIST, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
         try:
             yield
         finally:
-            os.unlink(LIST, dir_fd=folder)
+            os.unlink(IMPORTING_LIST, dir_fd=folder)
     finally:
         os.close(folder)
 
 
-def clear_arriving(root: Path, vault: MemoryFiles) -> bool:
+def clear_interrupted_import(root: Path, vault: MemoryFiles) -> bool:
     """Remove the temporary files of a killed import; False if there was none. The caller holds the lock."""
-    path = root / STATE / LIST
+    path = root / STATE / IMPORTING_LIST
     try:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -68,10 +68,12 @@ def clear_arriving(root: Path, vault: MemoryFiles) -> bool:
     return True
 
 
-def note_arrived(root: Path, archive: str, at: str, digests: Mapping[str, str]) -> None:
+def record_import(root: Path, archive: str, at: str, digests: Mapping[str, str]) -> None:
     """Record the archive that these files came with, and the SHA-256 of each. The caller holds the lock."""
     line = json.dumps({"at": at, "archive": archive, "files": digests}, ensure_ascii=False)
-    file = os.open(root / STATE / ARRIVED, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    file = os.open(
+        root / STATE / IMPORTED_LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
     try:
         os.write(file, f"{line}\n".encode())
         os.fsync(file)
@@ -79,15 +81,15 @@ def note_arrived(root: Path, archive: str, at: str, digests: Mapping[str, str]) 
         os.close(file)
 
 
-def find_arrival(root: Path, path: str, digest: str) -> Arrival | None:
+def find_import(root: Path, path: str, digest: str) -> FileImport | None:
     """The latest import that brought exactly these bytes to this path."""
     try:
-        lines = (root / STATE / ARRIVED).read_bytes().splitlines()
+        lines = (root / STATE / IMPORTED_LOG).read_bytes().splitlines()
     except OSError:
         return None
     for line in reversed(lines):
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             told = json.loads(line)
             if told["files"].get(path) == digest:
-                return Arrival(str(told["archive"]), str(told["at"]))
+                return FileImport(str(told["archive"]), str(told["at"]))
     return None

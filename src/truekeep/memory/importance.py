@@ -18,7 +18,7 @@ Tier = Literal["structural", "potential", "contextual"]
 _SIGN = "i="  # a text without it has no tag
 _OPENED = re.compile(r"((?:\[[ xX]\][ \t]+)?)(\*\*|__|[*_`]|)\[([^\[\]|]{0,80})\|[ \t]*i=")
 _NUMBER = re.compile(r"(?:\d{1,9}(?:\.\d{0,30})?|\.\d{1,30})\Z", re.ASCII)
-_LONGEST = 60  # characters of a number, or of what stands in its place
+MAX_NUMBER_CHARS = 60  # of an importance, valid or not
 _SHOWN = 20
 
 
@@ -110,7 +110,7 @@ def _tag_of(content: str) -> _Tag | None:
     if opened is None:
         return None
     box, marks, kind = opened[1], opened[2], opened[3].strip()
-    end = content.find("]", opened.end(), opened.end() + _LONGEST)
+    end = content.find("]", opened.end(), opened.end() + MAX_NUMBER_CHARS)
     if end < 0:
         return _Tag("", 0.0, content, f"[{kind[:_SHOWN]}|i=… is not closed")
     if content[end + 1 : end + 2] == "(":

@@ -68,7 +68,7 @@ def title_of(path: str) -> str:
 # --- Who speaks, and when --------------------------------------------------------------------------------------------
 
 
-def speaker(writer: str, repository: str, machine: str = "") -> str:
+def author_label(writer: str, repository: str, machine: str = "") -> str:
     """The author of an entry: the writer, the machine if it is not the host, and the repository."""
     who = writer if _WRITER.match(writer) else _safe_name(writer)
     if where := _safe_name(machine):
@@ -167,7 +167,7 @@ def receive_entry(path: str, content: str, known: HandoffSource) -> JournalAddit
     elif kind == "day" and (day := date.fromisoformat(name)) > known.now.date():
         path = _log_of(path, known.now)
         future = name if _is_far(day, known) else ""
-    by, says = _told(match[3] if match and said.is_said else "", known)
+    by, says = _author_and_claim(match[3] if match and said.is_said else "", known)
     heading = heading_of(path, said.at, f"{by} (says: {says})" if says else by)
     text = within(rest if said.is_said else content)
     return JournalAddition(path, "" if _is_empty(text) else f"{heading}\n\n{text}", at=said.at, future=future)
@@ -183,7 +183,7 @@ def _receive_status(path: str, content: str, known: HandoffSource) -> JournalAdd
         match = _STAMP.match(last)
     said = _said(match, known)
     text = within(rest if said.is_said else text, 3)
-    by, says = _told(match[3] if match and said.is_said else "", known)
+    by, says = _author_and_claim(match[3] if match and said.is_said else "", known)
     stamp = stamp_of(said.at, f"{by}; says: {says}" if says else by)
     filed = "" if _is_empty(text) else f"{stamp}\n\n{text}"
     return JournalAddition(path, filed, section=STATUS, at=said.at, future=said.future)
@@ -203,7 +203,7 @@ def _receive_list(path: str, content: str, known: HandoffSource) -> JournalAddit
     if items:
         return JournalAddition(path, "".join(item.text for item in items), future=future)
     text = within(content)
-    end = stamp_of(None, ", ".join(part for part in (day.isoformat(), _told("", known)[0]) if part))
+    end = stamp_of(None, ", ".join(part for part in (day.isoformat(), _author_and_claim("", known)[0]) if part))
     return JournalAddition(path, "" if _is_empty(text) else f"{text}\n\n{end}", future=future)
 
 
@@ -223,7 +223,7 @@ def _receive_item(item: str, day: date, known: HandoffSource) -> _JournalItem:
     claim = end[1] if end and (said.is_said or end[1].endswith(f", {_here(known)}")) and _BY.match(end[1]) else ""
     if claim:
         text = text[: text.rindex(" (")] if " (" in text else ""
-    by, says = _told(claim, known)
+    by, says = _author_and_claim(claim, known)
     future = said.future
     if when is not None and when > known.now.date():
         future = when.isoformat() if _is_far(when, known) else ""
@@ -278,12 +278,12 @@ def _said(match: re.Match[str] | None, known: HandoffSource) -> _StatementTime:
     return _StatementTime(at, "", True)
 
 
-def _told(claim: str | None, known: HandoffSource) -> tuple[str, str]:
+def _author_and_claim(claim: str | None, known: HandoffSource) -> tuple[str, str]:
     """The author as the host knows it, and the author that the entry claims if that differs.
 
     If the host does not know the machine, the entry's own counts: handoffs may arrive in ways unknown to the host.
     """
-    by = speaker(known.writer, known.repository, known.machine)
+    by = author_label(known.writer, known.repository, known.machine)
     if not claim or not _BY.match(claim):
         return by, ""
     here, there = _here(known), _safe_name(known.machine)
@@ -292,14 +292,14 @@ def _told(claim: str | None, known: HandoffSource) -> tuple[str, str]:
         who, where = "", here
     name, _, on = f" {who}".rpartition(" on ") if " on " in f" {who}" else (who, "", "")
     is_same_place = where in ("", here)
-    is_same_name = name.strip() in ("", speaker(known.writer, "")) or (bool(there) and who == there)
+    is_same_name = name.strip() in ("", author_label(known.writer, "")) or (bool(there) and who == there)
     if is_same_name and (not there or on in ("", there)) and is_same_place:
-        return speaker(known.writer, known.repository, known.machine or on), ""
+        return author_label(known.writer, known.repository, known.machine or on), ""
     return by, who if is_same_place else claim
 
 
 def _here(known: HandoffSource) -> str:
-    return speaker("", known.repository)
+    return author_label("", known.repository)
 
 
 def _is_empty(text: str) -> bool:

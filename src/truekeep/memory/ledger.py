@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from truekeep.memory.staging import Change
 
 VERSION = LEDGER.number
-PATIENCE_MS = 5000  # that it waits for another process
+LOCK_WAIT_MS = 5000
 _APPLICATION = 0x746B6C67  # "tklg"
 
 _SCHEMA = """
@@ -85,7 +85,7 @@ DROP INDEX IF EXISTS batch_pending;
 CREATE INDEX IF NOT EXISTS batch_open ON batch(state) WHERE state != 'done';
 CREATE TABLE IF NOT EXISTS outcome (batch INTEGER NOT NULL, digest BLOB NOT NULL, outcome TEXT NOT NULL, target TEXT);
 """
-_FEW = 200  # paths that fit what is asked for: up to here their entries are looked up, beyond, the newest are tried
+MAX_PATHS_LOOKED_UP = 200  # of a query; beyond that, the newest entries are tried
 _NOT_SENT = "outcome = 'seen' OR (outcome = 'already' AND title = '' AND target = '')"
 
 
@@ -175,7 +175,7 @@ class Ledger:
         self.path = path
         try:
             self._db = _connect_read_only(path) if read_only else apsw.Connection(path)
-            self._db.set_busy_timeout(PATIENCE_MS)
+            self._db.set_busy_timeout(LOCK_WAIT_MS)
             version = self._pragma("user_version")
             if version > VERSION:
                 raise newer_state(path, version, LEDGER)
@@ -285,7 +285,7 @@ class Ledger:
             db.execute("DELETE FROM outcome WHERE batch = ?", (batch,))
             db.execute("UPDATE batch SET state = 'done' WHERE id = ?", (batch,))
 
-    def call_off(self, batch: int) -> None:
+    def mark_for_rollback(self, batch: int) -> None:
         """Mark a batch to be rolled back. Recovery after a crash also rolls it back."""
         self._db.execute("UPDATE batch SET state = 'called-off' WHERE id = ?", (batch,))
 
@@ -351,7 +351,7 @@ class Ledger:
         rows = self._db.execute(f"SELECT * FROM handoff WHERE digest IN ({marks})", tuple(digests))  # noqa: S608
         return {record.digest: record for record in map(_record, rows)}
 
-    def begun_as(self, digest: bytes) -> str:
+    def remaining_verb(self, digest: bytes) -> str:
         """The verb of the entry that is left of a handoff whose other changes were dropped; empty without one."""
         verb = self._db.execute("SELECT verb FROM entry WHERE handoff = ? ORDER BY id DESC LIMIT 1", (digest,)).get
         return str(verb or "")
@@ -470,8 +470,8 @@ class Ledger:
 
     def _some(self, query: str, value: str) -> list[object] | None:
         """The result of a query if it is small."""
-        found = [row[0] for row in self._db.execute(query, (value, _FEW + 1))]
-        return found if len(found) <= _FEW else None
+        found = [row[0] for row in self._db.execute(query, (value, MAX_PATHS_LOOKED_UP + 1))]
+        return found if len(found) <= MAX_PATHS_LOOKED_UP else None
 
     def count_by_verb(self, since: str) -> list[tuple[str, int]]:
         """How many entries of each verb were made since a time, the most frequent first."""

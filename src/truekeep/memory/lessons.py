@@ -14,7 +14,7 @@ from truekeep.core.errors import BadInput
 from truekeep.text.tables import MarkdownTable, iter_rows, iter_tables, split_cells
 from truekeep.text.words import is_name, stem_key, telling_words
 
-CELL = 1_000  # characters that one may have
+MAX_CELL_CHARS = 1_000
 _NUMBER = ("#", "no", "nr", "number", "id", "№")
 _APPLIES = ("applies to", "applies", "scope", "repository", "repo", "project", "area")
 _WRONG = ("went wrong", "wrong", "mistake", "what happened", "problem", "failure", "incident", "error")
@@ -28,7 +28,7 @@ _COUNT = re.compile(r"(.*?)(\d{1,9})(\D*)\Z")
 _BAR = "&#124;"  # where a backslash before it would make another one of it
 _APPLIES_HERE = re.compile(r" \(Applies to: ([^()]{1,300})\)\Z")  # as it is written where there is no column for it
 _MARKS = "`'\"*([{<"  # that stand before a word
-_DEEPEST = 200  # paths that are looked for in a repository
+MAX_PATHS_CHECKED = 200  # in a repository
 
 
 class LessonTable(NamedTuple):
@@ -400,7 +400,7 @@ def _fits(term: str, here: WorkingRepository, looked: list[str]) -> int:
         return 2
     for token in tokens:
         is_path = "/" in token and not token.startswith(("/", "..")) and ":" not in token
-        if is_path and len(looked) < _DEEPEST:
+        if is_path and len(looked) < MAX_PATHS_CHECKED:
             looked.append(token)
             if here.has(token):
                 return 2

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from truekeep.core.model import CARDS
 
-MOST = 20_000  # links of one file
+MAX_LINKS = 20_000  # of one file
 _LINK = re.compile(r"\]\(<?([^()<>\s]{1,300})|\[\[([^\[\]\n|#]{1,200})|(?<![\w/.-])(memory/[^\s()\[\]<>`\"']{1,200})")
 _ENDS = ".,;:!?*_"
 
@@ -18,7 +18,7 @@ def find_links(text: str, path: str) -> Iterator[tuple[str, int]]:
     """The memory files that a text links to, each with its line. `path` is the file of the text."""
     line, seen = 1, 0
     for number, match in enumerate(_LINK.finditer(text)):
-        if number >= MOST:
+        if number >= MAX_LINKS:
             return
         line += text.count("\n", seen, match.start())
         seen = match.start()

@@ -103,9 +103,9 @@ class Pointers:
 
     def drop(self, card_name: str, entry: int) -> list[str]:
         """Remove the lines that only link to a card. Returns the lines that stay, because they say more."""
-        return self.mend(entry, gone=(card_name,)).get(card_name, [])
+        return self.update_lines(entry, gone=(card_name,)).get(card_name, [])
 
-    def mend(
+    def update_lines(
         self,
         entry: int,
         *,

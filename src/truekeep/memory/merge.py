@@ -20,7 +20,7 @@ _MARK = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?)?
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _STEP = re.compile(r" {0,3}\d{1,9}[.)][ \t]+\S")
 _FENCE = re.compile("`{3,}|~{3,}")
-_CODE = 4  # blanks before a line of code
+CODE_INDENT = 4
 _ENDED = re.compile(r"[.!?:;…。！？][)\]\"'`*_]*\Z")
 
 
@@ -60,7 +60,7 @@ class MergeStatement(NamedTuple):
     @property
     def indent(self) -> int:
         """The blanks in front of it."""
-        first = self.lines[0].expandtabs(_CODE)
+        first = self.lines[0].expandtabs(CODE_INDENT)
         return len(first) - len(first.lstrip(" "))
 
 
@@ -116,12 +116,12 @@ def lists_of(nodes: Iterable[Node]) -> Iterator[list[Node]]:
         yield run
 
 
-def woven(old: str, new: str, *, mark: str = "updated") -> str:
+def merge_texts(old: str, new: str, *, mark: str = "updated") -> str:
     """The old text plus the statements that only the new one has. Both have plain newlines; nothing is removed.
 
-    `mark`: what the heading of a section says that could not be woven in.
+    `mark`: added to the heading of a section that could not be merged.
     """
-    return _Weave(old, new, mark).text() if old.strip() else new
+    return _TextMerge(old, new, mark).text() if old.strip() else new
 
 
 _Rows = list[tuple[str, bool]]
@@ -145,7 +145,7 @@ class _KnownStatements:
         return self._nodes[keys[0]] if keys and all(key in self._nodes for key in keys) else []
 
 
-class _Weave:
+class _TextMerge:
     """The merge of one text into another."""
 
     def __init__(self, old: str, new: str, mark: str) -> None:
@@ -155,20 +155,20 @@ class _Weave:
         nodes = [part.nodes() for part in told]
         self._known = _KnownStatements(node for some in nodes for node in some)
         self._lists = [run for some in nodes for run in lists_of(some)]
-        self._places = _Places(told)
+        self._places = _OldText(told)
         self._indents: dict[Node, int] = {}  # of what is added below a statement
         self._added: dict[int, list[tuple[int, _Rows]]] = {}  # behind a line, the deepest first
 
     def text(self) -> str:
         for part in self._parts:
-            self._take(part, part.nodes())
+            self._merge_part(part, part.nodes())
         added = {}
         for at, some in self._added.items():
             some.sort(key=lambda item: -item[0])
             added[at] = [row for _, rows in some for row in rows]
         return _inserted(self._lines, added)
 
-    def _take(self, part: MergePart, nodes: list[Node]) -> None:
+    def _merge_part(self, part: MergePart, nodes: list[Node]) -> None:
         """Merge a part of the new text: statement by statement, or as a whole if its steps cannot be matched."""
         steps: dict[Node, Node | None] = {}
         for run in lists_of(nodes):
@@ -190,24 +190,24 @@ class _Weave:
             if known[node] or counted is not None:
                 is_next = False
             if known[node]:
-                self._go_below(known[node], node, 1)
+                self._merge_below(known[node], node, 1)
             elif counted is not None:
                 self._add(counted.end, 1, self._rows(node.start, node.end, has_gap=False))
             else:
                 joins = statement.is_item and _is_list(self._line_above(at))
                 has_gap = statement.has_gap if is_next else not joins
-                shift = 0 if statement.indent >= _CODE and not statement.is_item else statement.indent
+                shift = 0 if statement.indent >= CODE_INDENT and not statement.is_item else statement.indent
                 self._add(at, 0, self._rows(node.start, node.end, has_gap=has_gap, shift=shift))
                 is_next = True
 
-    def _go_below(self, there: Sequence[Node], node: Node, depth: int) -> None:
+    def _merge_below(self, there: Sequence[Node], node: Node, depth: int) -> None:
         """Merge the statements below one that the old text has, once or several times."""
         first, below = there[0], [child for one in there for child in one.below]
         known = _KnownStatements(below)
         for child in node.below:
             statement, own = child.statement, known.find(child.statement)
             if own:
-                self._go_below(own, child, depth + 1)
+                self._merge_below(own, child, depth + 1)
                 continue
             moved = statement.indent - node.statement.indent + first.statement.indent
             indent = self._indents.setdefault(first, first.below[-1].statement.indent if first.below else moved)
@@ -223,13 +223,13 @@ class _Weave:
         """
         for there in self._lists:
             rest = iter(there)
-            found = [next((other for other in rest if _says(other, step)), None) for step in run]
+            found = [next((other for other in rest if _says_the_same(other, step)), None) for step in run]
             if None not in found:
                 return found
         is_new = [not self._known.find(step.statement) for step in run]
         for there in self._lists:
             count = len(there)
-            if count < len(run) and all(map(_says, there, run)) and all(is_new[count:]):
+            if count < len(run) and all(map(_says_the_same, there, run)) and all(is_new[count:]):
                 return [*there, *(None for _ in run[count:])]
         return None if is_counted or not all(is_new) else [None for _ in run]
 
@@ -249,7 +249,7 @@ class _Weave:
         return next((line for line in reversed(self._lines[:at]) if line.strip()), "")
 
 
-def _says(there: Node, node: Node) -> bool:
+def _says_the_same(there: Node, node: Node) -> bool:
     """Whether an existing statement says the same as another, without those below it."""
     own, keys = there.statement, node.statement.keys
     return own.key == node.statement.key or (bool(keys) and set(keys) <= set(own.keys))
@@ -259,7 +259,7 @@ def _moved(line: str, shift: int) -> str:
     """A line with its indent changed."""
     if shift <= 0 or not line.strip():
         return " " * -shift + line if line.strip() else line
-    wide = line.expandtabs(_CODE) if "\t" in line[:shift] else line
+    wide = line.expandtabs(CODE_INDENT) if "\t" in line[:shift] else line
     return wide[min(shift, len(wide) - len(wide.lstrip(" "))) :]
 
 
@@ -282,7 +282,7 @@ def _inserted(lines: list[str], added: dict[int, _Rows]) -> str:
     return "\n".join(out)
 
 
-class _Places:
+class _OldText:
     """The places of the old text where parts of the new one belong."""
 
     def __init__(self, told: Sequence[MergePart]) -> None:

@@ -31,7 +31,7 @@ _ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\Z))+")
 _LIST_MARKS = re.compile(r"\A {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
 _TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
 _BLANK = re.compile(r"\A\s*\Z")
-_ANY = 1_000_000  # no indent makes it code
+NEVER_CODE_INDENT = 1_000_000
 _FRONT = re.compile(r"\A---\n.*?\n---[ \t]*\n", re.DOTALL)
 _STAMP = re.compile(r"Updated \d{4}-\d{2}-\d{2} \d{2}:\d{2}\r?\Z")
 # CommonMark's HTML blocks that a blank line does not end: how they open, and what closes them.
@@ -89,13 +89,13 @@ def within(text: str, below: int = 2) -> str:
     is_open = any(kind == "open" for _, _, kind, _ in _iter_blocks(text.split("\n")))
     for draft in (_closed(text), text) if is_open else (text, _closed(text)):
         fit = _deepened(_without_underlines(draft), below)
-        if _stands(fit, below):
+        if _is_safe_below(fit, below):
             return fit
     marks = "`" * max([3, *(len(run) + 1 for run in _MARKS.findall(text))])
     return f"{marks}text\n{text}\n{marks}"
 
 
-def _stands(text: str, below: int) -> bool:
+def _is_safe_below(text: str, below: int) -> bool:
     """Whether a text leaves the headings around it intact and adds none of its own."""
     whole = f"## a\n\n{text}\n\n## b\n"
     seen = _outline(whole)
@@ -146,7 +146,7 @@ def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
     for number, line in enumerate(lines):
         bare = line.strip()
         if fence:
-            opened.append((number, line, _ANY))
+            opened.append((number, line, NEVER_CODE_INDENT))
             if closes_fence(line.strip(), fence):
                 yield from ((one, text, "code", most) for one, text, most in opened)
                 fence, opened = "", []
@@ -159,7 +159,7 @@ def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
         is_after_blank = not bare
         rest = line[marked.end() :] if marked is not None else line
         if closing is not None:
-            yield number, line, "text", _ANY
+            yield number, line, "text", NEVER_CODE_INDENT
             closing = None if closing.search(line) else closing
         elif _indent(line) < item + 4 and (fence := opening_fence(rest.lstrip(" \t"))):
             opened = [(number, line, item + 4)]

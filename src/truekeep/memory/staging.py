@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from truekeep.memory.memory_index import Pointers
 
 FILE_LIMIT = 64 * 1024 * 1024
-MOST_FOLDERS = 256
-MANY = 32  # from here on, one sync of the file system is cheaper than one for each file
+MAX_OPEN_FOLDERS = 256
+MIN_FILES_FOR_SYNCFS = 32  # one sync of the file system is then cheaper than one for each file
 
 
 class FileOnDisk(NamedTuple):
@@ -124,7 +124,7 @@ class MemoryFiles:
 
     def forget_folders(self) -> None:
         """Close the open folders if there are many."""
-        if len(self._folders) > MOST_FOLDERS:
+        if len(self._folders) > MAX_OPEN_FOLDERS:
             for path in [path for path in self._folders if path]:
                 os.close(self._folders.pop(path))
 
@@ -136,7 +136,7 @@ class MemoryFiles:
         """
         stamps: dict[str, FileStamp] = {}
         prepared: list[tuple[int, str]] = []
-        together = len(changes) >= MANY and file_io.can_sync_together()
+        together = len(changes) >= MIN_FILES_FOR_SYNCFS and file_io.can_sync_together()
         try:
             for change in changes:
                 if change.data is not None:

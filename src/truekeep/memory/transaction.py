@@ -116,7 +116,7 @@ class MemoryTransaction:
         ]
         back = pending.is_called_off or (pending.is_whole and bool(overtaken or late))
         if back and not pending.is_called_off:
-            self.ledger.call_off(pending.batch)
+            self.ledger.mark_for_rollback(pending.batch)
         for version in pending.versions:
             moved = version.path in overtaken or self._move(version, back=back)
             if not moved:

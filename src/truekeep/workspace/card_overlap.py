@@ -12,7 +12,7 @@ from truekeep.core.errors import AlreadyCovered, TruekeepError, as_argument
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, Finding
 from truekeep.memory.card import Card, check_card_name, words_of
-from truekeep.memory.merge import woven
+from truekeep.memory.merge import merge_texts
 from truekeep.memory.similarity import sketch, topic_key
 from truekeep.memory.values import agree, find_values
 from truekeep.text.secrets.scanner import withhold
@@ -107,7 +107,7 @@ def _read_card(workspace: Workspace, name: str) -> Card | None:
 def _compared(card: Card, wanted: CardText, repository: str) -> tuple[str, bool] | None:
     """Why a card covers the text, and whether that is sure; None if it is about something else."""
     own = card.body.strip("\n")
-    if woven(own, wanted.body) == own:
+    if merge_texts(own, wanted.body) == own:
         return "says all of it already", True
     if topic_key(card.topic) == topic_key(wanted.topic):
         return "has the same topic", repository in ("", card.repository)

@@ -18,7 +18,7 @@ from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryV
 from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.card import Card, check_card_name, parse_card
 from truekeep.memory.frontmatter import Frontmatter
-from truekeep.memory.merge import woven
+from truekeep.memory.merge import merge_texts
 from truekeep.memory.similarity import sketch, topic_key
 from truekeep.text.encoding import decode_text
 from truekeep.text.unicode import printable
@@ -194,7 +194,7 @@ def _judge_update(
     shelf.from_repository(by.root, by.repository)
     alone, findings = _judge(_TextOnlyView(shelf), config, titled, by, existing.name)
     held = parse_card(existing.name, decode_text(alone.data) or "").body if alone.data is not None else wanted.body
-    body = woven(existing.body.strip("\n"), held.strip("\n")).rstrip()
+    body = merge_texts(existing.body.strip("\n"), held.strip("\n")).rstrip()
     whole = wanted._replace(front=_added_keys(wanted, existing), body=body)
     apart = shelf.apart()
     filing, more = _judge(apart, config, whole, by, existing.name, update=True)

@@ -20,7 +20,7 @@ from truekeep.core.model import as_stamp
 from truekeep.handoffs.format import compose_handoff, handoff_name
 from truekeep.handoffs.inbox import Inbox, deliver
 from truekeep.handoffs.policy_store import place_journal
-from truekeep.memory.journal import appended, check_writer, speaker
+from truekeep.memory.journal import appended, author_label, check_writer
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.sections import with_sections
 from truekeep.memory.staging import Staging
@@ -58,7 +58,7 @@ def leave_checkpoint(
     """Save what a session learned: in memory on the canonical host, as handoffs on any other machine."""
     safe, notes = clean(given)
     repository = repository_name(root) if root is not None else ""
-    by = speaker(check_writer(writer), repository)
+    by = author_label(check_writer(writer), repository)
     now = context.now()
 
     def plan(read: Callable[[str], str | None]) -> list[Write]:
@@ -118,7 +118,7 @@ def leave_handoffs(
 ) -> list[str]:
     """Write a handoff for each entry, on a machine that may not write memory."""
     repository = repository_name(root)
-    by = speaker(writer, repository, machine)
+    by = author_label(writer, repository, machine)
     letters = []
     for document, content in as_handoffs(checkpoint, now=now, by=by, project=place_of(repository).slug):
         title = f"Checkpoint for {document}"

@@ -131,9 +131,9 @@ class WorkspaceContext:
                     raise StorageFailed(str(error), hint="put the folder back and run it again") from error
                 self.notices.append(f"finished {recovered} batch(es) that an interrupted run had left")
             if (self.path / STATE / "importing").exists():
-                from truekeep.memory.import_files import clear_arriving
+                from truekeep.memory.import_files import clear_interrupted_import
 
-                clear_arriving(self.path, self.vault)
+                clear_interrupted_import(self.path, self.vault)
                 self.notices.append("cleared what a stopped import had left")
             if not self._tenure.wrote_at:
                 self.note_take(self._tenure)

@@ -13,7 +13,16 @@ from truekeep.core.errors import BadInput, EditedSince, NotCanonical
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import BEGIN_MARK, END_MARK, Splice
 from truekeep.memory.ledger import LedgerEntry
-from truekeep.memory.lessons import CELL, CORRECTION, POLICY, Lesson, LessonFile, LessonTable, plan_row, read_lessons
+from truekeep.memory.lessons import (
+    CORRECTION,
+    MAX_CELL_CHARS,
+    POLICY,
+    Lesson,
+    LessonFile,
+    LessonTable,
+    plan_row,
+    read_lessons,
+)
 from truekeep.memory.staging import Staging
 from truekeep.text.injection import find_instructions
 from truekeep.text.secrets.scanner import find_secrets
@@ -116,8 +125,8 @@ def _check_cell(role: str, text: str, *, is_needed: bool) -> None:
         if is_needed or text.strip():
             raise BadInput(f"{what} says nothing", hint="say it in a few words")
         return
-    if len(text) > CELL:
-        raise BadInput(f"{what} has {len(text)} characters", hint=f"at most {CELL}: details belong on a card")
+    if len(text) > MAX_CELL_CHARS:
+        raise BadInput(f"{what} has {len(text)} characters", hint=f"at most {MAX_CELL_CHARS}: details belong on a card")
     if found := find_secrets(text):
         raise BadInput(f"{what} looks like a credential ({found[0].rule})", hint="leave it out; nothing was written")
     if runs := find_hidden(text):

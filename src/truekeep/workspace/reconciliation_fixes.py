@@ -60,7 +60,7 @@ def _stage_index(root: str, staging: Staging, repairs: Sequence[Repairs]) -> lis
     once = list(dict.fromkeys(item.once for item in repairs if item.once))
     retitled = [item.retitle for item in repairs if item.retitle is not None]
     points = [item.point for item in repairs if item.point is not None]
-    staging.index().mend(0, gone=gone, once=once, retitled={old: new for _, old, new in retitled})
+    staging.index().update_lines(0, gone=gone, once=once, retitled={old: new for _, old, new in retitled})
     for point in points:
         staging.point_at(*point, 0)
     done = [f"the line for {name}, which is not there, was taken out" for name in gone]

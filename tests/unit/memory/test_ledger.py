@@ -142,7 +142,7 @@ SOUGHT = st.builds(
 def test_entries_that_are_asked_for(lived: Ledger, sought: LedgerQuery, size: int, few: bool) -> None:
     """Whatever is asked for, pages forward and back give all of it, once each, newest first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truekeep.memory.ledger._FEW", 200 if few else 1)
+        patch.setattr("truekeep.memory.ledger.MAX_PATHS_LOOKED_UP", 200 if few else 1)
         every = [entry for entry in lived.entries() if fits(sought, entry, lived.handoff_of(entry))]
         assert lived.find_entries(sought, most=1000) == every == list(lived.entries(sought=sought))
         assert _walked(lambda last: lived.find_entries(sought, most=size, before=last)) == every
@@ -226,7 +226,7 @@ def test_indices_wait_for_whoever_writes(place: Place, monkeypatch: pytest.Monke
     place.leave(a_handoff())
     place.ingest()
     path = path_of(place.workspace)
-    monkeypatch.setattr("truekeep.memory.ledger.PATIENCE_MS", 10)
+    monkeypatch.setattr("truekeep.memory.ledger.LOCK_WAIT_MS", 10)
     writer = apsw.Connection(path)
     for name in INDICES:
         writer.execute(f"DROP INDEX {name}")

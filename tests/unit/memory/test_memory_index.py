@@ -135,7 +135,7 @@ def test_an_unclosed_fence_does_not_make_a_heading_a_run() -> None:
 
 def drop(data: bytes, name: str = "a.md", *, but_one: bool = False) -> tuple[bytes, list[str]]:
     pointers = Pointers(data)
-    left = pointers.mend(0, once=(name,)).get(name, []) if but_one else pointers.drop(name, 0)
+    left = pointers.update_lines(0, once=(name,)).get(name, []) if but_one else pointers.drop(name, 0)
     text = data
     for _, splice in pointers.splices():
         assert text[splice.offset : splice.offset + len(splice.removed)] == splice.removed
@@ -318,10 +318,10 @@ def test_mending_all_at_once_is_mending_one_by_one(
     for name in sorted(gone):
         one.drop(f"{name}.md", 0)
     for name in sorted(once):
-        one.mend(0, once=(f"{name}.md",))
+        one.update_lines(0, once=(f"{name}.md",))
     for name in sorted(retitled):
         one.retitle(index_line(f"{name}.md", name), index_line(f"{name}.md", "new"), 0)
-    all_at_once.mend(
+    all_at_once.update_lines(
         0,
         gone={f"{name}.md" for name in gone},
         once={f"{name}.md" for name in once},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from truekeep.memory.merge import Node, lists_of, parts_of, woven
+from truekeep.memory.merge import Node, lists_of, merge_texts, parts_of
 from truekeep.text.markdown import outline
 
 
@@ -49,8 +49,8 @@ from truekeep.text.markdown import outline
     ],
 )  # fmt: skip
 def test_what_is_new_goes_where_it_belongs(old: str, new: str, wanted: str) -> None:
-    assert woven(old, new) == wanted
-    assert woven(wanted, new) == wanted
+    assert merge_texts(old, new) == wanted
+    assert merge_texts(wanted, new) == wanted
 
 
 _LINES = (
@@ -65,7 +65,7 @@ _TEXT = st.lists(_LINE, max_size=14).map("\n".join)
 @settings(max_examples=500, deadline=None)
 def test_nothing_is_lost_and_a_second_time_changes_nothing(old: str, new: str) -> None:
     assume(outline(old).open_at is None and outline(new).open_at is None)  # the judge lets no such card in
-    made = woven(old, new)
+    made = merge_texts(old, new)
     rest = iter(made.split("\n"))
     if old.strip():
         assert all(line in rest for line in old.split("\n"))  # in its order
@@ -73,7 +73,7 @@ def test_nothing_is_lost_and_a_second_time_changes_nothing(old: str, new: str) -
         for statement in part.statements:
             for line in statement.lines:
                 assert line.strip() == "" or line.strip(" -*+>1.") in made
-    assert woven(made, new) == made
+    assert merge_texts(made, new) == made
 
 
 _ITEMS = (
@@ -85,7 +85,7 @@ _LIST = st.lists(st.sampled_from(["", *_ITEMS.split("|")]), max_size=12).map("\n
 @given(_LIST, _LIST)
 @settings(max_examples=500, deadline=None)
 def test_items_stay_below_their_parents_and_steps_in_their_order(old: str, new: str) -> None:
-    made = parts_of(woven(old, new))
+    made = parts_of(merge_texts(old, new))
     there = {key for part in made for key in chains(part.nodes())}
     lists = [[node.statement.head for node in run] for part in made for run in lists_of(part.nodes())]
     for part in (*parts_of(old), *parts_of(new)):

@@ -35,7 +35,7 @@ from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.record_ids import AGENT_ID_FILE
 from truekeep.integrations.alf.writer import Progress
 from truekeep.integrations.alf.zip_container import ArchiveProblem
-from truekeep.memory.import_files import arriving, note_arrived
+from truekeep.memory.import_files import list_importing, record_import
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.staging import FILE_LIMIT, Incoming, Staging, WriteFailed
 from truekeep.text.unicode import printable
@@ -208,11 +208,11 @@ def _write_new(
     executable: bool,
 ) -> int:
     """Write new files all together. The ledger only gets a note: it would store each file a second time."""
-    with arriving(workspace.path, [file.listed.path for file in files]):
+    with list_importing(workspace.path, [file.listed.path for file in files]):
         count = _take_in(transaction, files, progress, executable=executable)
     if files:
         at, name = workspace.stamp(), printable(archive_name)[:200]
-        note_arrived(workspace.path, name, at, {file.listed.path: file.listed.sha256 for file in files})
+        record_import(workspace.path, name, at, {file.listed.path: file.listed.sha256 for file in files})
         note = f"{name}: {len(files):,} new file{'' if len(files) == 1 else 's'}"
         transaction.act(Staging(transaction.vault), LedgerEntry(at=at, verb="imported", actor=person(), note=note))
     return count

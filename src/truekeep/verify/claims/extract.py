@@ -37,7 +37,7 @@ from truekeep.verify.claims.patterns import (
 from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_claims
 
 MAX_CLAIMS = 5_000
-_LONGEST_LINE = 20_000
+MAX_LINE_CHARS = 20_000
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
@@ -103,8 +103,8 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
         if in_front:
             in_front = number == 1 or line.rstrip() not in ("---", "...")
             continue
-        if len(line) > _LONGEST_LINE:
-            line = line[:_LONGEST_LINE]
+        if len(line) > MAX_LINE_CHARS:
+            line = line[:MAX_LINE_CHARS]
         if fence:
             bare = line.strip(" \t>")
             if (is_open and not bare) or closes_fence(bare, fence):
@@ -199,7 +199,7 @@ def _without_overlaps(raws: list[RawClaim]) -> list[RawClaim]:
     """Of claims that overlap, the one of the more specific kind; a decision may contain others."""
     kept: list[RawClaim] = []
     taken: list[tuple[int, int]] = []  # in order and apart from each other
-    for raw in sorted(raws, key=lambda raw: (_ORDER.get(raw.kind, 9), raw.is_weak, raw.start - raw.end)):
+    for raw in sorted(raws, key=lambda raw: (_KIND_PRIORITY.get(raw.kind, 9), raw.is_weak, raw.start - raw.end)):
         if raw.kind != "decision":
             at = bisect_left(taken, (raw.start, raw.end))
             if (at and taken[at - 1][1] > raw.start) or (at < len(taken) and taken[at][0] < raw.end):
@@ -209,7 +209,7 @@ def _without_overlaps(raws: list[RawClaim]) -> list[RawClaim]:
     return sorted(kept, key=lambda raw: (raw.start, raw.end))
 
 
-_ORDER = {
+_KIND_PRIORITY = {
     "url": 0,
     "line": 1,
     "bundle": 1,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-MAX_CLAIM_CHARS = 300  # characters of one claim
+MAX_CLAIM_CHARS = 300
 
 _EXTENSIONS = frozenset(
     "py pyi pyx ipynb js jsx mjs cjs ts tsx mts cts vue svelte astro go rs java kt kts scala groovy gradle c h "
