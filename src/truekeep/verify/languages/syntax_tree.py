@@ -1,29 +1,25 @@
 """Definitions by tree-sitter: a grammar parses a file, and the language's query says which nodes define something.
 
-A query is a file in `queries/`. These captures mean something to this module; names that begin with `_` are for
+A query is a file in `queries/`. These captures mean something to this module; those that begin with `_` are for
 predicates:
 
-- `@name` is the name of a definition, and any other capture of the same pattern (`@class`, `@method`, `@field` ...)
-  is the
-  definition; the capture's name is its kind. Two `@name` of one match are one name. `@declarator` stands for `@name` in
-  C and C++: the name is the innermost node of the declarator.
-- `@in` says what a definition belongs to when it does not stand inside of it (the receiver of a Go method).
+- `@name` is the name of a definition, and any other capture of the same pattern (`@class`, `@method`, `@field` ...) is
+  the definition; the capture's name is its kind. Two `@name` of one match are one name. `@declarator` replaces `@name`
+  in C and C++: the name is the innermost node of the declarator.
+- `@in` says what a definition belongs to when it is not inside of it (the receiver of a Go method).
 - `@body` is a body that the grammar puts behind the definition, instead of into it.
-- `@scope` with `@scope.name` is a node that defines nothing, but names what its members belong to (`impl`,
-  `extension`).
+- `@scope` with `@scope.name` is a node that defines nothing, but its members belong to that name (`impl`, `extension`).
 - `@local` is code: variables and fields in it do not count, functions and types do. `@open` is the reverse.
 - `@attribute` belongs to the definition behind it. `@ignore` is a name that only imports something.
 - `@unparsed` is text that the grammar does not look into, such as the arguments of a Rust macro.
 
 A kind may have a suffix: `.always` counts in functions as well, `.member` only where fields count, `.promoted` is a
-parameter that is a field of the class around, `.global` belongs to nothing, `.leaf` is no scope for what stands in it,
-and `.rest` is a scope up to the end of the file. `; inherits: other` in the first line adds the patterns of another
-file.
+parameter that is a field of the class around, `.global` belongs to nothing, `.leaf` is no scope for what is in it, and
+`.rest` is a scope up to the end of the file. `; inherits: other` in the first line adds the patterns of another file.
 When two patterns find the same name, the first one counts.
 
-Files are strangers' files. Parsing stops after a time limit, and text that was not parsed, as well as what a grammar
-takes
-for an error, is searched for keywords with a name behind them.
+The files may be hostile. Parsing stops after a time limit. Text that was not parsed, and what the grammar takes for
+an error, is searched for keywords with a name behind them.
 """
 
 from __future__ import annotations
@@ -78,7 +74,7 @@ _QUALIFIERS = re.compile(rb"::|[.:\\]")
 _LINE_BREAKS_OF_STATEMENTS = (b";", b"{", b"}", b"(", b",")
 _KEYWORD = compile_pattern(
     rb"(?<=[\n;{}])\h*+(?:[a-z]++(?:\([a-z]*+\))?\h++){0,4}?"
-rb"(?P<keyword>class|struct|interface|enum(?:\h++(?:class|struct))?|trait|protocol|record|union|module|namespace|fn|fun|func"
+    rb"(?P<keyword>class|struct|interface|enum(?:\h++(?:class|struct))?|trait|protocol|record|union|module|namespace|fn|fun|func"
     rb"|function|def|type|typealias|object(?=\h++\w++\h*+[:{(])|(?:const|static)(?=\h++[A-Z][A-Z0-9_]++\h*+[:=]))\h++"
     rb"(?:NAME(?:<[^<>\n]*+>)?\??\.)*+(?P<name>NAME)(?!\h*+[.=,)]\h)"
 )
@@ -441,8 +437,7 @@ def _search_keywords(text: bytes, start: int, stop: int, language: str, scope: b
         yield DefinitionMark(start + begin, start + behind, kind, scope, start + match.start("keyword"), start + end)
 
 
-def _finish(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:  # noqa: ARG001 - as
-others
+def _finish(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:  # noqa: ARG001
     """Leave out the blanks at the end of definitions. A syntax tree says where each begins and ends."""
     source = framed(cleaned)
     for mark in marks:
