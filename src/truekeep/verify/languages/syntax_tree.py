@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Parser, Query, Tree
 
 _SECONDS = 0.25  # of CPU time that parsing any file may take ...
-_SECONDS_PER_BYTE = 2e-6  # ... and what its size adds: about ten times what a usual file needs
+_SECONDS_PER_BYTE = 1e-6  # ... and what its size adds: about five times what a usual file needs
+_SMALL = 20_000  # bytes that are parsed in any case
+_MINIFIED_LINE = 400  # bytes of an average line of a file that a program wrote
 _MAX_UNBALANCED = 500  # brackets that are not closed: recovering from them takes some grammars minutes
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 _CHUNK = 256  # bytes that the parser reads at a time; the clock is looked at as often
@@ -153,7 +155,10 @@ def _parse(text: bytes, grammar: Grammar) -> Tree | None:
     Error recovery can take quadratic time. The parser's own progress callback crashes in the Python binding (0.25 and
     0.26, before Python 3.14), so the function that feeds the parser looks at the clock, and lets the text end early.
     """
-    if any(abs(text.count(opening) - text.count(closing)) > _MAX_UNBALANCED for opening, closing in _BRACKETS):
+    is_minified = len(text) > _SMALL and len(text) > _MINIFIED_LINE * text.count(b"\n")
+    if is_minified or any(
+        abs(text.count(opening) - text.count(closing)) > _MAX_UNBALANCED for opening, closing in _BRACKETS
+    ):
         return None
     deadline = thread_time() + _SECONDS + _SECONDS_PER_BYTE * len(text)
     is_late = False
