@@ -152,8 +152,8 @@ def _query_text(name: str) -> str:
 def _parse(text: bytes, grammar: Grammar) -> Tree | None:
     """Parse a text; None when that takes too long.
 
-    Error recovery can take quadratic time. The parser's own progress callback crashes in the Python binding (0.25 and
-    0.26, before Python 3.14), so the function that feeds the parser looks at the clock, and lets the text end early.
+    Error recovery can take quadratic time. The parser's own progress callback crashed in the Python binding (0.25 and
+    0.26, on Python 3.11), so the function that feeds the parser looks at the clock, and lets the text end early.
     """
     is_minified = len(text) > _SMALL and len(text) > _MINIFIED_LINE * text.count(b"\n")
     if is_minified or any(
