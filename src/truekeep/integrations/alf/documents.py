@@ -15,7 +15,7 @@ from typing import Any, NoReturn, NotRequired, TypedDict
 MAX_DEPTH = 127  # upstream's reader rejects deeper nesting
 
 JsonObject = dict[str, Any]
-"""A JSON object whose members nobody has checked."""
+"""A JSON object whose members have not been checked."""
 
 
 class SourceProvenance(TypedDict):
