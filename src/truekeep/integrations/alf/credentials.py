@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from truekeep.integrations.alf.documents import Credential, JsonObject
+from truekeep.integrations.alf.documents import CredentialRecord, JsonObject
 from truekeep.integrations.alf.record_ids import truekeep_id
 from truekeep.integrations.alf.timestamps import format_timestamp, nanoseconds, parse_timestamp
 from truekeep.text.secrets.scanner import find_secrets
@@ -42,7 +42,7 @@ class SecretTexts(NamedTuple):
     lengths: frozenset[int]
 
 
-def credentials_of(text: str, *, agent: str, at: str) -> list[Credential]:
+def credentials_of(text: str, *, agent: str, at: str) -> list[CredentialRecord]:
     """A credential for each profile in the text of auth-profiles.json. Never raises; unreadable text has none."""
     profiles = list(_iter_profiles(text))[:MAX_PROFILES]
     secrets = _secrets_in([profile for _, profile in profiles])
@@ -53,7 +53,7 @@ def credentials_of(text: str, *, agent: str, at: str) -> list[Credential]:
         if not _is_safe(service, secrets):
             continue
         kind = profile.get("type", profile.get("mode"))
-        credential: Credential = {
+        credential: CredentialRecord = {
             "id": truekeep_id(agent, "credential", f"number:{number}" if label is None else f"name:{label}"),
             "agent_id": agent,
             "service": service,

@@ -147,7 +147,7 @@ class Principals(TypedDict):
     principals: list[Principal]
 
 
-class Credential(TypedDict):
+class CredentialRecord(TypedDict):
     """A login of the agent, without its secret."""
 
     id: str
@@ -166,7 +166,7 @@ class Credential(TypedDict):
 class Credentials(TypedDict):
     """credentials.json."""
 
-    credentials: list[Credential]
+    credentials: list[CredentialRecord]
 
 
 Document = Mapping[str, Any]

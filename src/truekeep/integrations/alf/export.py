@@ -29,7 +29,7 @@ from truekeep.integrations.alf.card_records import LastCheck, additional_records
 from truekeep.integrations.alf.credentials import credentials_of
 from truekeep.integrations.alf.documents import (
     AgentMetadata,
-    Credential,
+    CredentialRecord,
     Document,
     JsonObject,
     MemoryRecord,
@@ -117,7 +117,7 @@ class RecordSources(NamedTuple):
 
     scheme: str = "content"
     plain: bool = False
-    credentials: Sequence[Credential] = ()
+    credentials: Sequence[CredentialRecord] = ()
     embeddings: EmbeddingSources | None = None
     find_last_check: Callable[[str], LastCheck | None] = lambda _: None
     sessions: Callable[[], Iterable[MemoryRecord]] | None = None
@@ -441,7 +441,7 @@ def _record_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tu
             transcripts.close()
 
 
-def _iter_credentials(state: Path | None, agent: str) -> Iterator[Credential]:
+def _iter_credentials(state: Path | None, agent: str) -> Iterator[CredentialRecord]:
     """The credentials of the agent, without secrets."""
     for path in sorted((state / "agents").glob("*/agent/auth-profiles.json")) if state is not None else ():
         with suppress(OSError, UnicodeDecodeError):

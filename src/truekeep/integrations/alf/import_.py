@@ -28,7 +28,7 @@ from truekeep.integrations.alf.import_plan import (
     NEW,
     SAME,
     ImportPlan,
-    PlannedFile,
+    PlannedImport,
     plan_import,
 )
 from truekeep.integrations.alf.reader import ArchiveReader
@@ -170,7 +170,7 @@ def _require_importable(root: Path, plan: ImportPlan, options: ImportOptions) ->
             )
 
 
-def _count(files: Sequence[PlannedFile]) -> str:
+def _count(files: Sequence[PlannedImport]) -> str:
     return "1 file is" if len(files) == 1 else f"{len(files)} files are"
 
 
@@ -201,7 +201,7 @@ def _hold_back(plan: ImportPlan, flags: Sequence[Flag]) -> ImportPlan:
 def _write_new(
     workspace: Workspace,
     transaction: MemoryTransaction,
-    files: Sequence[PlannedFile],
+    files: Sequence[PlannedImport],
     archive_name: str,
     progress: Progress,
     *,
@@ -219,7 +219,7 @@ def _write_new(
 
 
 def _take_in(
-    transaction: MemoryTransaction, files: Sequence[PlannedFile], progress: Progress, *, executable: bool
+    transaction: MemoryTransaction, files: Sequence[PlannedImport], progress: Progress, *, executable: bool
 ) -> int:
     def incoming() -> Iterator[Incoming]:
         now_ns = int(datetime.now(UTC).timestamp() * 1e9)
@@ -240,7 +240,7 @@ def _take_in(
 
 
 def _replace(
-    transaction: MemoryTransaction, files: Sequence[PlannedFile], archive_name: str, at: str, progress: Progress
+    transaction: MemoryTransaction, files: Sequence[PlannedImport], archive_name: str, at: str, progress: Progress
 ) -> None:
     """Replace files that differ. The ledger keeps the old content for undo."""
     number = 0
@@ -257,9 +257,9 @@ def _replace(
     progress("replacing", len(files), len(files))
 
 
-def _batches(files: Sequence[PlannedFile]) -> Iterator[list[PlannedFile]]:
+def _batches(files: Sequence[PlannedImport]) -> Iterator[list[PlannedImport]]:
     """Groups of files that fit into memory together."""
-    batch: list[PlannedFile] = []
+    batch: list[PlannedImport] = []
     size = 0
     for file in files:
         if batch and (len(batch) == _MAX_BATCH_FILES or size + file.listed.size > _MAX_BATCH_BYTES):
@@ -271,14 +271,14 @@ def _batches(files: Sequence[PlannedFile]) -> Iterator[list[PlannedFile]]:
         yield batch
 
 
-def _set_times(transaction: MemoryTransaction, files: Sequence[PlannedFile]) -> None:
+def _set_times(transaction: MemoryTransaction, files: Sequence[PlannedImport]) -> None:
     for file in files:
         transaction.vault.forget_folders()
         if file.listed.mtime_ns != UNKNOWN_TIME:
             transaction.vault.set_time(file.listed.path, file.listed.mtime_ns)
 
 
-def _make_executable(transaction: MemoryTransaction, files: Sequence[PlannedFile]) -> int:
+def _make_executable(transaction: MemoryTransaction, files: Sequence[PlannedImport]) -> int:
     """Set the executable bits that the archive has; returns the number of files that were changed."""
     transaction.vault.forget_folders()
     wanted = [(file.listed.path, bits) for file in files if (bits := portable_mode(file.listed.mode) & 0o111)]

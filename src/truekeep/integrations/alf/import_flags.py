@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from truekeep.core.errors import BadInput
 from truekeep.handoffs.policy.text_checks import check_text
-from truekeep.integrations.alf.import_plan import DIFFERENT, PlannedFile
+from truekeep.integrations.alf.import_plan import DIFFERENT, PlannedImport
 from truekeep.text.encoding import decode_text
 from truekeep.text.instruction_files import is_harness_config, is_instruction_file
 from truekeep.text.secrets.scanner import find_secrets, withhold
@@ -68,7 +68,7 @@ class FlaggedArchive(BadInput):
         self.flags = flags
 
 
-def iter_flags(files: Iterable[PlannedFile], unlisted: frozenset[str], root: str) -> Iterator[Flag]:
+def iter_flags(files: Iterable[PlannedImport], unlisted: frozenset[str], root: str) -> Iterator[Flag]:
     """The flags of files that would be written to a workspace, file by file."""
     for file in files:
         path = file.listed.path
@@ -96,7 +96,7 @@ def _is_executable(path: str) -> bool:
     return False
 
 
-def _iter_findings(file: PlannedFile) -> Iterator[Flag]:
+def _iter_findings(file: PlannedImport) -> Iterator[Flag]:
     """The findings of the handoff policy in a text."""
     path = file.listed.path
     pieces: list[bytes] = []

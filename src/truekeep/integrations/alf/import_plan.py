@@ -29,7 +29,7 @@ _NOT_RESTORED = ("deleted", "superseded")
 _DAMAGE_HINT = "nothing was written; --salvage imports the intact files, `truekeep alf validate` lists the damage"
 
 
-class PlannedFile(NamedTuple):
+class PlannedImport(NamedTuple):
     """One file of the archive, compared with the workspace."""
 
     listed: ListedFile
@@ -41,14 +41,14 @@ class PlannedFile(NamedTuple):
 class ImportPlan(NamedTuple):
     """Everything that an import would do."""
 
-    files: tuple[PlannedFile, ...]
+    files: tuple[PlannedImport, ...]
     is_rebuilt: bool  # from records, because there are no raw files
     referenced: tuple[ListedFile, ...]  # artifacts that the archive lists but does not contain
     credentials: tuple[str, ...]  # services where the agent has to log in again
     notes: tuple[str, ...]
     unlisted: frozenset[str] = frozenset()  # files that are missing from the archive's own file list
 
-    def of(self, state: str) -> list[PlannedFile]:
+    def of(self, state: str) -> list[PlannedImport]:
         return [file for file in self.files if file.state == state]
 
 
@@ -82,7 +82,7 @@ def plan_import(archive: ArchiveReader, root: str, *, on_damage: OnDamage | None
         state, why = (BLOCKED, why) if why else _compare(root, path, pieces)
         if on_damage is None and state in (NEW, DIFFERENT) and (error := _find_damage(pieces)) is not None:
             raise BadArchive(error.message, entry=error.problem.entry, hint=_DAMAGE_HINT)
-        planned.append(PlannedFile(file, state, pieces, why))
+        planned.append(PlannedImport(file, state, pieces, why))
     referenced = tuple(file for file in listed.values() if file.entry is None)
     unlisted = frozenset(file.path for file in contained if archive.is_by_truekeep and not file.sha256)
     services = tuple(iter_credential_services(archive))
@@ -204,5 +204,5 @@ def _file_for(record: MemoryRecord) -> str:
     return f"memory/{_SLUG.sub('-', namespace.lower()).strip('-')[:80] or 'default'}.md"
 
 
-def count_states(files: Sequence[PlannedFile]) -> dict[str, int]:
+def count_states(files: Sequence[PlannedImport]) -> dict[str, int]:
     return {state: sum(file.state == state for file in files) for state in (NEW, SAME, DIFFERENT, BLOCKED, HELD)}

@@ -21,7 +21,7 @@ from truekeep.integrations.alf.documents import JsonObject, dump_document
 from truekeep.integrations.alf.export import ExportOptions, ExportReport, export_archive
 from truekeep.integrations.alf.import_ import SKIP, STOP, TRUST, ImportOptions, ImportReport, import_archive
 from truekeep.integrations.alf.import_flags import Flag, FlaggedArchive
-from truekeep.integrations.alf.import_plan import PlannedFile, count_states
+from truekeep.integrations.alf.import_plan import PlannedImport, count_states
 from truekeep.integrations.alf.purge import REASONS, PurgeReport, purge_archive
 from truekeep.integrations.alf.record_ids import SCHEMES
 from truekeep.integrations.alf.sync_map import MAP_FILE, generic_map, write_map
@@ -375,7 +375,7 @@ def _state_counts(report: ImportReport, options: ImportOptions) -> str:
     return ", ".join(f"{count:,} {names.get(state, state)}" for state, count in counts.items() if count) or "no files"
 
 
-def _print_held_files(files: Sequence[PlannedFile]) -> None:
+def _print_held_files(files: Sequence[PlannedImport]) -> None:
     if files:
         echo(style("held back, and still in the archive:", fg="yellow"), err=True)
     for file in files[:_MAX_LISTED]:
