@@ -238,10 +238,10 @@ class Handoffs:
         self, harness: str, *, given: Path | None = None, repository: Path | None = None, dry_run: bool = False
     ) -> tuple[list[AdoptionOutcome], list[SkippedNote]]:
         """Write handoffs for new notes of a harness's own memory, each into its repository's inbox."""
-        from truekeep.handoffs.adopt.to_handoffs import Desk, bring
+        from truekeep.handoffs.adopt.to_handoffs import AdoptionContext, bring
 
         context = self._context
-        desk = Desk(
+        desk = AdoptionContext(
             home=context.path,
             writers=context.config.writers,
             judge=self.lint,

@@ -15,7 +15,7 @@ from truekeep.core.file_io import make_private
 from truekeep.core.git import find_top
 from truekeep.core.machine import machine_name, own_state, person
 from truekeep.core.model import WRITERS
-from truekeep.handoffs.adopt.to_handoffs import Desk, bring
+from truekeep.handoffs.adopt.to_handoffs import AdoptionContext, bring
 from truekeep.handoffs.inbox import find_inboxes, is_handoff_name
 from truekeep.handoffs.policy.decision import IncomingHandoff, NoMemoryView
 from truekeep.handoffs.policy.plan import plan_filing
@@ -72,7 +72,7 @@ def adopt(
     """Write handoffs for a harness's own notes; notes about the user go into the current repository."""
     here = find_top(repository.absolute() if repository is not None else Path.cwd())
     make_private(own_state())
-    desk = Desk(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json", knows_filed=False)
+    desk = AdoptionContext(here, WRITERS, judge, lambda _: False, Path(own_state()) / "adopted.json", knows_filed=False)
     folders = [here] if here is not None else []
     return bring(harness, desk, folders=folders, now=_now(), given=given, repository=repository, dry_run=dry_run)
 

@@ -914,7 +914,7 @@ def test_an_archive_of_sessions_that_is_damaged(kept: Place, own_home: Path) -> 
         workspace.search.index()
     no_database(state(kept, "transcripts", "archive.sqlite"))
     (check,) = mends(kept, "transcripts")
-    assert "it is kept as archive.sqlite.damaged-" in check.done
+    assert "kept it as archive.sqlite.damaged-" in check.done
     with kept.open() as workspace:
         assert len(list(workspace.sessions.transcripts().sessions())) == 1
 

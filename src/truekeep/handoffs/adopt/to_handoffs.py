@@ -61,7 +61,7 @@ class EarlierAdoption(NamedTuple):
         return bool(self.handoff) and os.path.lexists(self.handoff)
 
 
-class _Letter(NamedTuple):
+class _NoteHandoff(NamedTuple):
     note: Note
     inbox: Inbox
     name: str
@@ -69,7 +69,7 @@ class _Letter(NamedTuple):
     brought: EarlierAdoption
 
 
-class Desk(NamedTuple):
+class AdoptionContext(NamedTuple):
     """What importing needs from its caller."""
 
     home: Path | None  # the root for notes without a repository; None if there is no workspace
@@ -82,7 +82,7 @@ class Desk(NamedTuple):
 
 def bring(
     harness: str,
-    desk: Desk,
+    context: AdoptionContext,
     *,
     folders: Sequence[Path],
     now: datetime,
@@ -97,48 +97,48 @@ def bring(
     place = AdoptionScope(Path(os.environ.get("HOME") or os.path.expanduser("~")), os.environ, folders, now)
     root = find_top(repository.absolute()) or repository.absolute() if repository is not None else None
     found = find(place, given=given.absolute() if given is not None else None, repo=root)
-    homeless = [note for note in found.notes if note.root is None and desk.home is None]
+    homeless = [note for note in found.notes if note.root is None and context.home is None]
     why = "it belongs to no repository, and there is no workspace here; run this inside a repository"
     skipped = [*found.skipped, *(SkippedNote(note.shown, why) for note in homeless)]
-    return adopt([note for note in found.notes if note not in homeless], desk, dry_run=dry_run), skipped
+    return adopt([note for note in found.notes if note not in homeless], context, dry_run=dry_run), skipped
 
 
-def adopt(notes: Sequence[Note], desk: Desk, *, dry_run: bool = False) -> list[AdoptionOutcome]:
+def adopt(notes: Sequence[Note], context: AdoptionContext, *, dry_run: bool = False) -> list[AdoptionOutcome]:
     """Hand in each note that is new or changed."""
-    memory = read_memory(desk.memory_path)
+    memory = read_memory(context.memory_path)
     results: list[AdoptionOutcome] = []
-    letters: list[_Letter] = []
+    handoffs: list[_NoteHandoff] = []
     taken: set[str] = set()
     for note in notes:
         before = memory.get(note.key)
         if before is not None and before.digest == note.digest:
             results.append(_adopted(note, "unchanged", target=_target(before.card)))
             continue
-        root = note.root or desk.home
+        root = note.root or context.home
         assert root is not None, note.shown
-        inbox = Inbox(root=root, folder=desk.writers[note.harness], writer=note.harness)
-        letter = _compose(note, inbox, before, desk.has_card, taken)
-        if letter is None:
+        inbox = Inbox(root=root, folder=context.writers[note.harness], writer=note.harness)
+        handoff = _compose(note, inbox, before, context.has_card, taken)
+        if handoff is None:
             what = "only lines were removed; remove them from USER.md by hand"
             results.append(_adopted(note, "unchanged", target="USER.md", why=what))
             continue
-        letters.append(letter)
-    filings = desk.judge([(letter.raw, letter.name, letter.inbox.root) for letter in letters])
+        handoffs.append(handoff)
+    decisions = context.judge([(handoff.raw, handoff.name, handoff.inbox.root) for handoff in handoffs])
     try:
-        for letter, filing in zip(letters, filings, strict=True):
-            done = _leave(letter, filing, desk, dry_run=dry_run)
+        for handoff, decision in zip(handoffs, decisions, strict=True):
+            done = _hand_in(handoff, decision, context, dry_run=dry_run)
             results.append(done)
             if done.outcome in ("left", "already"):
-                memory[letter.note.key] = letter.brought._replace(handoff=done.handoff)
+                memory[handoff.note.key] = handoff.brought._replace(handoff=done.handoff)
     finally:
-        if not dry_run and letters:
-            write_memory(desk.memory_path, memory)
+        if not dry_run and handoffs:
+            write_memory(context.memory_path, memory)
     return results
 
 
 def _compose(
     note: Note, inbox: Inbox, before: EarlierAdoption | None, has_card: Callable[[str], bool], taken: set[str]
-) -> _Letter | None:
+) -> _NoteHandoff | None:
     """The handoff for a note; None if it contains nothing new."""
     evidence = [f"{note.harness} memory {note.shown}, written {note.modified_at:%Y-%m-%d}"]
     if note.session_id:
@@ -171,7 +171,7 @@ def _compose(
         brought = brought._replace(card=card)
     taken.add(brought.card)
     name = handoff_name(note.title, note.modified_at.astimezone())
-    return _Letter(note, inbox, name, text.encode("utf-8", "replace"), brought)
+    return _NoteHandoff(note, inbox, name, text.encode("utf-8", "replace"), brought)
 
 
 def _description(note: Note) -> str:
@@ -189,28 +189,28 @@ def _card_name(note: Note, taken: set[str]) -> str:
     return name if name not in taken and slugify(note.title) else f"{stem}-{note.key[-6:]}.md"
 
 
-def _leave(letter: _Letter, filing: Decision, desk: Desk, *, dry_run: bool) -> AdoptionOutcome:
-    note, target = letter.note, filing.target or _target(letter.brought.card)
-    if filing.has_secret:
+def _hand_in(handoff: _NoteHandoff, decision: Decision, context: AdoptionContext, *, dry_run: bool) -> AdoptionOutcome:
+    note, target = handoff.note, decision.target or _target(handoff.brought.card)
+    if decision.has_secret:
         what = "it contains what looks like a credential; remove it, and the next run imports the note"
         return _adopted(note, "withheld", target=target, why=what)
-    if filing.outcome == "refused":
-        return _adopted(note, "refused", target=target, why=_codes(filing))
-    if filing.outcome == "already":
+    if decision.outcome == "refused":
+        return _adopted(note, "refused", target=target, why=_codes(decision))
+    if decision.outcome == "already":
         return _adopted(note, "already", target=target)
-    path = _waiting(letter, () if desk.knows_filed else (PROCESSED,))
+    path = _waiting(handoff, () if context.knows_filed else (PROCESSED,))
     if path is None:
-        path = letter.inbox.path / letter.name if dry_run else deliver(letter.inbox, letter.name, letter.raw)
-    why = f"will go to review: {_codes(filing)}" if filing.outcome == "review" else ""
+        path = handoff.inbox.path / handoff.name if dry_run else deliver(handoff.inbox, handoff.name, handoff.raw)
+    why = f"will go to review: {_codes(decision)}" if decision.outcome == "review" else ""
     return _adopted(note, "left", target=target, handoff=str(path), why=why)
 
 
-def _waiting(letter: _Letter, below: Sequence[str]) -> Path | None:
+def _waiting(handoff: _NoteHandoff, below: Sequence[str]) -> Path | None:
     """The path of an identical handoff, left by a run that was killed; None if there is none."""
-    for folder in (letter.inbox.path, *(letter.inbox.path / name for name in below)):
+    for folder in (handoff.inbox.path, *(handoff.inbox.path / name for name in below)):
         with suppress(OSError):
-            path = folder / letter.name
-            if file_io.read_regular(path, follow=False) == letter.raw:
+            path = folder / handoff.name
+            if file_io.read_regular(path, follow=False) == handoff.raw:
                 return path
     return None
 
@@ -220,8 +220,8 @@ def _target(name: str) -> str:
     return name if not name or name == "USER.md" else f"{CARDS}/{name}"
 
 
-def _codes(filing: Decision) -> str:
-    return ", ".join(dict.fromkeys(finding.code for finding in filing.blocking))
+def _codes(decision: Decision) -> str:
+    return ", ".join(dict.fromkeys(finding.code for finding in decision.blocking))
 
 
 def _adopted(note: Note, outcome: str, *, target: str = "", handoff: str = "", why: str = "") -> AdoptionOutcome:

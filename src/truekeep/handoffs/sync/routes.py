@@ -48,7 +48,7 @@ def check_name(name: str) -> str:
 def read_routes(folder: Path) -> dict[str, Route]:
     """Every route that is kept in a state folder."""
     path = folder / FILE
-    given = read_toml(path, hint="mend it, or remove it and add the routes again")
+    given = read_toml(path, hint="correct it, or remove it and add the routes again")
     return {name: _route(name, table, path) for name, table in given.items()}
 
 

@@ -127,11 +127,11 @@ class Bisync:
                 f"{self._path} is gone",
                 hint="mount its disk; if it was removed on purpose, create the folder. Nothing was lost",
             )
-        anew = is_first or (was_interrupted and self._version < _RECOVERS)
-        ran = self._start(anew=anew)
-        if not ran.ok and not anew and _needs_new_start(ran):
+        resync = is_first or (was_interrupted and self._version < _RECOVERS)
+        ran = self._start(resync=resync)
+        if not ran.ok and not resync and _needs_new_start(ran):
             self.notes.append(f"rclone was resynced: {said(ran)}")
-            ran = self._start(anew=True)
+            ran = self._start(resync=True)
         elif was_interrupted:
             self.notes.append("an earlier rclone run was interrupted and has been recovered")
         if not ran.ok:
@@ -148,8 +148,8 @@ class Bisync:
         if _write(self._local, KEEPER, _KEEPER_TEXT):
             os.utime(self._local / KEEPER, (_KEEPER_MTIME, _KEEPER_MTIME))
 
-    def _start(self, *, anew: bool) -> Ran:
-        if anew:
+    def _start(self, *, resync: bool) -> Ran:
+        if resync:
             ran = self._run("mkdir", "--", self._remote)
             if not ran.ok:
                 raise Unreachable(f"rclone mkdir: {said(ran)}", hint=_hint(ran, self._remote))
@@ -157,7 +157,7 @@ class Bisync:
         given += ["--max-size", f"{MAX_FILE_BYTES}b", "--max-delete", "100"]  # withdrawing everything is normal
         if self._version >= _RECOVERS:
             given += ["--conflict-resolve", "none", "--resilient", "--recover", "--max-lock", "2m"]
-        if anew:
+        if resync:
             given.append("--resync")
         return self._run("bisync", *given, *self._flags, "--", *self._paths)
 

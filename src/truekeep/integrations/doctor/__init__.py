@@ -1,5 +1,5 @@
-"""The doctor: finds what is broken in the set-up, says where, and mends what can be mended without asking anybody.
+"""`truekeep doctor`: finds problems with the installation and fixes the safe ones. Start at `run.run_checks`.
 
-Looking changes nothing at all. Mending removes and rebuilds what is derived, finishes what a killed run left, closes
-what others could read; it never rewrites what a person wrote, and no byte of memory. `examine` is the way in.
+Checks change nothing. Fixes rebuild derived data, finish or remove what killed runs left, and make exposed files
+private; they never change configuration or memory.
 """

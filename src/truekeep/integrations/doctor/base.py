@@ -23,7 +23,7 @@ WELL, MENDED, BROKEN = "well", "mended", "broken"
 STALE_SECONDS = 3600.0  # no process is still writing a small file after this long
 
 
-class Problem(NamedTuple):
+class CheckProblem(NamedTuple):
     """A problem that a check found."""
 
     what: str
@@ -44,7 +44,7 @@ class CheckResult(NamedTuple):
     hint: str = ""
 
 
-Found = Iterator[Problem | str]  # problems, and plain text for information
+Found = Iterator[CheckProblem | str]  # problems, and plain text for information
 
 
 class CheckContext:

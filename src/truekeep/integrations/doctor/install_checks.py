@@ -21,7 +21,7 @@ from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync.receipts import KEY_FILE
-from truekeep.integrations.doctor.base import CheckContext, Found, Problem
+from truekeep.integrations.doctor.base import CheckContext, CheckProblem, Found
 from truekeep.integrations.doctor.sqlite_checks import opened, size_of
 from truekeep.integrations.doctor.state_checks import CONFIG, line_of_key
 from truekeep.integrations.harnesses.installed import Keep
@@ -58,7 +58,7 @@ def check_permissions(context: CheckContext) -> Found:
     """Check who may read and write the state and the memory folders."""
     if context.has_state:
         if os.statvfs(context.state).f_flag & os.ST_RDONLY:
-            yield Problem("is on a read-only disk", context.root, "mount it for writing; reading still works")
+            yield CheckProblem("is on a read-only disk", context.root, "mount it for writing; reading still works")
             return
         yield from _exposed([context.state])
         owner = os.stat(context.root).st_uid
@@ -69,10 +69,10 @@ def check_permissions(context: CheckContext) -> Found:
             with suppress(FileNotFoundError, NotADirectoryError):
                 info = os.lstat(path)
                 if stat.S_ISDIR(info.st_mode) and not info.st_mode & stat.S_IWUSR:
-                    yield Problem("this folder is not writable", path, f"`chmod u+w {path}`")
+                    yield CheckProblem("this folder is not writable", path, f"`chmod u+w {path}`")
                 elif folder and stat.S_ISLNK(info.st_mode):
                     what = "is a symlink, which truekeep does not follow"
-                    yield Problem(what, path, "replace it with a folder; the next ingest files what waits for it")
+                    yield CheckProblem(what, path, "replace it with a folder; the next ingest files what waits for it")
     if os.path.isdir(context.own):
         own = [os.path.join(context.own, name) for name in sorted(os.listdir(context.own))]
         if os.lstat(context.own).st_mode & _OTHER_USERS:
@@ -93,12 +93,12 @@ def _entries(state: str) -> list[str]:
     return [path for path in dict.fromkeys(found) if os.path.lexists(path) and not os.path.islink(path)]
 
 
-def _exposed(paths: Sequence[str]) -> Iterator[Problem]:
+def _exposed(paths: Sequence[str]) -> Iterator[CheckProblem]:
     for path in paths:
         mode = stat.S_IMODE(os.lstat(path).st_mode)
         if mode & _OTHER_USERS and not os.path.islink(path):
             what = f"readable by other users of this machine ({mode:04o})"
-            yield Problem(
+            yield CheckProblem(
                 what, path, fix=partial(_close, path, mode & ~_OTHER_USERS), fix_summary="remove their access"
             )
 
@@ -108,7 +108,7 @@ def _close(path: str, mode: int) -> str:
     return f"removed access for others: {mode:04o}"
 
 
-def _misowned(paths: Sequence[str], owner: int) -> Iterator[Problem]:
+def _misowned(paths: Sequence[str], owner: int) -> Iterator[CheckProblem]:
     """Files with another owner than their folder, left by a run as another user."""
     wrong = [path for path in paths if os.path.lexists(path) and os.lstat(path).st_uid != owner]
     if not wrong:
@@ -123,10 +123,10 @@ def _misowned(paths: Sequence[str], owner: int) -> Iterator[Problem]:
     what = f"{many(len(wrong), 'file')} of user {os.lstat(wrong[0]).st_uid} in a folder of user {owner}"
     is_root = os.geteuid() == 0
     hint = "" if is_root else f"`sudo chown -R {owner} {os.path.dirname(wrong[0])}`"
-    yield Problem(what, wrong[0], hint, give if is_root else None, "change their owner")
+    yield CheckProblem(what, wrong[0], hint, give if is_root else None, "change their owner")
 
 
-def _unwritable(paths: Sequence[str]) -> Iterator[Problem]:
+def _unwritable(paths: Sequence[str]) -> Iterator[CheckProblem]:
     wrong = []
     for path in paths:
         with suppress(FileNotFoundError):
@@ -143,7 +143,7 @@ def _unwritable(paths: Sequence[str]) -> Iterator[Problem]:
         return f"{len(wrong)} made readable and writable for their owner"
 
     what = f"{many(len(wrong), 'path')} of truekeep's own cannot be written"
-    yield Problem(what, wrong[0][0], fix=permit, fix_summary="make them writable for their owner")
+    yield CheckProblem(what, wrong[0][0], fix=permit, fix_summary="make them writable for their owner")
 
 
 # --- Receipts -------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def _unwritable(paths: Sequence[str]) -> Iterator[Problem]:
 def check_receipts(context: CheckContext) -> Found:
     """Check that this producer can verify its host's receipts."""
     for alarm in receipt_alarms():
-        yield Problem(alarm.message, os.path.join(context.own, "sync.toml"), alarm.hint)
+        yield CheckProblem(alarm.message, os.path.join(context.own, "sync.toml"), alarm.hint)
 
 
 # --- Locks ----------------------------------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ def check_locks(context: CheckContext) -> Found:
         old = [path for path in _git_locks(os.path.join(base, "git")) if context.is_old(path)]
         if old:
             what = f"{many(len(old), 'stale git lock')} in truekeep's own repository"
-            yield Problem(what, context.shown(old[0]), fix=partial(_unlink, old), fix_summary="remove them")
+            yield CheckProblem(what, context.shown(old[0]), fix=partial(_unlink, old), fix_summary="remove them")
     yield from _checkout_locks(context)
 
 
@@ -220,11 +220,11 @@ def _journals(context: CheckContext, path: str, held: dict[int, int]) -> Found:
     if not os.path.lexists(path):
         is_derived = not path.endswith("ledger.sqlite")
         fix_summary = "remove it" if is_derived else "keep it under another name"
-        yield Problem(
+        yield CheckProblem(
             "belongs to a database that is gone", where, fix=lambda: _orphan(context, path), fix_summary=fix_summary
         )
     else:
-        yield Problem(
+        yield CheckProblem(
             "was left by a killed run", where, fix=lambda: _apply_journal(path), fix_summary="let SQLite apply it"
         )
 
@@ -266,7 +266,7 @@ def _checkout_locks(context: CheckContext) -> Found:
     for root in roots:
         path = os.path.join(root, ".git", "index.lock")
         if context.is_old(path):
-            yield Problem("is a git lock older than an hour", path, f"if no git is running there: `rm {path}`")
+            yield CheckProblem("is a git lock older than an hour", path, f"if no git is running there: `rm {path}`")
 
 
 def _unlink(paths: Sequence[str]) -> str:
@@ -291,23 +291,23 @@ def check_repositories(context: CheckContext) -> Found:
             if not expand_repositories((pattern,)):
                 has_signs = any(sign in pattern for sign in "*?[")
                 what = f"{key}: {pattern} {'matches no folder' if has_signs else 'is not a folder'}"
-                yield Problem(what, _place(text, key, pattern), hint)
+                yield CheckProblem(what, _place(text, key, pattern), hint)
     for path in config.recall.extra_paths:
         if not os.path.exists(os.path.join(context.root, os.path.expanduser(path))):
             what = f"recall.extra_paths: {path} does not exist"
-            yield Problem(what, _place(text, "recall.extra_paths", path), hint)
+            yield CheckProblem(what, _place(text, "recall.extra_paths", path), hint)
     roots = expand_repositories(config.repositories)
     for name, folder in config.writers.items():
         is_added = WRITERS.get(name) != folder
         if is_added and not any((root / folder).is_dir() for root in (*roots, Path(context.root))):
             where = _place(text, f"writers.{name}", folder)
             what = f"writers.{name}: no repository has an inbox {folder}"
-            yield Problem(what, where, "run `truekeep connect` in the repository to create it")
+            yield CheckProblem(what, where, "run `truekeep connect` in the repository to create it")
     yield from _not_handoffs(context, roots)
     folders = expand_repositories((*config.verify.checkouts, *config.repositories))
     machine = context.machine.name if context.machine is not None else ""
     for message in find_same_names(folders, state=context.state, machine=machine, writers=config.writers):
-        yield Problem(message, "", SAME_NAME_HINT)
+        yield CheckProblem(message, "", SAME_NAME_HINT)
     bare = [root for root in roots if not any((root / folder).is_dir() for folder in config.writers.values())]
     if roots:
         more = f", {len(bare)} of them without an inbox (run `truekeep connect` there)" if bare else ""
@@ -324,7 +324,7 @@ def _not_handoffs(context: CheckContext, roots: Sequence[Path]) -> Found:
         what = (
             f"{many(len(others), 'file')} in inboxes {'is not a handoff' if len(others) == 1 else 'are not handoffs'}"
         )
-        yield Problem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
+        yield CheckProblem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
 
 
 def _place(text: str, key: str, value: str) -> str:
@@ -344,7 +344,7 @@ def check_hooks(context: CheckContext) -> Found:
     try:
         record = Keep(homes.keep).read()
     except TruekeepError as error:
-        yield Problem(error.message, str(homes.keep), error.hint)
+        yield CheckProblem(error.message, str(homes.keep), error.hint)
         return
     if not record.owners:
         yield "no harness is connected here; run `truekeep connect`"
@@ -357,7 +357,7 @@ def check_hooks(context: CheckContext) -> Found:
         again = f"`truekeep connect --repo {as_argument(place)}`" if root is not None else "`truekeep connect --user`"
         if root is not None and not root.is_dir():
             hint = f"run `truekeep disconnect --repo {as_argument(place)}`, or restore it"
-            yield Problem("was connected but no longer exists", place, hint)
+            yield CheckProblem("was connected but no longer exists", place, hint)
             continue
         for item in see_connections(homes, root=root, cards=cards):
             if f"{item.harness}@{place}" not in record.owners:
@@ -370,14 +370,16 @@ def check_hooks(context: CheckContext) -> Found:
                 what = f"{item.harness}: {problem}"
                 if what not in told:
                     told.add(what)
-                    yield Problem(what, place, hint or again)
+                    yield CheckProblem(what, place, hint or again)
     changed = [path for path, text in bundle_files(homes).items() if _text(path) != text]
     if changed and has_program:
         what = f"{many(len(changed), 'file')} of the plugin missing or changed"
-        yield Problem(what, str(changed[0]), "run `truekeep connect` to restore them")
+        yield CheckProblem(what, str(changed[0]), "run `truekeep connect` to restore them")
     probe = probe_hook()
     if not probe.is_well:
-        yield Problem(f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have")
+        yield CheckProblem(
+            f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have"
+        )
     else:
         names = sorted({owner.partition("@")[0] for owner in record.owners})
         yield f"{', '.join(names)} connected; the hook answers in {probe.seconds:.1f} s"
@@ -399,13 +401,15 @@ def check_schedule(context: CheckContext) -> Found:
     try:
         known = read_settings(name)
     except TruekeepError as error:
-        yield Problem(error.message, str(settings_path()), error.hint)
+        yield CheckProblem(error.message, str(settings_path()), error.hint)
         return
     there = find(name)
     if there is None:
         if known is not None:
             what = f"the {known.system} timer is gone"
-            yield Problem(what, str(settings_path()), "run `truekeep schedule install`, or `truekeep schedule remove`")
+            yield CheckProblem(
+                what, str(settings_path()), "run `truekeep schedule install`, or `truekeep schedule remove`"
+            )
         else:
             yield "no timer is installed; run `truekeep schedule install`"
         return
@@ -414,7 +418,7 @@ def check_schedule(context: CheckContext) -> Found:
     where = installed.where[0]
     if command and not (os.path.isfile(command[0]) and os.access(command[0], os.X_OK)):
         fix_summary = "install it again, with this truekeep"
-        yield Problem(
+        yield CheckProblem(
             f"the timer runs {command[0]}, which does not exist",
             where,
             fix=lambda: _reinstall(context),
@@ -433,14 +437,14 @@ def check_schedule(context: CheckContext) -> Found:
             if asleep
             else "run `truekeep schedule status`; is the timer enabled?"
         )
-        yield Problem(f"it did not run {since}", where, hint)
+        yield CheckProblem(f"it did not run {since}", where, hint)
     yield f"every {every} minutes by {system}" + (", but no cron daemon is running: start it" if asleep else "")
 
 
 def check_runs(context: CheckContext) -> Found:
     """Report scheduled steps that failed in their last run."""
     for failure in failed_runs(_runs_folder(context), now=context.now()):
-        yield Problem(failure.what, context.shown(failure.where), failure.hint)
+        yield CheckProblem(failure.what, context.shown(failure.where), failure.hint)
 
 
 def _runs_folder(context: CheckContext) -> Path:
@@ -472,7 +476,7 @@ def check_machine(context: CheckContext) -> Found:
             hint = (
                 "delete it, so that a new id is created; then run `truekeep host take` if this was the canonical host"
             )
-            yield Problem("contains no id, so this machine cannot be identified", path, hint)
+            yield CheckProblem("contains no id, so this machine cannot be identified", path, hint)
     machine = context.machine
     if machine is None:
         yield f"{machine_name()} has no id yet; it is created when needed"
@@ -500,10 +504,12 @@ def check_clock(context: CheckContext) -> Found:
         return
     if moment is not None and moment.tzinfo is not None and moment > context.now() + _MAX_CLOCK_SKEW:
         what = f"the last entry is from {latest}, but it is {context.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} now"
-        yield Problem(what, context.shown(path), "correct the clock; if only the entry is wrong, no action is needed")
+        yield CheckProblem(
+            what, context.shown(path), "correct the clock; if only the entry is wrong, no action is needed"
+        )
 
 
 def check_bugs(context: CheckContext) -> Found:
     """Report recorded crashes."""
     for failure in noted_bugs(now=context.now()):
-        yield Problem(failure.what, failure.where, failure.hint)
+        yield CheckProblem(failure.what, failure.where, failure.hint)

@@ -12,7 +12,7 @@ from truekeep.core.bugs import note_bug
 from truekeep.core.errors import TruekeepError
 from truekeep.core.machine import has_routes
 from truekeep.integrations.doctor import install_checks, state_checks
-from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext, CheckResult, Found, Problem
+from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext, CheckProblem, CheckResult, Found
 from truekeep.text.secrets.scanner import withhold
 
 _MAX_FIX_ROUNDS = 4
@@ -103,19 +103,19 @@ def _run_check(check: Check, context: CheckContext, fix: bool) -> Iterator[Check
         yield CheckResult(check.name, WELL, withhold("; ".join(notes)))
 
 
-def _run(check: Check, context: CheckContext) -> Iterator[Problem | str]:
+def _run(check: Check, context: CheckContext) -> Iterator[CheckProblem | str]:
     """What a check finds; a check that fails is a problem, too."""
     try:
         yield from check.run(context)
     except (TruekeepError, OSError, apsw.Error) as error:
-        yield Problem(f"could not be checked: {_why(error)}", _where(error), "check the disk and its permissions")
+        yield CheckProblem(f"could not be checked: {_why(error)}", _where(error), "check the disk and its permissions")
     except Exception as error:  # noqa: BLE001 - a crash of one check does not stop the others
         where = note_bug(error, "doctor")
         hint = "update truekeep, or report it with this file"
-        yield Problem(f"could not be checked: truekeep crashed ({type(error).__name__})", where, hint)
+        yield CheckProblem(f"could not be checked: truekeep crashed ({type(error).__name__})", where, hint)
 
 
-def _result(name: str, problem: Problem, fix: bool) -> CheckResult:
+def _result(name: str, problem: CheckProblem, fix: bool) -> CheckResult:
     what, where = withhold(problem.what), withhold(problem.where)
     if problem.fix is None:
         return CheckResult(name, BROKEN, what, where, hint=problem.hint)

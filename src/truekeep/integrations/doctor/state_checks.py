@@ -23,7 +23,7 @@ from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.handoffs.inbox import find_inboxes
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.integrations.doctor import sqlite_checks
-from truekeep.integrations.doctor.base import CheckContext, Found, Problem
+from truekeep.integrations.doctor.base import CheckContext, CheckProblem, Found
 from truekeep.integrations.doctor.sqlite_checks import look_into, opened, save_tables
 from truekeep.maintenance.survey import survey_schema
 from truekeep.memory import ledger, similarity
@@ -58,21 +58,21 @@ def check_workspace(context: CheckContext) -> Found:
     if context.path is None:
         yield from _check_none()
     elif not os.path.isdir(context.root):
-        yield Problem(
+        yield CheckProblem(
             "there is no such folder",
             context.root,
             f"run `truekeep init {as_argument(context.root)}` on the canonical host",
         )
     elif os.path.islink(context.state):
-        yield Problem("is a symlink", context.state, "replace it with a folder")
+        yield CheckProblem("is a symlink", context.state, "replace it with a folder")
     elif not os.path.isdir(context.state):
-        yield Problem(
+        yield CheckProblem(
             "is not a truekeep workspace",
             context.root,
             f"run `truekeep init {as_argument(context.root)}` on the canonical host",
         )
     elif context.newer is not None:
-        yield Problem(f"is left alone: {context.newer.message}", context.root, context.newer.hint)
+        yield CheckProblem(f"is left alone: {context.newer.message}", context.root, context.newer.hint)
     else:
         yield context.root
 
@@ -81,9 +81,9 @@ def _check_note() -> Found:
     """Check the workspace path that `truekeep init` saved."""
     damaged, path = find_damaged(), read_remembered()
     if damaged and path:
-        yield Problem("does not name a folder", damaged, fix=lambda: _note(path), fix_summary=f"save {path} again")
+        yield CheckProblem("does not name a folder", damaged, fix=lambda: _note(path), fix_summary=f"save {path} again")
     elif damaged:
-        yield Problem("does not name a folder", damaged, "run `truekeep init PATH` to choose the workspace")
+        yield CheckProblem("does not name a folder", damaged, "run `truekeep init PATH` to choose the workspace")
 
 
 def _note(path: str) -> str:
@@ -97,7 +97,7 @@ def _check_none() -> Found:
     if has_routes():
         yield "none on this machine; handoffs are sent to the canonical host"
     elif usual and os.path.isdir(usual):
-        yield Problem("is not a truekeep workspace yet", usual, f"run `truekeep init {as_argument(usual)}`")
+        yield CheckProblem("is not a truekeep workspace yet", usual, f"run `truekeep init {as_argument(usual)}`")
     else:
         yield "none on this machine; run `truekeep init PATH` to create one"
 
@@ -106,19 +106,19 @@ def check_host(context: CheckContext) -> Found:
     """Check that the lease files name one canonical host."""
     host_status = context.host_status
     for file, why in host_status.unreadable:
-        yield Problem(
+        yield CheckProblem(
             f"{why}: the canonical host is unclear",
             f"{STATE}/{file}",
             "correct it, or delete it once you know which machine it belongs to; see `truekeep host show`",
         )
     if not host_status.leases and not host_status.unreadable:
         hint = f"run `truekeep init {as_argument(context.root)}` on the canonical host"
-        yield Problem("is missing, so there is no canonical host", f"{STATE}/host", hint)
+        yield CheckProblem("is missing, so there is no canonical host", f"{STATE}/host", hint)
     elif len(host_status.rivals) > 1:
         hint = "run `truekeep host take` on the one to keep; `truekeep host show` lists them"
-        yield Problem(f"{host_status.holders()} each claim to be the canonical host", f"{STATE}/hosts", hint)
+        yield CheckProblem(f"{host_status.holders()} each claim to be the canonical host", f"{STATE}/hosts", hint)
     elif not host_status.rivals and host_status.leases:
-        yield Problem(
+        yield CheckProblem(
             f"there is no canonical host since {host_status.holders()} released it",
             f"{STATE}/hosts",
             "run `truekeep host take` on the new canonical host",
@@ -143,15 +143,15 @@ def check_config(context: CheckContext) -> Found:
         text = _read_text(path)
         for problem in error.details.get("problems") or [error.message.removeprefix(f"{path}: ")]:
             line = line_of_problem(text, problem)
-            yield Problem(problem, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
+            yield CheckProblem(problem, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
     try:
         read_routes(Path(context.state))
     except BadSetup as error:
-        yield Problem(error.message, f"{STATE}/sync.toml", error.hint)
+        yield CheckProblem(error.message, f"{STATE}/sync.toml", error.hint)
     try:
         read_decay_record(context.state)
     except BadSetup as error:
-        yield Problem(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
+        yield CheckProblem(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
 
 
 def line_of_problem(text: str, problem: str) -> int:
@@ -197,17 +197,19 @@ def check_ledger(context: CheckContext) -> Found:
     where = context.shown(path)
     found = look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES)
     if found.state == sqlite_checks.NEWER:
-        yield Problem(found.why, where, "upgrade truekeep on this machine")
+        yield CheckProblem(found.why, where, "upgrade truekeep on this machine")
     elif found.state == sqlite_checks.ODD:
-        yield Problem(found.why, where, "put the real file back in its place")
+        yield CheckProblem(found.why, where, "put the real file back in its place")
     elif found.state == sqlite_checks.BUSY:
         yield "is being written right now"
     elif found.state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
         if context.is_host and _is_ledger(f"{path}.new"):
             what = f"{found.why}: a rebuild was interrupted"
-            yield Problem(what, where, fix=lambda: _put_ledger(context, path), fix_summary="use the rebuilt ledger")
+            yield CheckProblem(
+                what, where, fix=lambda: _put_ledger(context, path), fix_summary="use the rebuilt ledger"
+            )
         elif context.is_host:
-            yield Problem(found.why, where, fix=lambda: _begin_ledger(context), fix_summary="start a new one")
+            yield CheckProblem(found.why, where, fix=lambda: _begin_ledger(context), fix_summary="start a new one")
         else:
             yield "none here; it is on the canonical host"
     elif found.state == sqlite_checks.OLDER:
@@ -215,13 +217,13 @@ def check_ledger(context: CheckContext) -> Found:
     elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN):
         hint = "" if context.is_host else "run `truekeep doctor --fix` on the canonical host"
         fix = (lambda: _repair_ledger(context, path)) if context.is_host else None
-        yield Problem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
+        yield CheckProblem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
     else:
         with opened(path) as db:
             pending = db.execute("SELECT count(*) FROM batch WHERE state != 'done'").get
         if pending and context.is_host:
             what = f"{pending} batch(es) of a killed run are not finished"
-            yield Problem(what, where, fix=lambda: _begin_ledger(context), fix_summary="finish them")
+            yield CheckProblem(what, where, fix=lambda: _begin_ledger(context), fix_summary="finish them")
         elif pending:
             yield "a batch is under way on the canonical host"
     yield from _set_aside(context, path if found.state == sqlite_checks.SOUND else "")
@@ -362,11 +364,11 @@ def check_derived(name: str) -> Callable[[CheckContext], Found]:
         where = context.shown(path)
         fix_summary = "rebuild it: it is derived"
         if found.state == sqlite_checks.NEWER:
-            yield Problem(found.why, where, "upgrade truekeep, or delete it: it is derived")
+            yield CheckProblem(found.why, where, "upgrade truekeep, or delete it: it is derived")
         elif found.state == sqlite_checks.ODD and os.path.isdir(path):
-            yield Problem("is a folder", where, "move it elsewhere")
+            yield CheckProblem("is a folder", where, "move it elsewhere")
         elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN, sqlite_checks.OLDER, sqlite_checks.ODD):
-            yield Problem(found.why, where, fix=lambda: _remake(context, known), fix_summary=fix_summary)
+            yield CheckProblem(found.why, where, fix=lambda: _remake(context, known), fix_summary=fix_summary)
         elif found.state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
             yield "none yet; it is created when needed"
         elif found.state == sqlite_checks.BUSY:
@@ -374,7 +376,9 @@ def check_derived(name: str) -> Callable[[CheckContext], Found]:
         if aside := sorted(entry for entry in os.listdir(context.state) if entry.startswith(f"{known.file}.damaged-")):
             what = f"{many(len(aside), 'damaged file')} left from earlier, no longer needed"
             fix_summary = "remove them"
-            yield Problem(what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary=fix_summary)
+            yield CheckProblem(
+                what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary=fix_summary
+            )
 
     return check
 
@@ -405,7 +409,7 @@ def check_search(context: CheckContext) -> Found:
     """Check that the search index matches the settings and the files. Damage is found by another check."""
     for name in _undecodable_names(context.root):
         what = "its name is not UTF-8 text, so it is neither searched, verified nor exported"
-        yield Problem(what, name, "rename the file")
+        yield CheckProblem(what, name, "rename the file")
     known = DERIVED["index"]
     path = os.path.join(context.state, known.file)
     where = context.shown(path)
@@ -435,18 +439,18 @@ def check_search(context: CheckContext) -> Found:
     behind = len(changes.changed) + len(changes.gone)
     wanted = choose(context.config.recall, os.environ)
     if noted and noted.partition("\n")[0] != CHUNKING:
-        yield Problem("was made by another version of truekeep", where, fix=bring, fix_summary="rebuild it")
+        yield CheckProblem("was made by another version of truekeep", where, fix=bring, fix_summary="rebuild it")
     elif embedder and embedder.partition("\t")[0] != wanted:
         was = embedder.partition("\t")[0]
-        yield Problem(
+        yield CheckProblem(
             f"has vectors of {was}, but the settings say {wanted}", where, fix=bring, fix_summary="rebuild it"
         )
     elif behind > max(50, 0.2 * changes.total):
-        yield Problem(
+        yield CheckProblem(
             f"{behind} of {changes.total} files are not indexed yet", where, fix=bring, fix_summary=fix_summary
         )
     elif unembedded and wanted != "none":
-        yield Problem(f"{unembedded} pieces have no vector", where, fix=bring, fix_summary=fix_summary)
+        yield CheckProblem(f"{unembedded} pieces have no vector", where, fix=bring, fix_summary=fix_summary)
 
 
 def check_transcripts(context: CheckContext) -> Found:
@@ -458,12 +462,12 @@ def check_transcripts(context: CheckContext) -> Found:
         found = look_into(path, version=store.VERSION, tables=("session", "block", "source"))
         where = context.shown(path)
         if found.state == sqlite_checks.NEWER:
-            yield Problem(found.why, where, "upgrade truekeep on this machine")
+            yield CheckProblem(found.why, where, "upgrade truekeep on this machine")
         elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN):
             hint = "run `truekeep transcripts sync` to save what can be read"
             is_current = (base == context.state) == context.is_host if context.has_state else True
             fix = (lambda: _repair_transcripts(context)) if is_current else None
-            yield Problem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
+            yield CheckProblem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
         with suppress(OSError):
             kept = [name for name in os.listdir(os.path.dirname(path)) if name.startswith(f"{FILE}.damaged-")]
             if kept := sorted(name for name in kept if not name.endswith(SIDECAR_SUFFIXES)):
@@ -486,7 +490,7 @@ def check_leftovers(context: CheckContext) -> Found:
     """Find temporary files of killed writes beside memory files, in state folders and in inboxes."""
     if context.has_state and not context.newer:
         if os.path.lexists(os.path.join(context.state, "importing")) and context.is_host:
-            yield Problem(
+            yield CheckProblem(
                 "an interrupted import left temporary files",
                 f"{STATE}/importing",
                 fix=lambda: _begin_ledger(context),
@@ -496,18 +500,18 @@ def check_leftovers(context: CheckContext) -> Found:
         if beside and context.is_host:
             what = f"{many(len(beside), 'temporary file')} of killed writes beside memory files"
             fix_summary = f"remove them; unique content is saved in {STATE}/{KEPT}"
-            yield Problem(
+            yield CheckProblem(
                 what, context.shown(beside[0]), fix=lambda: _clear_beside(context, beside), fix_summary=fix_summary
             )
     old = [path for path in _own_leftovers(context) if context.is_old(path)]
     if old:
         what = f"{many(len(old), 'temporary file')} of killed runs"
-        yield Problem(what, context.shown(old[0]), fix=lambda: _drop("/", old), fix_summary="remove them")
+        yield CheckProblem(what, context.shown(old[0]), fix=lambda: _drop("/", old), fix_summary="remove them")
     unfinished = [path for path in _in_inboxes(context) if context.is_old(path)]
     if unfinished:
         what = f"{many(len(unfinished), 'handoff')} that a killed command did not finish writing"
         fix_summary = f"move them to {STATE}/{KEPT}"
-        yield Problem(
+        yield CheckProblem(
             what, unfinished[0], fix=lambda: _clear_unfinished_handoffs(context, unfinished), fix_summary=fix_summary
         )
 

@@ -18,7 +18,7 @@ from truekeep.core.harness_files import read_bytes
 from truekeep.core.harness_paths import Homes
 from truekeep.integrations.harnesses.base import HarnessCommand, run_call
 from truekeep.integrations.harnesses.installed import UNKNOWN, InstalledFile, InstallRecord, Keep, digest_of
-from truekeep.integrations.harnesses.plan import HARNESSES, ConnectPlan, ConnectProblem, Now, PlannedFile
+from truekeep.integrations.harnesses.plan import HARNESSES, ConnectPlan, ConnectProblem, Now, PlannedEdit
 from truekeep.text.managed_block import cut_block
 
 
@@ -96,7 +96,7 @@ def _note(plan: ConnectPlan, homes: Homes, keep: Keep, record: InstallRecord) ->
             note_folders(record, plan.inboxes.root / inbox / "handoff", plan.inboxes.owners)
 
 
-def _note_edit(edit: PlannedFile, keep: Keep, record: InstallRecord) -> None:
+def _note_edit(edit: PlannedEdit, keep: Keep, record: InstallRecord) -> None:
     now = edit.now.data
     bare = now if now is None or edit.marks is None else cut_block(now, edit.marks)
     kept = record.files.get(str(edit.now.real))

@@ -67,7 +67,7 @@ class Now(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedFile:
+class PlannedEdit:
     """A file that connect writes, unless it is already right."""
 
     path: Path
@@ -104,7 +104,7 @@ class ConnectPlan:
     owners: frozenset[str]
     is_noted: bool  # the record has all of these owners
     cards: Path | None = None
-    edits: tuple[PlannedFile, ...] = ()
+    edits: tuple[PlannedEdit, ...] = ()
     inboxes: PlannedInboxes | None = None
     calls: tuple[HarnessCommand, ...] = ()
     rewritten: tuple[tuple[str, tuple[Path, ...]], ...] = ()  # user files that the commands change, by harness
@@ -113,7 +113,7 @@ class ConnectPlan:
     notes: tuple[str, ...] = ()
 
     @property
-    def changes(self) -> tuple[PlannedFile, ...]:
+    def changes(self) -> tuple[PlannedEdit, ...]:
         return tuple(edit for edit in self.edits if edit.is_change)
 
     @property
@@ -135,7 +135,7 @@ def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan
     chosen, skipped = _choose(wish, programs, homes)
     owners = frozenset(f"{name}@{wish.place}" for name in chosen)
     problems: list[ConnectProblem] = []
-    edits: list[PlannedFile] = []
+    edits: list[PlannedEdit] = []
     calls: list[HarnessCommand] = []
     notes: list[str] = []
     for name in chosen:
@@ -208,13 +208,13 @@ def bundle_files(homes: Homes) -> dict[Path, str]:
     return {homes.market / name: text for name, text in MARKET_FILES.items()}
 
 
-def _own(path: Path, text: str, owners: frozenset[str]) -> PlannedFile:
+def _own(path: Path, text: str, owners: frozenset[str]) -> PlannedEdit:
     now = read_now(path)
     what = "the plugin" if path.name != "handler.js" and path.name != "HOOK.md" else "OpenClaw's hook pack"
-    return PlannedFile(path=path, now=now, after=text.encode(), what=what, kind="own", marks=None, owners=owners)
+    return PlannedEdit(path=path, now=now, after=text.encode(), what=what, kind="own", marks=None, owners=owners)
 
 
-def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[ConnectProblem]) -> Iterator[PlannedFile]:
+def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[ConnectProblem]) -> Iterator[PlannedEdit]:
     text = render_rule((name, wish.writers[name]) for name in ("claude", "codex"))
     bounds = (wish.root,) if wish.root else (homes.home, homes.claude, homes.codex)
     for name in chosen:
@@ -229,7 +229,7 @@ def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[Conne
             yield edit
 
 
-def _fence_note(edit: PlannedFile) -> str:
+def _fence_note(edit: PlannedEdit) -> str:
     """A warning if the rule is inside an unclosed code fence, which agents may take for an example."""
     line = find_open_fence(edit.after, edit.marks) if edit.marks else None
     if line is None:
@@ -245,7 +245,7 @@ def _imports_agents(path: Path) -> bool:
         return False
 
 
-def _ignored(wish: Wish, owners: frozenset[str], problems: list[ConnectProblem]) -> Iterator[PlannedFile]:
+def _ignored(wish: Wish, owners: frozenset[str], problems: list[ConnectProblem]) -> Iterator[PlannedEdit]:
     assert wish.root is not None
     text = render_ignored(wish.writers.values())
     path = wish.root / ".gitignore"
@@ -266,7 +266,7 @@ def _block(
     what: str,
     owners: frozenset[str],
     problems: list[ConnectProblem],
-) -> PlannedFile | None:
+) -> PlannedEdit | None:
     """Plan truekeep's block in a user's file; None if that is not safe."""
     try:
         now = read_within(path, bounds)
@@ -281,7 +281,7 @@ def _block(
     except FileRefused as error:
         problems.append(ConnectProblem(str(path), str(error), error.hint))
         return None
-    return PlannedFile(path=path, now=now, after=after, what=what, kind="block", marks=marks, owners=owners)
+    return PlannedEdit(path=path, now=now, after=after, what=what, kind="block", marks=marks, owners=owners)
 
 
 def _inboxes(wish: Wish, chosen: Sequence[str], problems: list[ConnectProblem]) -> PlannedInboxes | None:
@@ -303,15 +303,15 @@ def _inboxes(wish: Wish, chosen: Sequence[str], problems: list[ConnectProblem]) 
     return PlannedInboxes(root=wish.root, folders=tuple(folders), owners=owners) if owners else None
 
 
-def _merged(edits: Sequence[PlannedFile]) -> Iterator[PlannedFile]:
+def _merged(edits: Sequence[PlannedEdit]) -> Iterator[PlannedEdit]:
     """One edit per file, for all its owners: CLAUDE.md and AGENTS.md may be one file, and the plugin is shared."""
-    found: dict[tuple[Path, str], PlannedFile] = {}
+    found: dict[tuple[Path, str], PlannedEdit] = {}
     for edit in edits:
         key = (edit.now.real, edit.what)
         first = found.get(key)
         owners = edit.owners | (first.owners if first else frozenset())
         base = first or edit
-        found[key] = PlannedFile(
+        found[key] = PlannedEdit(
             path=base.path,
             now=base.now,
             after=base.after,

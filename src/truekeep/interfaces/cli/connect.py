@@ -42,7 +42,7 @@ from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:
     from truekeep.core.harness_paths import Homes
-    from truekeep.integrations.harnesses.plan import ConnectPlan, ConnectProblem, PlannedFile
+    from truekeep.integrations.harnesses.plan import ConnectPlan, ConnectProblem, PlannedEdit
     from truekeep.integrations.harnesses.undo import Leave
     from truekeep.workspace.workspace import Workspace
 
@@ -311,7 +311,7 @@ def _echo_once(line: str) -> None:
     said_before().add(line)
 
 
-def _show_edit(edit: PlannedFile, shown: set[object]) -> None:
+def _show_edit(edit: PlannedEdit, shown: set[object]) -> None:
     link = f" -> {short_path(edit.now.real)}" if edit.path.is_symlink() else ""
     verb = "change" if edit.now.data is not None else "write"
     added = edit.after.removeprefix(edit.now.data or b"").strip().replace(b"\r\n", b"\n")
