@@ -49,9 +49,7 @@ def test_the_main_flow(place: Place) -> None:
     assert "of today; updated" in cli(place, "card", "show", "app-staging-sits-behind-a-proxy").splitlines()[0]
     assert "not-a-handoff" in cli(place, "review", "list")
     assert "promoted" in cli(place, "history")
-    assert "take it back with: truekeep undo" in cli(
-        place, "blame", "memory/cards/app-staging-sits-behind-a-proxy.md:3"
-    )
+    assert "undo with: truekeep undo" in cli(place, "blame", "memory/cards/app-staging-sits-behind-a-proxy.md:3")
     assert "undone entry 2" in cli(place, "undo", "2")
     assert cli(place, "card", "list").splitlines() == ["0 cards"]
 
@@ -663,8 +661,8 @@ def test_init_says_what_it_found_in_an_old_workspace(tmp_path: Path) -> None:
         (old / path).parent.mkdir(parents=True, exist_ok=True)
         (old / path).write_text("# x\n")
     told = run_cli("init", str(old), cwd=tmp_path, HOME=str(tmp_path)).stdout
-    assert "found there, and left as it is: 2 cards, 1 log, 2 documents" in told
-    assert "`truekeep status`, to see how this memory is" in told
+    assert "already there and not changed: 2 cards, 1 log, 2 documents" in told
+    assert "`truekeep status` to see the health of this memory" in told
     again = run_cli("init", str(old), "--json", cwd=tmp_path, HOME=str(tmp_path)).stdout
     assert json.loads(again)["found"] == {"cards": 2, "logs": 1, "documents": 2}
     new = run_cli("init", str(tmp_path / "new"), cwd=tmp_path, HOME=str(tmp_path)).stdout

@@ -64,11 +64,11 @@ def test_a_route_that_does_not_work_is_no_success(own_home: Path, tmp_path: Path
         assert "on its way" not in done.stdout
     assert "there is no route yet" in producer(home, "sync", "status", cwd=home).stdout
     done = producer(home, *named, str(remote), cwd=home)
-    assert (done.returncode, "sent the test letter by git" in done.stdout) == (0, True), done
+    assert (done.returncode, "sent the test handoff by git" in done.stdout) == (0, True), done
     assert "there is no memory" not in done.stdout, "this is the way to one"
     assert "there is no memory" not in producer(home, "connect", "--dry-run", "--project", cwd=repo).stdout
     again = producer(home, *named, str(remote), cwd=home)
-    assert (again.returncode, "sent the test letter by git" in again.stdout) == (0, True), "it is there already"
+    assert (again.returncode, "sent the test handoff by git" in again.stdout) == (0, True), "it is there already"
     assert len(list((repo / CLAUDE).glob("*.md"))) == 1
     other = producer(home, *named, str(tmp_path / "nowhere.git"), cwd=home)
     assert (other.returncode, "another route" in other.stderr) == (3, True), "that one works"

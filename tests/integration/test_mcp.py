@@ -934,7 +934,7 @@ def test_a_token_is_kept_unless_it_cannot_be_trusted(place: Place) -> None:
         kept_token(file)
     file.chmod(0o600)
     file.write_text("short\n")
-    with pytest.raises(BadSetup, match="holds no token"):
+    with pytest.raises(BadSetup, match="contains no token"):
         kept_token(file)
     file.unlink()
     file.symlink_to(place.base / "elsewhere")
@@ -955,7 +955,7 @@ def test_http_stays_on_this_machine(place: Place) -> None:
         return done.stderr
 
     assert "is not a loopback address" in refused("--host", "0.0.0.0")
-    assert "is no token" in refused("--port", "0", token="short")
+    assert "is not a valid token" in refused("--port", "0", token="short")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "cannot be had" in refused("--port", str(taken.getsockname()[1]))
 

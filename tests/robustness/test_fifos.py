@@ -114,7 +114,7 @@ def test_files_that_a_person_names(here: Place) -> None:
     )
     for text in said.values():
         assert str(path) in text
-        assert "is not a regular file" in text or "is no readable text" in text
+        assert "is not a regular file" in text or "is not readable text" in text
 
 
 def test_a_pipe_that_the_shell_made_is_read(here: Place) -> None:

@@ -65,7 +65,7 @@ def two_producers(world: World, desk: Machine, laptop: Machine, tower: Machine) 
         rule in the instruction files, the plugin of the harness that is installed, and a test handoff.""",
     )
     for machine in (laptop, tower):
-        said = machine.types(f"truekeep connect machine --repo {REPOS} --via rsync --yes", "connected", "test letter")
+        said = machine.types(f"truekeep connect machine --repo {REPOS} --via rsync --yes", "connected", "test handoff")
         assert f"truekeep sync add {machine.name} --via rsync" in said
     world.tell("The desk pulls by rsync over ssh: nothing of truekeep runs on the way.")
     for machine in (laptop, tower):
@@ -74,7 +74,7 @@ def two_producers(world: World, desk: Machine, laptop: Machine, tower: Machine) 
     desk.types("truekeep ingest", "a test handoff", "Already 2")
     desk.types("truekeep sync run", "laptop: 0 brought, 1 receipt", "tower: 0 brought, 1 receipt")
     for machine in (laptop, tower):
-        machine.types("truekeep connect machine --check", "back: the test letter was dealt with by the host")
+        machine.types("truekeep connect machine --check", "back: the host filed the test handoff")
 
 
 def agents_work(world: World, laptop: Machine, tower: Machine, claude: Agent, codex: Agent) -> None:
@@ -174,7 +174,7 @@ def review(world: World, desk: Machine) -> None:
         ada.mend_and_approve(
             "invoice-text", old="print_invoice", new="render_invoice", because=("refuted", "print_invoice")
         )
-    desk.types("truekeep review list", "nothing waits for review")
+    desk.types("truekeep review list", "nothing to review")
     desk.types("truekeep card show invoice-text", "`render_invoice` in `billing/invoices.py`", "by claude")
     desk.types("truekeep history -n 3", "rejected", "approved", "planted orders and a token")
 
@@ -230,7 +230,7 @@ def weeks_pass(world: World, desk: Machine) -> None:
     desk.types("truekeep search 'when do deployments happen' -n 1", "Deployments happen on Tuesdays")
     world.tell("Cards that nobody touched for long are checked before anybody decides on them. They all hold.")
     desk.types("truekeep verify", "7 confirmed", not_=["gone", "moved"])
-    desk.types("truekeep tidy", "nothing to forget", "proposed promote-deployments-happen-on-tuesdays")
+    desk.types("truekeep tidy", "nothing expired", "proposed promote-deployments-happen-on-tuesdays")
     desk.types("truekeep review approve promote-deployments", "memory/cards/")
 
 
@@ -300,9 +300,9 @@ def life_goes_on(world: World, attic: Machine, laptop: Machine, tower: Machine) 
     attic.types("truekeep host show", "attic", "desk")
     attic.types("truekeep history -n 5")
     attic.types("truekeep blame memory/cards/carts.md:11", "carts-are-kept-for-two-days.md by claude@laptop")
-    attic.types("truekeep reconcile --exit-code", "the stores agree")
-    attic.types("truekeep status --exit-code", "nothing needs a person")
-    attic.types("truekeep doctor", "everything is well")
+    attic.types("truekeep reconcile --exit-code", "no contradictions found")
+    attic.types("truekeep status --exit-code", "all good")
+    attic.types("truekeep doctor", "no problems found")
 
 
 def today() -> str:

@@ -79,7 +79,7 @@ def test_one_that_is_gone_is_told_by_everybody(memory: Path, own_home: Path) -> 
         assert "there is none" not in done.stderr, words
     done = run_cli("doctor", cwd=repo)
     assert done.returncode == 1
-    assert "everything is well" not in done.stdout
+    assert "no problems found" not in done.stdout
     run_cli("hook", "session-start", stdin="{}", cwd=repo)
     assert f"there is no workspace at {memory}" in (own_home / ".local/state/truekeep/logs/hooks.log").read_text()
     assert run_cli("disconnect", "--all", "--yes", cwd=repo).returncode == 0

@@ -604,7 +604,7 @@ def test_many_notes_are_summed_up_and_what_was_withheld_stands_out(home: Home) -
     assert lines[2].endswith("/memory/key.md")
     assert lines[5:] == [
         "15 notes: 14 handed in, 1 withheld",
-        "next: `truekeep ingest` files them, and keeps for review what is doubtful",
+        "next: run `truekeep ingest` to file them; doubtful ones go to review",
     ]
 
 

@@ -279,7 +279,7 @@ def test_a_person_walks_through_the_drafts_and_decides_each_with_a_key(place: Pl
     code, said = walk(place, keys="axnoq")
     assert code == 0, said
     assert "1 of 4: Job 1" in said
-    assert said.count("why it waits") == 4
+    assert said.count("why it needs review") == 4
     assert "promoted  memory/cards/job-1.md" in said
     assert said.count("# Memory Handoff") == 1  # the original only where it is asked for
     assert "1 approved, 1 rejected, 2 still wait" in said
@@ -306,7 +306,7 @@ def test_what_cannot_be_approved_stays_and_can_be_edited_on_the_way(place: Place
     code, said = walk(place, keys="eeaeaq", editor=write_editor(place, leaking, aimless, mended))
     assert code == 0, said
     assert "the new text contains a credential; nothing was written" in said
-    assert "must be mended before it can be approved" in said
+    assert "must be fixed before it can be approved" in said
     assert said.count("promoted") == 1
     assert "1 approved, 3 still wait" in said
     assert "restarts by itself." in place.card("job-1.md")
@@ -319,7 +319,7 @@ def test_a_draft_that_changed_while_it_was_looked_at_is_shown_again(place: Place
     meddling.write_text(f"import pathlib\npathlib.Path({str(place.drafts()[1])!r}).unlink()\n")
     code, said = walk(place, keys="neq", editor=f"{sys.executable} {meddling}")
     assert code == 0, said
-    assert "somebody else has decided it" in said
+    assert "already decided elsewhere" in said
     assert first.exists()
     assert "3 of 4: Job 3" in said
 

@@ -72,7 +72,7 @@ def put_crontab(base: Path) -> Path:
 
 @pytest.fixture
 def kept(place: Place) -> Place:
-    """A workspace with history, a draft, an index and verdicts, in which everything is well."""
+    """A workspace with history, a draft, an index and verdicts, in which no problems found."""
     git_repo(place.repo)
     place.leave(a_handoff(), "2026-11-14-0900-proxy.md")
     place.leave("# doubt\n", "2026-11-14-0901-doubt.md")
@@ -943,7 +943,7 @@ def test_a_producer_has_its_own_part_examined(own_home: Path) -> None:
 def test_on_the_command_line(kept: Place) -> None:
     where = ("-w", str(kept.workspace))
     done = run_cli("doctor", *where)
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "everything is well")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "no problems found")
     no_database(state(kept, "catalog.sqlite"))
     done = run_cli("doctor", *where)
     assert done.returncode == 1

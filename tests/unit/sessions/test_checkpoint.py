@@ -343,7 +343,7 @@ def test_what_is_on_standard_input_is_not_taken_unasked(place: Place) -> None:
     assert the_log(place).count("\n## ") == 2
     assert "\none\n" in the_log(place)
     assert "\ntwo\n" in the_log(place)
-    assert done.stderr == "note: standard input was not read; `-` reads it too\n"
+    assert done.stderr == "note: standard input was ignored; add `-` to read it\n"
 
 
 @pytest.mark.parametrize("text", ['{"summary": "piped"}', ""])

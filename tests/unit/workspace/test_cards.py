@@ -867,7 +867,7 @@ def test_on_a_terminal_a_text_is_mended_or_kept(filed: Place) -> None:
     (kept,) = filed.base.glob("truekeep-card-*.md")
     assert kept.read_text().strip() == RECIPE
     code, said = on_a_terminal(filed, "card", "write", "--topic", "Lexer", answers=["a"], editor=editor(filed, RECIPE))
-    assert (code, "passed, and noted: fix-recipe" in said) == (0, True), said
+    assert (code, "accepted anyway, and recorded: fix-recipe" in said) == (0, True), said
 
 
 def test_on_a_terminal_dropping_asks(filed: Place) -> None:

@@ -102,7 +102,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
     assert lines[1].strip() == (
         "-> update truekeep, or report it with ~/.local/state/truekeep/bugs.log; `truekeep schedule run` tries again"
     )
-    assert "nothing needs a person" not in told.stdout
+    assert "all good" not in told.stdout
     found = run_cli("status", "--json", "--exit-code", "-w", str(place.workspace))
     health = json.loads(found.stdout)
     assert (found.returncode, health["health"]["verdict"]) == (1, "act")
@@ -241,5 +241,5 @@ def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     done = run_cli("status", "--exit-code", "-w", str(place.workspace))
     last = done.stdout.splitlines()[-1]
     assert last.endswith("1 draft to review: `truekeep review walk`")
-    assert "nothing needs a person" not in done.stdout
+    assert "all good" not in done.stdout
     assert "1 draft waits" in shown(visitor.see("/"))

@@ -630,7 +630,7 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     memory = {"workspace": "w", "canonical_host": "h"}
     lines = list(render(health, memory, "", room=100, has_bars=True))
     assert not any("\x1b" in for_terminal(line) for line in lines)
-    assert lines[-1] == "nothing needs a person"
+    assert lines[-1] == "all good"
     put(place, "old.md", created=day(300))
     lines = list(render(see(place), memory, "", room=100, has_bars=True))
     lines = [for_terminal(line) for line in lines]

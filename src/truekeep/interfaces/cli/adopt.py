@@ -105,13 +105,13 @@ def adopt(
         notes = f"{many(len(done), 'note')}: {told}" if done else ""
         echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
         if counts["left"] and opened is not None and not dry_run:
-            echo("next: `truekeep ingest` files them, and keeps for review what is doubtful")
+            echo("next: run `truekeep ingest` to file them; doubtful ones go to review")
     else:
         looked = (
             given
             or {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}[harness]
         )
-        echo(f"{harness} remembers nothing of its own here: looked into {looked}")
+        echo(f"{harness} has no notes of its own here; looked in {looked}")
     for root in unseen:
         where = opened.path if opened is not None else ""
         what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"

@@ -154,7 +154,7 @@ def cli(ctx: click.Context, workspace: str | None, version: bool, as_json: bool)
         show_version(as_json=as_json)
         ctx.exit()
     if as_json:
-        raise click.UsageError("--json goes behind the command.", ctx=ctx)
+        raise click.UsageError("--json goes after the command.", ctx=ctx)
     if ctx.invoked_subcommand is None:
         raise click.UsageError("Missing command.", ctx=ctx)
     ctx.obj = {"workspace": workspace}
@@ -208,7 +208,7 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
         show_error(missing, as_json=as_json)
         return missing.exit_code
     except (KeyboardInterrupt, click.Abort):
-        said = "stopped; nothing is lost, and the next run goes on from here"
+        said = "stopped; nothing is lost, and the next run continues from here"
         if as_json:
             from truekeep.interfaces.cli.output import print_json
 
@@ -241,8 +241,11 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
             from truekeep.interfaces.cli.output import print_json
 
             print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
-        echo(f"truekeep crashed ({type(error).__name__}); nothing is lost. Details: {where}", err=True)
-        echo("  update truekeep, or report it with that file: it has no text of your memory", err=True)
+        echo(f"truekeep crashed ({type(error).__name__}). Your memory is unchanged. Details: {where}", err=True)
+        echo(
+            "  update truekeep; if it still happens, report it with that file, which has no memory text",
+            err=True,
+        )
         return EXIT_BUG
 
 

@@ -245,14 +245,12 @@ def _read_text(file: str | None) -> tuple[str, bool]:
     if file is None and sys.stdin is not None and sys.stdin.isatty():
         edited = click.edit("", extension=".md")
         if edited is None:
-            raise BadInput("nothing was saved in the editor", hint="--file FILE reads a text from a file")
+            raise BadInput("no text was saved in the editor", hint="read the text from a file with --file FILE")
         return edited, True
     try:
         raw = sys.stdin.buffer.read() if file in (None, "-") else read_named(str(file))
     except OSError as error:
-        raise BadInput(
-            f"{file}: {error.strerror}", hint="name a file with the text, or - for standard input"
-        ) from error
+        raise BadInput(f"{file}: {error.strerror}", hint="give a text file, or - for standard input") from error
     text = decode_text(raw)
     if text is None:
         raise BadInput(f"{file or 'standard input'} is not UTF-8 text", hint="save it as UTF-8")
@@ -293,7 +291,7 @@ class _CardEditor:
 
 def _ask_which(found: Sequence[CoveringCard]) -> str:
     """The card that a person wants to add to; empty for a new one."""
-    echo("Memory may have this already:")
+    echo("Memory may already have this:")
     for number, item in enumerate(found, 1):
         age = shown_age(age_in_days(item.card.updated, _today()))
         said = style(f"; {item.said}", fg="red" if item.is_refuted else None) if item.said else ""
@@ -334,7 +332,7 @@ def _keep(text: str) -> None:
     descriptor, path = tempfile.mkstemp(prefix="truekeep-card-", suffix=".md")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
-    echo(f"your text is kept in {path}", err=True)
+    echo(f"your text was saved in {path}", err=True)
 
 
 def _show_written(written: CardWriteResult, *, as_json: bool) -> None:
@@ -364,11 +362,11 @@ def _show_written(written: CardWriteResult, *, as_json: bool) -> None:
         "left": "left",
     }
     ending = " for the canonical host" if written.outcome == "left" else ""
-    undo = f" (`truekeep undo {written.entry}` takes it back)" if written.entry else ""
+    undo = f" (`truekeep undo {written.entry}` undoes it)" if written.entry else ""
     print_difference(written.difference)
     echo(f"{style(words[written.outcome], fg='green')} {written.path}{ending}{undo}")
     if written.passed:
-        echo(f"  passed, and noted: {', '.join(written.passed)}")
+        echo(f"  accepted anyway, and recorded: {', '.join(written.passed)}")
     for finding in written.hints:
         place = f"line {finding.line}: " if finding.line else ""
         echo(f"  hint, {place}{finding.code}: {finding.message}")
@@ -399,9 +397,9 @@ def confirm(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace
         if as_json:
             print_json("card-confirm", {"path": path, "confirmed": day, "entry": entry, "changed": entry is not None})
         elif entry is None:
-            echo(f"{path} says so already: confirmed {day}")
+            echo(f"{path} was already confirmed on {day}")
         else:
-            echo(f"{style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` takes it back)")
+            echo(f"{style('confirmed', fg='green')} {path}, {day} (`truekeep undo {entry}` undoes it)")
 
     return _for_each(names, act)
 
@@ -450,7 +448,7 @@ def drop(
         found, stored = opened.cards.get_file(name)
         if not yes:
             if as_json or not sys.stdin.isatty():
-                raise BadInput(f"{found} is not dropped without asking", hint="--yes drops it without")
+                raise BadInput(f"{found} needs confirmation", hint="add --yes to drop it without asking")
             shown = opened.cards.get(found)[0]
             age = shown_age(age_in_days(shown.updated, _today()))
             ask_yes_no(f"Drop {shown.path} ({age} old): {shown.topic}?", abort=True)

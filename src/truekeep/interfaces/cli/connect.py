@@ -125,7 +125,7 @@ def connect(
     writers, cards, opened = _memory(ctx, workspace)
     if is_check:
         if len(roots) > 1:
-            raise click.UsageError("--check looks at one repository: name one", ctx=ctx)
+            raise click.UsageError("--check takes one repository", ctx=ctx)
         return _check(homes, roots[0], cards, harnesses, as_json=as_json)
     is_named_place = is_project or is_user or bool(repos)
     wishes = [
@@ -215,7 +215,7 @@ def disconnect(
 def _roots(repos: Sequence[str], *, is_user: bool, is_project: bool) -> list[Path | None]:
     """The repositories that are meant, each once; None for the user's own files."""
     if is_user and (is_project or repos):
-        raise click.UsageError("--user is for all repositories: leave out --project and --repo")
+        raise click.UsageError("--user applies to all repositories; leave out --project and --repo")
     return [None] if is_user else list(dict.fromkeys(map(_root, repos or ("",))))
 
 
@@ -268,7 +268,10 @@ def _ask(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
+        raise BadInput(
+            "this is not a terminal, so the plan cannot be confirmed",
+            hint="add --yes to go ahead, or --dry-run to see the plan",
+        )
     ask_yes_no(question, default=True, abort=True)
 
 
@@ -347,7 +350,7 @@ def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
         if item not in own:
             echo(f"  {item.way} {short_path(item.path)}{f'  ({item.why})' if item.why else ''}")
     if leave.has_leftovers and not leave.folders:
-        echo(f"  remove {short_path(homes.keep)}/  what a killed run left")
+        echo(f"  remove {short_path(homes.keep)}/  leftovers of an interrupted run")
     if leave.folders:
         echo(f"  remove {many(len(leave.folders), 'folder')} that connect made, if empty")
     for note in leave.notes:
@@ -356,7 +359,7 @@ def _show_leave(leave: Leave, homes: Homes, places: Sequence[str]) -> None:
         echo("nothing is connected here")
         for place in places:
             where = "the user's own files" if place == "user" else short_path(place)
-            echo(f"  connected: {where}; `{_way_back(place)}` takes it back")
+            echo(f"  connected: {where}; undo with `{_way_back(place)}`")
     _show_problems(leave.problems)
 
 
@@ -369,11 +372,11 @@ def _show_problems(problems: Sequence[ConnectProblem]) -> None:
 
 def _show_end(plan: ConnectPlan, report: ConnectReport, steps: Sequence[str], *, dry_run: bool) -> None:
     if not plan.owners:
-        echo("no harness was found; name one with --harness and --project to write a repository's files", err=True)
+        echo("no harness found; use --harness and --project to write a repository's files", err=True)
     elif plan.is_empty and not report.problems:
         echo(style("already connected", fg="green"))
     elif not dry_run and len(report.problems) == 0:
-        echo(f"{style('connected', fg='green')}; `{_way_back(plan.place)}` takes it back")
+        echo(f"{style('connected', fg='green')}; undo with `{_way_back(plan.place)}`")
     for step in steps:
         _echo_once(style("next: ", fg="yellow") + step)
 

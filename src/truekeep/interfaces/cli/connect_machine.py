@@ -97,10 +97,10 @@ def machine(
         return _pair(side, given["host_key"], name, dry_run=given["dry_run"], as_json=as_json)
     roots = [root for root in expand_repositories(repos) if root.is_dir()] if repos else []
     if not roots:
-        raise BadInput("no repository was found", hint="name some: --repo '~/repos/*'")
+        raise BadInput("no repository found", hint="give some: --repo '~/repos/*'")
     if not given["via"]:
         raise BadInput(
-            "how handoffs get to the host is not said", hint="--via git or rclone with --remote; or --via rsync"
+            "no transport given for handoffs to the host", hint="--via git or rclone with --remote; or --via rsync"
         )
     if given["via"] != "rsync" and not given["remote"]:
         raise BadInput(f"a route by {given['via']} needs --remote", hint="the same as on the host")
@@ -170,7 +170,10 @@ def _connect_project(ctx: click.Context, root: Path, *, yes: bool, dry_run: bool
     plan = plan_connect(wish, homes, Keep(homes.keep).read())
     if not plan.is_empty and plan.owners:
         if not yes:
-            raise BadInput("nobody is there to ask", hint="--yes goes on without asking, --dry-run only shows the plan")
+            raise BadInput(
+                "this is not a terminal, so the plan cannot be confirmed",
+                hint="add --yes to go ahead, or --dry-run to see the plan",
+            )
         apply_plan(plan, homes, log=lambda *_: None)
 
 
@@ -229,7 +232,7 @@ def _routes(side: Any) -> Mapping[str, Route]:
 
 
 def _is_sent(side: Any, route: Route, test: Test) -> bool:
-    """Whether the test letter is in what the route carries, or has come back already."""
+    """Whether the test handoff is in what the route carries, or has come back already."""
     if test.has_returned:
         return True
     try:
@@ -248,7 +251,7 @@ def _say_route(contact: Contact | None, via: str, name: str, repos: tuple[str, .
         echo(f"{style('failed', fg='red')} {contact.problem}")
         echo(f"  {contact.hint}")
     elif is_sent:
-        echo(f"{style('sent', fg='green')} the test letter by {via}")
+        echo(f"{style('sent', fg='green')} the test handoff by {via}")
     for note in contact.notes if contact is not None else ():
         print_note(note)
 
@@ -273,16 +276,16 @@ def _report(
             },
         )
     elif state == "back":
-        echo(f"{style('back', fg='green')}: the test letter was dealt with by the host, after {seconds:.0f} s")
+        echo(f"{style('back', fg='green')}: the host filed the test handoff, after {seconds:.0f} s")
     elif state == "none":
-        echo("no test letter was sent from here; `truekeep connect machine` sends one")
+        echo("no test handoff was sent from here; send one with `truekeep connect machine`")
     elif state == "lost":
         echo(style("lost: ", fg="red") + f"{(test.path if test else '')} is gone without a receipt")
     elif state == "not sent":
-        echo(style("not sent: ", fg="red") + f"the test letter waits in {(test.path if test else '')}")
-        echo("  mend it and run this again")
+        echo(style("not sent: ", fg="red") + f"the test handoff is still in {(test.path if test else '')}")
+        echo("  fix the problem and run this again")
     else:
-        echo(f"the test letter is on its way: {(test.path if test else '')}")
+        echo(f"the test handoff is on its way: {(test.path if test else '')}")
         here = "`truekeep sync run`, and " if has_route else ""  # with rsync, the host's second run brings it back
         echo("  next, on the host: `truekeep sync run`, `truekeep ingest`, `truekeep sync run`;")
         echo(f"  then here: {here}`truekeep connect machine --check`")

@@ -117,9 +117,9 @@ def _show(noted: LessonRow, kind: str, *, as_json: bool) -> None:
         return
     place = f"{noted.path}:{noted.line}" + (f", number {noted.number}" if noted.number else "")
     if noted.entry is None:
-        echo(f"there already: {place}")
+        echo(f"already there: {place}")
     else:
-        echo(f"{style('added', fg='green')} {place} (`truekeep undo {noted.entry}` takes it back)")
+        echo(f"{style('added', fg='green')} {place} (`truekeep undo {noted.entry}` undoes it)")
 
 
 def _list(opened: Workspace, kind: LessonTable, word: str, *, as_json: bool) -> None:

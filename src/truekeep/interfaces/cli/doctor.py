@@ -52,7 +52,7 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
         told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None, "checks": shown}
         print_json("doctor", told)
     else:
-        well = "everything is well" if context.path or has_routes() else "nothing is broken; no memory is kept here"
+        well = "no problems found" if context.path or has_routes() else "nothing is broken; no memory is kept here"
         echo()
         echo(f"{broken} broken" if broken else well)
     return EXIT_BROKEN if broken else 0

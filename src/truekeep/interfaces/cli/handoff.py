@@ -143,7 +143,7 @@ def new(ctx: click.Context, /, as_json: bool, workspace: str | None, **given: An
         blocking = filing.blocking
         if given["title"]:  # nobody has seen the lines of a text that was made of options
             blocking = tuple(finding._replace(line=None) for finding in blocking)
-        raise InvalidHandoff("this handoff would not be filed, so it was not written", blocking, hint=hint)
+        raise InvalidHandoff("not saved: this handoff would be refused", blocking, hint=hint)
     path = deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw)
     unseen = opened is not None and not opened.handoffs.is_scanned(root)
     hints = [finding for finding in filing.findings if finding not in filing.blocking]
@@ -178,7 +178,7 @@ def _default_writers() -> Mapping[str, str]:
 
 def _read_whole() -> str:
     if sys.stdin.isatty():
-        raise BadInput("there is no --title and nothing on standard input", hint="`truekeep handoff new --help`")
+        raise BadInput("no --title given, and standard input is empty", hint="`truekeep handoff new --help`")
     raw = sys.stdin.buffer.read()
     try:
         return raw.decode("utf-8-sig")
@@ -251,12 +251,12 @@ def lint(ctx: click.Context, files: tuple[str, ...], codes: bool, as_json: bool,
                 where = "stay where it is"
             echo(f"{withhold(shown)}: would {where}")
     if not results:
-        echo("no handoff waits here")
+        echo("no pending handoffs here")
     for root in dict.fromkeys(root for _, _, _, root, _ in inputs if root):
         if opened is not None and not opened.handoffs.is_scanned(root):
             _warn_unseen(opened, root)
     if opened is None and results:
-        echo("(no workspace on this machine: cards that are there already cannot be seen from here)", err=True)
+        echo("(no workspace on this machine, so existing cards cannot be checked)", err=True)
     return EXIT_PROBLEMS if bad else 0
 
 

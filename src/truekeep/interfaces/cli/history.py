@@ -128,11 +128,7 @@ def history(
         print_table(["entry", "when", "what", "who", "files", "note"], rows, colour=2, whole=(0, 1))
     else:
         is_asked = any(sought)
-        echo(
-            "truekeep has written nothing there"
-            if file
-            else f"nothing {'like that ' if is_asked else ''}has been written yet"
-        )
+        echo("no entries for this file" if file else f"nothing {'like that ' if is_asked else ''}has been written yet")
 
 
 def _utc_stamp(day: date, at: time) -> str:
@@ -158,7 +154,7 @@ def blame(ctx: click.Context, place: str, as_json: bool, workspace: str | None) 
     lines = opened.history.blame(file)
     if number is not None:
         if not 1 <= number <= len(lines):
-            raise BadInput(f"{file} has {many(len(lines), 'line')}", hint="name a line that is there")
+            raise BadInput(f"{file} has {many(len(lines), 'line')}", hint="give an existing line number")
         lines = lines[number - 1 : number]
     if as_json:
         print_json("why", {"file": file, "lines": [_line_json(line) for line in lines]})
@@ -220,7 +216,7 @@ def _show_one(line: BlamedLine) -> None:
         echo(f"  inbox: {line.record.origin.inbox}")
         echo(f"  sha256: {line.record.digest.hex()}")
     if line.entry is not None:
-        echo(f"  take it back with: truekeep undo {line.entry.id}")
+        echo(f"  undo with: truekeep undo {line.entry.id}")
 
 
 @click.command()

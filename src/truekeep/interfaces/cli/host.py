@@ -108,8 +108,8 @@ def release(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         print_json("host-release", {"tenure": _lease_json(lease)})
         return
     name = lease.name
-    echo(f"released: {name} is the canonical host no longer, since {local_minute(lease.released_at)}")
-    echo("next: sync the workspace, then `truekeep host take` on the machine that is to be it")
+    echo(f"released: {name} is no longer the canonical host, since {local_minute(lease.released_at)}")
+    echo("next: sync the workspace, then `truekeep host take` on the machine that takes over")
 
 
 def _show_consequences(host_status: HostStatus, here: Machine) -> None:
@@ -132,7 +132,10 @@ def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
     if yes:
         return
     if not may_ask or not sys.stdin.isatty():
-        raise BadInput("nobody is there to ask; nothing was changed", hint="--yes takes over without asking")
+        raise BadInput(
+            "this is not a terminal, so nobody can confirm; nothing was changed",
+            hint="add --yes to take over without asking",
+        )
     if prompt(f"Type {here.name} to go on", prompt_suffix=": ", err=True).strip() != here.name:
         raise BadInput("that is not the name of this machine; nothing was changed", hint="run it again")
 

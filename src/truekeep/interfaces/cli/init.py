@@ -85,7 +85,7 @@ def init(
     echo(f"{where}: {style(word, fg='green')}")
     if made.is_adopted and not made.is_repeated:
         found = ", ".join(many(count, kind.removesuffix("s")) for kind, count in _count(made.path).items())
-        echo(f"found there, and left as it is: {found}")
+        echo(f"already there and not changed: {found}")
     echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
     for line in told:
         echo(line)
@@ -96,15 +96,15 @@ def init(
     elif not repositories and not made.is_repeated:
         echo("next: name your repositories, as in `truekeep init --repo '~/repos/*'`; then `truekeep ingest`")
     elif made.is_repeated:
-        echo("next: `truekeep ingest` files what waits")
+        echo("next: run `truekeep ingest` to file pending handoffs")
     else:
         _show_repositories(made.path, repositories)
-        echo("next: `truekeep connect` in a repository, for the agents that work there")
-        echo("      `truekeep schedule install`, so that what they leave is filed by a timer")
+        echo("next: run `truekeep connect` in a repository to connect its agents")
+        echo("      `truekeep schedule install` to file handoffs from a timer")
     if made.is_adopted and not made.is_repeated:
-        echo("      `truekeep status`, to see how this memory is")
+        echo("      `truekeep status` to see the health of this memory")
     if not made.is_repeated and _has_claude_notes():
-        echo("      `truekeep adopt claude` takes in what Claude Code remembers on its own")
+        echo("      `truekeep adopt claude` to import Claude Code's own notes")
 
 
 def _refuse_lost() -> None:
@@ -113,7 +113,7 @@ def _refuse_lost() -> None:
     if lost and not is_workspace(lost) and "TRUEKEEP_WORKSPACE" not in os.environ:
         raise BadSetup(
             f"{lost}, the workspace chosen by `truekeep init`, is missing",
-            hint=f"bring it back; or name a folder: `truekeep init {as_argument(lost)}` begins anew there",
+            hint=f"bring it back; or name a folder: `truekeep init {as_argument(lost)}` starts a new one there",
         )
 
 
@@ -154,7 +154,7 @@ def _show_repositories(workspace: Path, patterns: tuple[str, ...]) -> None:
             what = f"no folder is {pattern}; correct it in {short_path(workspace / STATE / 'config.toml')}"
             print_warning(what)
     if roots := expand_repositories(patterns):
-        echo(f"{many(len(roots), 'folder')} to look into: `truekeep repos` lists the repositories")
+        echo(f"{many(len(roots), 'folder')} to scan; `truekeep repos` lists the repositories")
 
 
 def _has_claude_notes() -> bool:

@@ -68,7 +68,7 @@ def mcp(
 
     if not is_http:
         if sys.stdin.isatty():
-            echo("waiting for an MCP client on standard input; Ctrl-D ends it", err=True)
+            echo("waiting for an MCP client on standard input; press Ctrl-D to stop", err=True)
         # A client starts its server where it works: what it leaves comes from that repository.
         serve_stdio(MemoryTools(opened, writer=writer, root=find_top(Path.cwd())))
         return
@@ -100,7 +100,7 @@ def _listen(address: str, port: int) -> socket.socket:
         return socket.create_server((address, port), family=family)
     except OSError as error:
         raise BadInput(
-            f"port {port} of {address} cannot be had: {error.strerror}", hint="--port 0 takes a free one"
+            f"cannot listen on {address}:{port}: {error.strerror}", hint="use --port 0 for any free port"
         ) from error
 
 
@@ -111,7 +111,7 @@ def _token(variable: str, state: StateFolder) -> tuple[str, str]:
         path = state.path / TOKEN_FILE
         return _kept_token(path), str(path)
     if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable() or " " in given:
-        raise BadInput(f"${variable} is no token", hint=f"{LEAST_TOKEN} or more letters and digits, without spaces")
+        raise BadInput(f"${variable} is not a valid token", hint=f"{LEAST_TOKEN} or more letters and digits, no spaces")
     return given, f"${variable}"
 
 
@@ -142,14 +142,14 @@ def _read_token(path: Path) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise BadSetup(f"{path} is no file to read: {error.strerror}", hint=hint) from error
+        raise BadSetup(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     with open(descriptor, "rb") as file:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o077:
-            raise BadSetup(f"{path} can be read by others, or is not ours", hint=hint)
+            raise BadSetup(f"{path} is readable by others or belongs to another user", hint=hint)
         token = file.read(1_000).decode("ascii", "replace").strip()
     if len(token) < 32 or not token.replace("-", "").replace("_", "").isalnum() or not token.isascii():
-        raise BadSetup(f"{path} holds no token", hint=hint)
+        raise BadSetup(f"{path} contains no token", hint=hint)
     return token
 
 

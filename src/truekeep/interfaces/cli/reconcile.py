@@ -94,7 +94,7 @@ def _show(result: ReconcileReport, *, fix: bool) -> None:
         if not (fix and item.action == "fix"):
             by_rule.setdefault((item.rule, item.winner, item.reason), []).append(item)
     for (rule, winner, reason), items in by_rule.items():
-        wins = f"wins: {winner}" if winner else "nobody can tell"
+        wins = f"wins: {winner}" if winner else "undecided"
         echo(f"{style(rule, bold=True)}  {len(items)}, {wins} ({reason})")
         for item in items[:_MOST]:
             place = style(item.place, fg=_TINTS[item.action])
@@ -116,9 +116,9 @@ def _show(result: ReconcileReport, *, fix: bool) -> None:
         what = f"{many(count, 'card')} without a line in {INDEX}, because it was taken out or another memory lists them"
         echo(style(f"{what}: {few}", dim=True))
     for problem in result.problems:
-        echo(style("not looked at ", fg="red") + problem)
+        echo(style("not checked ", fg="red") + problem)
     if not result.found:
-        echo(style("the stores agree", fg="green"))
+        echo(style("no contradictions found", fg="green"))
     elif not fix:
         _show_next(result)
 
@@ -133,7 +133,7 @@ def _show_next(result: ReconcileReport) -> None:
     decided = sum(item.action == "fix" for item in result.found)
     questions = [item for item in result.found if item.action == "ask"]
     asked = sum(bool(item.step) for item in questions)
-    counts = {"decided": decided, "for review": len(questions) - asked, "in review already": asked}
+    counts = {"decided": decided, "for review": len(questions) - asked, "already in review": asked}
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     if decided or len(questions) > asked:
         echo(f"{told}. next: truekeep reconcile --fix")
@@ -160,8 +160,8 @@ def show_offers(offered: tuple[ProposalOutcome, ...], *, dry_run: bool = False) 
             echo(f"  {item.idea.hindrance}")
     waiting, later, new = (sum(item.state == state for item in offered) for state in ("waiting", "later", "proposed"))
     if waiting:
-        echo(f"{waiting} in review already")
+        echo(f"{waiting} already in review")
     if later:
-        echo(f"{later} more when these are decided: enough wait for now")
+        echo(f"{later} more will follow when these are decided")
     if waiting or (new and not dry_run):
         echo("next: truekeep review list")

@@ -72,7 +72,7 @@ def _show(resolution: Resolution) -> None:
         said = f"{verdict.claim.shown}: {verdict.verdict}, {verdict.why}"
         echo(f"{style('code', fg='green', bold=True)}  {said}")
     if not resolution.statements:
-        echo("nothing in memory speaks of it")
+        echo("memory says nothing about it")
         return
     for number, item in enumerate(resolution.statements, 1):
         is_winner = item.citation == resolution.winner

@@ -163,7 +163,7 @@ def list_(
         step = f"show {drafts[0].id}" if len(waiting) == 1 else "walk"
         echo(f"{many(len(rows), 'draft')}{of}. next: truekeep review {step}")
     else:
-        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
+        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing to review")
 
 
 @review.command()
@@ -204,14 +204,14 @@ def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
     if changed:
         told = f"outdated: {' and '.join(changed)} changed since; reject it, the next run proposes what is left of it"
         echo(style(told, fg="red"))
-    echo(style("why it waits", bold=True))
+    echo(style("why it needs review", bold=True))
     for code, sentence in found.reasons:
         echo(f"  {style(code, fg='yellow')}: {sentence}")
     if filing.blocking:
-        echo(style("must be mended before it can be approved", bold=True))
+        echo(style("must be fixed before it can be approved", bold=True))
         print_findings(filing.blocking, indent="  ")
     elif filing.outcome == "already":
-        echo(f"{filing.target} says this already; approving only closes the draft")
+        echo(f"{filing.target} already says this; approving only closes the draft")
     if proposal.difference:
         echo(style("approving would write", bold=True))
         print_difference(proposal.difference)
@@ -220,7 +220,7 @@ def _show_proposal(opened: Workspace, proposal: Proposal) -> None:
 def _show_original(found: Draft) -> None:
     echo(style({"whole": "the original", "masked": "the original, masked"}.get(found.kept, ""), bold=True))
     if found.kept == "elsewhere" and not found.body:
-        echo("  not copied here; look at the original itself")
+        echo("  not copied here; see the original file")
     else:
         echo_text(found.body.decode("utf-8", "replace").rstrip("\n"))
 
@@ -239,12 +239,12 @@ def walk(
     Example: truekeep review walk --why same-topic
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise BadInput("there is no terminal to ask on", hint="`truekeep review list`, then `approve` or `reject`")
+        raise BadInput("this is not a terminal", hint="`truekeep review list`, then `approve` or `reject`")
     opened = open_workspace(ctx, workspace)
     waiting = opened.review.drafts(judged=True)
     drafts = _chosen(waiting, why, writer, repository)
     if not drafts:
-        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing waits for review")
+        echo(f"none of {many(len(waiting), 'draft')} is like that" if waiting else "nothing to review")
         return
     done = Counter[str]()
     for number, draft in enumerate(drafts, 1):
@@ -278,7 +278,7 @@ def _decide(opened: Workspace, wanted: str, place: str) -> str:
             proposal = opened.review.show(wanted, exact=True)
             _show_proposal(opened, proposal)
     except NotFound:
-        echo("somebody else has decided it")
+        echo("already decided elsewhere")
         return "left"
 
 

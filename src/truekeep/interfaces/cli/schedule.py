@@ -164,7 +164,7 @@ def _show_status(
         for where in found[1].where:
             echo(f"           {where}")
         if found[0] == "cron" and not cron.is_running():
-            echo(style("           no cron daemon runs here: start it, or it never runs", fg="yellow"))
+            echo(style("           no cron daemon is running; start it, or the timer never runs", fg="yellow"))
     if health.last is None:
         echo("last run   never")
     else:
@@ -176,7 +176,7 @@ def _show_status(
             if line:
                 echo(f"           {line}")
     if health.busy:
-        echo(f"since then {health.busy} starts found a run going on")
+        echo(f"since then {health.busy} starts were skipped because a run was going on")
     if is_running:
         echo("now        a run is going on")
     if next_at is not None:
@@ -196,7 +196,7 @@ def remove(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
     if as_json:
         print_json("schedule-remove", {"removed": list(gone)})
     else:
-        echo(f"removed from {' and '.join(gone)}" if gone else "the timer was gone already; forgotten")
+        echo(f"removed from {' and '.join(gone)}" if gone else "the timer was already gone")
 
 
 @schedule.command()

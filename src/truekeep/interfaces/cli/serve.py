@@ -59,7 +59,7 @@ def serve(
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise BadInput(f"{host!r} is no address", hint="127.0.0.1, ::1, or an address of this machine") from None
+        raise BadInput(f"{host!r} is not an address", hint="127.0.0.1, ::1, or an address of this machine") from None
     if not parsed.is_loopback and not read_only:
         raise BadInput(
             f"{host} can be reached from other machines, and whoever has the link could change memory",
@@ -99,7 +99,7 @@ def serve(
 def _no_listener(address: str, port: int, error: OSError) -> BadInput:
     """Why it cannot listen there, and what helps."""
     why = os.strerror(error.errno) if error.errno else str(error)
-    hint = "--port 0 takes a free one"
+    hint = "use --port 0 for any free port"
     if error.errno == errno.EADDRNOTAVAIL:
         hint = "--host takes an address of this machine; 0.0.0.0 stands for all of them"
     return BadInput(f"cannot listen on {address}:{port}: {why}", hint=hint)

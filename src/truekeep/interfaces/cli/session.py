@@ -142,7 +142,7 @@ def checkpoint(
     if values and source is None:
         asked = from_values(values)
         if _has_input():
-            print_note("standard input was not read; `-` reads it too")
+            print_note("standard input was ignored; add `-` to read it")
     else:
         read = parse_checkpoint(_stdin())
         asked = merged(read, from_values(values)) if values else read
@@ -164,18 +164,18 @@ def save_checkpoint(
 
     if root is None:
         raise BadSetup(
-            "there is no workspace on this machine, and this is no repository",
-            hint="run it in a repository, or name one",
+            "no workspace on this machine, and this folder is not a repository",
+            hint="run it in a repository, or give one with --repo",
         )
     return producer.leave(asked, root, writer)
 
 
 def _stdin() -> str:
     if sys.stdin is None or sys.stdin.isatty():
-        raise click.UsageError("Say something: as words or options, or on standard input.")
+        raise click.UsageError("No text given: pass it as arguments, options or standard input.")
     data = sys.stdin.buffer.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise BadInput("there is more than 4 MB on standard input", hint="say it in fewer words; nothing was written")
+        raise BadInput("standard input is larger than 4 MB", hint="shorten it; nothing was written")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -213,5 +213,5 @@ def text_or_stdin(text: tuple[str, ...]) -> str:
     """The text of a command: its words, or standard input."""
     said = " ".join(text) if text and text != ("-",) else _stdin()
     if not said.strip():
-        raise click.UsageError("There is no text: give it as words, or on standard input.")
+        raise click.UsageError("No text given: pass it as arguments or on standard input.")
     return said

@@ -136,12 +136,12 @@ def _no_memory() -> str:
     if routes := _own_routes():
         ways = ", ".join(f"{route.name} ({route.via})" for route in routes)
         return (
-            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` has the last runs"
+            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` shows the last runs"
         )
     path = default_path()
     if path.is_dir():
-        return f"{short_path(path)} is not adopted yet: `truekeep init` does, and leaves every file as it is"
-    return "No memory is kept on this machine: `truekeep init` begins one, unless another is the canonical host"
+        return f"{short_path(path)} is not a truekeep workspace yet; run `truekeep init` to use it (no file is changed)"
+    return "No memory here yet. Run `truekeep init`, or `truekeep connect machine` if another machine keeps it."
 
 
 def _own_routes() -> list[Route]:
@@ -213,11 +213,11 @@ def render(
     drafts = health.get("review").figures.get("drafts")
     if drafts:
         needs.append(f"{many(drafts, 'draft')} to review: `truekeep review walk`")
-    yield ", ".join(needs) or "nothing needs a person"
+    yield ", ".join(needs) or "all good"
 
 
 def _beside(said: str, target: str, room: int | None) -> str:
-    """What was found, cut so that the target beside it is whole: without that, nobody can tell what is wrong."""
+    """What was found, cut so that the target beside it is whole: without that, undecided what is wrong."""
     left = (room or 0) - _WORDS - 1 - _NAMES - len(target)
     return _cut(printable(said), left) if target and left >= _NARROWEST else said
 
@@ -338,7 +338,7 @@ def closeout(days: int, as_json: bool) -> None:
 
 def _show_closeouts(found: list[Closeout], days: int) -> None:
     if not found:
-        echo(f"No session was noted in the last {days} days: `truekeep connect` installs the hooks that note them.")
+        echo(f"No sessions recorded in the last {days} days. Run `truekeep connect` to install the hooks.")
         return
     rows = [
         [
@@ -462,7 +462,7 @@ def _show_pipeline(seen: Pipeline) -> None:
         headers = ["machine", "writer", "repository", "last handoff", "last sync"]
         print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], rows)
     else:
-        echo("no handoff was ever received here")
+        echo("no handoffs received here yet")
     if seen.routes:
         echo()
         rows = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]

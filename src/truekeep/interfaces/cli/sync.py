@@ -139,7 +139,7 @@ def remove(ctx: click.Context, name: str, as_json: bool, workspace: str | None) 
     if as_json:
         print_json("sync-remove", {"name": name, "via": route.via})
     else:
-        echo(f"removed {name}; what it brought stays in {side.state / 'synced' / name}")
+        echo(f"removed {name}; received files stay in {side.state / 'synced' / name}")
 
 
 @sync.command()
@@ -170,7 +170,7 @@ def run(ctx: click.Context, names: tuple[str, ...], as_json: bool, workspace: st
     if as_json:
         print_json("sync-run", {"contacts": [item._asdict() for item in done]})
     elif not chosen:
-        echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+        echo("no routes yet; see `truekeep sync add --help`")
     else:
         for item in done:
             _say(item, is_host=side.is_host)
@@ -227,7 +227,7 @@ def status(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
         )
         return
     if not found:
-        echo("there is no route yet; `truekeep sync add --help` shows how to add one")
+        echo("no routes yet; see `truekeep sync add --help`")
         return
     rows = [_row(*item, is_host=side.is_host) for item in found]
     tints = [_tint(history) for _, history in found]

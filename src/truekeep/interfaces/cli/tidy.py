@@ -167,7 +167,7 @@ def show_decay(done: DecayReport, settings: DecayConfig, *, dry_run: bool, every
         (len(done.processed), "processed file", "removed"),
         (done.sessions, "session", "out of search"),
     )
-    told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count) or "nothing to forget"
+    told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count) or "nothing expired"
     echo(f"{'would be: ' if dry_run and done.has_changes else ''}{told}")
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
@@ -196,7 +196,7 @@ def _rows(done: DecayReport, settings: DecayConfig, *, dry_run: bool) -> Iterato
         yield "log", move.path, f"{'would go' if dry_run else 'went'} to {move.to}: everything in it has expired"
     gone = "would be removed" if dry_run else "removed"
     for draft in done.drafts:
-        yield "draft", draft, f"{gone}: nobody decided on it; undo brings it back"
+        yield "draft", draft, f"{gone}: not decided for a long time; undo restores it"
     for folder, count in Counter(os.path.dirname(file) for file in done.processed).items():
         yield "processed", short_path(withhold(folder)), f"{count} {gone}: filed long ago"
     if done.sessions:
@@ -277,9 +277,9 @@ def _show_doubles(found: TidyReport, opened: Workspace, *, dry_run: bool) -> Non
         print_table(["card", "card", "why", "likeness"], rows)
         if len(found.doubles) > _MOST:
             echo(f"and {len(found.doubles) - _MOST} more; --json lists them all")
-    _show_offered(found, dry_run=dry_run, nothing="no two cards say the same")
+    _show_offered(found, dry_run=dry_run, nothing="no duplicate cards")
     if not _has_meaning(opened):
-        echo("by words only: there is no search index with vectors. `truekeep index` makes one")
+        echo("compared by words only; run `truekeep index` to compare by meaning too")
 
 
 @tidy.command()
@@ -312,7 +312,7 @@ def _shown_promoted(found: TidyReport) -> dict[str, Any]:
 
 
 def _show_promoted(found: TidyReport, *, dry_run: bool) -> None:
-    _show_offered(found, dry_run=dry_run, nothing="cards hold whatever logs keep saying")
+    _show_offered(found, dry_run=dry_run, nothing="nothing to promote")
 
 
 def _show_offered(found: TidyReport, *, dry_run: bool, nothing: str) -> None:

@@ -105,7 +105,7 @@ def list_(
     if not found:
         asked = harness or repository or since
         told = "no session in the archive is like that; `truekeep transcripts list` shows all"
-        echo(told if asked else "no session is in the archive; `truekeep transcripts sync` takes them in")
+        echo(told if asked else "no sessions archived yet; run `truekeep transcripts sync`")
         return
     short = _shorten([kept.name for kept in found])
     rows = [
@@ -195,7 +195,7 @@ def show(ctx: click.Context, session: str, turns: str | None, as_json: bool, wor
     for number, turn in chosen:
         if told.parent and number == told.shared + 1:
             echo()
-            echo(style(f"— what is above it shares with {told.parent} —", dim=True))
+            echo(style(f"— shared with {told.parent} up to here —", dim=True))
         _show_turn(number, turn)
 
 
@@ -204,11 +204,11 @@ def _parse_turns(text: str | None, total: int) -> tuple[int, int]:
         return 1, total
     match = _TURNS.fullmatch(text.strip())
     if match is None or not (match[1] or match[3]):
-        raise BadInput(f"--turns {text[:40]} is no range", hint="3, 3-9, 20- or -5")
+        raise BadInput(f"--turns {text[:40]} is not a range", hint="3, 3-9, 20- or -5")
     first = int(match[1] or 1)
     last = int(match[3]) if match[3] else total if match[2] else first
     if not 1 <= first <= last or first > total:
-        raise BadInput(f"there is no turn {text[:40]}", hint=f"it has turns 1 to {total}")
+        raise BadInput(f"no turn {text[:40]}", hint=f"it has turns 1 to {total}")
     return first, min(last, total)
 
 

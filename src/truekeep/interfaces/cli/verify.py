@@ -201,7 +201,7 @@ def _anywhere(files: Sequence[str], root: Path, *, online: bool) -> list[Checked
     for file in files:
         memory = read_memory(file, file)
         if memory is None:
-            raise BadInput(f"{file} is no readable text", hint="name a Markdown file")
+            raise BadInput(f"{file} is not readable text", hint="name a Markdown file")
         memories.append(memory)
     return verify_anywhere(memories, root=root, online=online)
 
@@ -278,7 +278,7 @@ def _show(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
         for verdict in sorted(shown, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
             _show_verdict(verdict)
         if item.left_out:
-            echo(style(f"  {item.left_out} more claims were left out: one memory may make 5000", fg="yellow"))
+            echo(style(f"  {item.left_out} more claims were left out: the limit is 5000 for a file", fg="yellow"))
     counts = count_verdicts(checked)
     parts = [style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
     if not checked:
@@ -518,7 +518,7 @@ def _show_matches(
             echo(style("          by hand: ", fg="yellow") + item.problem)
         if item.path in written:
             entry = written[item.path].entry
-            undo = f" (`truekeep undo {entry}` takes it back)" if entry is not None else ""
+            undo = f" (`truekeep undo {entry}` undoes it)" if entry is not None else ""
             tint = "green" if entry is not None else "yellow"
             echo("          " + style("done", fg=tint) + f" {written[item.path].told}{undo}")
         elif dry_run and item.is_writable:
@@ -532,8 +532,8 @@ def _show_matches(
     parts = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
     echo(f"{many(len(found), 'card')} without a repository: {parts}")
     if any(item.is_writable for item in found) and (not fix or dry_run):
-        echo("next: truekeep repos match --fix writes what is matched")
+        echo("next: run `truekeep repos match --fix` to write the matches")
     elif any(item.entry is not None for item in done):
         echo("next: truekeep verify")
     if counts["ambiguous"] or counts["thin"]:
-        echo("the others need you: write `repository: NAME` into their frontmatter; `truekeep repos` has the names")
+        echo("for the others, add `repository: NAME` to the frontmatter; `truekeep repos` lists the names")
