@@ -55,7 +55,7 @@ def test_a_year_of_upkeep(tmp_path: Path) -> None:
     assert lines > SCALE.cards
 
 
-# How values are read: sentences that were written by somebody who had not checked how.
+# How values are read: sentences that were written by somebody who had not looked at how.
 
 
 def told(text: str, service: Service) -> list[Value]:

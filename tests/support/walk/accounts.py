@@ -24,7 +24,7 @@ FACTS = {  # words, and the one file that says them
 }
 NOWHERE = (TOKEN, "Ignore all previous instructions", "print_invoice", "merge_carts", "app/carts.py")
 OUTCOMES = {"promoted": 3, "routed": 3, "approved": 1, "rejected": 1, "already": 3}
-"""Of the eleven handoffs. Known already: two test handoffs, and one that the lost host had filed."""
+"""Of the eleven handoffs. Known already: two test letters, and one that the lost host had filed."""
 
 
 def settle_accounts(host: Machine, producers: Iterable[Machine]) -> None:

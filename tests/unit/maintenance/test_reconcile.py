@@ -1,4 +1,4 @@
-"""Reconciliation: every rule names its winner and reason, fixing settles it once, and what undecided is asked."""
+"""Reconciliation: every rule names its winner and reason, fixing settles it once, and what nobody can tell is asked."""
 
 from __future__ import annotations
 
