@@ -132,7 +132,7 @@ class TestInit:
         before = run_cli("status", cwd=tmp_path, HOME=str(tmp_path))
         assert "`truekeep init`" in before.stdout
         done = run_cli("init", "--repo", "~/repos/*", "--repo", "~/repoz/*", cwd=tmp_path, HOME=str(tmp_path))
-        assert "1 folder to look into" in done.stdout
+        assert "1 folder to scan" in done.stdout
         assert "~/repoz/*" in done.stderr
         assert "`truekeep connect`" in done.stdout
         assert "adopt" not in done.stdout.split("next: ")[1]

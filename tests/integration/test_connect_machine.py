@@ -48,7 +48,7 @@ def test_a_test_letter_goes_to_the_host_and_back_by_git(
     assert producer(home, "sync", "run", cwd=home).returncode == 0
     assert not letter.exists()
     checked = producer(home, "connect", "machine", "--check", cwd=home)
-    assert (checked.returncode, "dealt with by the host" in checked.stdout) == (0, True), checked
+    assert (checked.returncode, "the host filed the test handoff" in checked.stdout) == (0, True), checked
     pipeline = json.loads(run_cli("-w", workspace, "status", "pipeline", "--json").stdout)
     assert pipeline["sources"] == []
     assert "silent" not in {alarm["code"] for alarm in pipeline["alarms"]}
@@ -62,7 +62,7 @@ def test_a_route_that_does_not_work_is_no_success(own_home: Path, tmp_path: Path
         done = producer(home, *named, str(tmp_path / "nowhere.git"), cwd=home)
         assert (done.returncode, "not sent: " in done.stdout) == (1, True), done
         assert "on its way" not in done.stdout
-    assert "there is no route yet" in producer(home, "sync", "status", cwd=home).stdout
+    assert "no routes yet" in producer(home, "sync", "status", cwd=home).stdout
     done = producer(home, *named, str(remote), cwd=home)
     assert (done.returncode, "sent the test handoff by git" in done.stdout) == (0, True), done
     assert "there is no memory" not in done.stdout, "this is the way to one"
@@ -87,14 +87,14 @@ def test_the_plan_alone(own_home: Path, tmp_path: Path, remote: Path) -> None:
         done = producer(home, *named, "--dry-run", *more, cwd=home)
         assert done.returncode == 0, done
     assert sorted(path.name for path in repo.iterdir()) == [".git"]
-    assert "there is no route yet" in producer(home, "sync", "status", cwd=home).stdout
+    assert "no routes yet" in producer(home, "sync", "status", cwd=home).stdout
 
 
 def test_what_is_missing_is_said(place: Place, own_home: Path, tmp_path: Path) -> None:
     home = tmp_path / "laptop"
     git_repo(home / "repos" / "shop")
     for arguments, words in (
-        (("--via", "git", "--remote", "x"), "no repository was found"),
+        (("--via", "git", "--remote", "x"), "no repository found"),
         (("--repo", str(home / "repos/*")), "is not said"),
         (("--repo", str(home / "repos/*"), "--via", "git"), "needs --remote"),
     ):

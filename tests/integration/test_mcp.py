@@ -930,7 +930,7 @@ def test_a_token_is_kept_unless_it_cannot_be_trusted(place: Place) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert ignored.read_text() == "*.sqlite*\nmcp-token\n"
     file.chmod(0o644)
-    with pytest.raises(BadSetup, match="can be read by others"):
+    with pytest.raises(BadSetup, match="is readable by others"):
         kept_token(file)
     file.chmod(0o600)
     file.write_text("short\n")
@@ -938,7 +938,7 @@ def test_a_token_is_kept_unless_it_cannot_be_trusted(place: Place) -> None:
         kept_token(file)
     file.unlink()
     file.symlink_to(place.base / "elsewhere")
-    with pytest.raises(BadSetup, match="is no file to read"):
+    with pytest.raises(BadSetup, match="cannot be read"):
         kept_token(file)
     assert not (place.base / "elsewhere").exists()
 
@@ -957,7 +957,7 @@ def test_http_stays_on_this_machine(place: Place) -> None:
     assert "is not a loopback address" in refused("--host", "0.0.0.0")
     assert "is not a valid token" in refused("--port", "0", token="short")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert "cannot be had" in refused("--port", str(taken.getsockname()[1]))
+        assert "cannot listen on" in refused("--port", str(taken.getsockname()[1]))
 
 
 # --- Another client -------------------------------------------------------------------------------------------------

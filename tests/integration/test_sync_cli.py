@@ -39,7 +39,7 @@ def test_routes_of_a_host_that_is_one_no_longer(place: Place, own_home: Path) ->
 
 def test_a_copy_without_routes_is_no_error(place: Place, own_home: Path) -> None:
     done = run_cli("-w", str(place.workspace), "sync", "status", TRUEKEEP_MACHINE_ID="never")
-    assert (done.returncode, "there is no route yet" in done.stdout) == (0, True), done
+    assert (done.returncode, "no routes yet" in done.stdout) == (0, True), done
 
 
 def test_how_the_last_contact_is_shown(place: Place, own_home: Path) -> None:

@@ -112,7 +112,7 @@ def test_b4_b5_b9_what_is_not_utf8_text_goes_to_review_byte_for_byte(place: Plac
     assert _original(place).read_bytes() == NOT_TEXT[kind]
     (draft,) = place.drafts()
     draft.read_bytes().decode()
-    assert "look at the original" in truekeep(place, "review", "show", draft.stem).stdout
+    assert "see the original file" in truekeep(place, "review", "show", draft.stem).stdout
 
 
 def test_b6_byte_order_mark_is_stripped_for_parsing_and_kept_in_the_original(place: Place) -> None:

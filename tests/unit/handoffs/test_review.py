@@ -326,4 +326,4 @@ def test_a_draft_that_changed_while_it_was_looked_at_is_shown_again(place: Place
 
 def test_a_walk_needs_a_terminal(place: Place) -> None:
     done = run_cli("review", "walk", "-w", str(place.workspace))
-    assert (done.returncode, "there is no terminal" in done.stderr) == (3, True)
+    assert (done.returncode, "this is not a terminal" in done.stderr) == (3, True)

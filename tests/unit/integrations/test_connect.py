@@ -1050,7 +1050,7 @@ class TestDoor:
         assert "--repo" in said
         assert picture(own_home) == before
         assert run(["connect", "--repo", ".", "--yes", "--harness", "claude"]) == 0
-        assert f"`truekeep disconnect --repo {own_home}` takes it back" in capsys.readouterr().out
+        assert f"undo with `truekeep disconnect --repo {own_home}`" in capsys.readouterr().out
         assert (own_home / "CLAUDE.md").exists()
         assert run(["disconnect", "--yes"]) == 0
         assert picture(own_home) == before
@@ -1089,13 +1089,13 @@ class TestDoor:
             (["--harness", "codex", "--user"], "truekeep disconnect --user"),
         ):
             assert run(["connect", "--yes", *words]) == 0
-            assert f"`{back}` takes it back" in capsys.readouterr().out
+            assert f"undo with `{back}`" in capsys.readouterr().out
         assert run(["disconnect", "--yes"]) == 0
         capsys.readouterr()
         assert run(["disconnect", "--yes"]) == 0
         said = capsys.readouterr().out
         assert "nothing is connected here" in said
-        assert "`truekeep disconnect --user` takes it back" in said
+        assert "undo with `truekeep disconnect --user`" in said
 
     def test_json(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         assert connect(repo, "--json") == 0

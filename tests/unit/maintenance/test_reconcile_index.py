@@ -264,10 +264,10 @@ def test_what_is_asked_already_is_not_asked_again(place: Place) -> None:
     assert asked
     after = run_cli("reconcile", "-w", str(place.workspace)).stdout
     assert "reconcile --fix" not in after
-    assert f"{asked} in review already. next: truekeep review list" in after
+    assert f"{asked} already in review. next: truekeep review list" in after
     again = run_cli("reconcile", "--fix", "-w", str(place.workspace)).stdout
     assert again.count("already") == 1
-    assert f"{asked} in review already\nnext: truekeep review list" in again
+    assert f"{asked} already in review\nnext: truekeep review list" in again
 
 
 # Many lines.

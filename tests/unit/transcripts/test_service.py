@@ -1040,7 +1040,7 @@ def test_a_fork_says_where_it_comes_from(place: Place, own_home: Path) -> None:
     write_session(place_of(own_home, "claude", TWO), [*shared, *dialogue("claude", "right")])
     sync(place)
     done = run_cli("transcripts", "show", "7a77", "-w", str(place.workspace))
-    assert f"— what is above it shares with {ONE} —" in done.stdout
+    assert f"— shared with {ONE} up to here —" in done.stdout
     assert cli(place, "transcripts", "show", "7a77")["forked_from"] == ONE
     assert "… right" in run_cli("transcripts", "list", "-w", str(place.workspace)).stdout
 

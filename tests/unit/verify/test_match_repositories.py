@@ -344,7 +344,7 @@ class TestCommand:
         assert f"{BILLING}: 3 claims" in said
         assert f"{LEDGER}: 2 claims" in said
         assert "2 cards without a repository: 1 matched, 1 ambiguous" in said
-        assert "next: truekeep repos match --fix" in said
+        assert "next: run `truekeep repos match --fix`" in said
 
     def test_a_repository_is_read_once_for_all_cards(self, two: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         read: list[str] = []

@@ -152,7 +152,7 @@ def test_a_noted_bug_is_told_first(
     with monkeypatch.context() as patched:
         patched.setattr("truekeep.workspace.maintenance.Maintenance.reconcile", broken)
         assert run(["reconcile", "-w", str(place.workspace)]) == 70
-    assert f"truekeep crashed (IndexError); nothing is lost. Details: {bugs_path()}" in capsys.readouterr().err
+    assert f"truekeep crashed (IndexError). Your memory is unchanged. Details: {bugs_path()}" in capsys.readouterr().err
     assert first_line("status", place).startswith("act     bugs         a bug in `truekeep reconcile` on ")
     assert run_cli("status", "--exit-code", "-w", str(place.workspace)).returncode == 1
     assert first_line("doctor", place).startswith(f"broken  bugs         {bugs_path()}: a bug in `truekeep reconcile`")
