@@ -95,7 +95,7 @@ def test_what_is_missing_is_said(place: Place, own_home: Path, tmp_path: Path) -
     git_repo(home / "repos" / "shop")
     for arguments, words in (
         (("--via", "git", "--remote", "x"), "no repository found"),
-        (("--repo", str(home / "repos/*")), "is not said"),
+        (("--repo", str(home / "repos/*")), "no transport given"),
         (("--repo", str(home / "repos/*"), "--via", "git"), "needs --remote"),
     ):
         done = producer(home, "connect", "machine", *arguments, cwd=home)
