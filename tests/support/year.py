@@ -40,7 +40,7 @@ from tests.support.lore import (
 )
 from tests.support.sessions import aged, place_of, write_session
 from truekeep.handoffs.sync.mirror import Mirror
-from truekeep.maintenance.reconcile import RECENT, YOUNGER
+from truekeep.maintenance.reconcile import RECENT_DAYS, YOUNGER
 from truekeep.memory.card import words_of
 from truekeep.workspace.workspace import Workspace
 
@@ -496,7 +496,7 @@ class Year:
         if random.random() < 0.5:
             day = self.day - timedelta(days=random.randint(0, 60))
             path = self._write_card(first, day=day, repository=agent.repository)
-            winner = YOUNGER if (self.day - day).days > RECENT else ""
+            winner = YOUNGER if (self.day - day).days > RECENT_DAYS else ""
         else:
             path = self._hand_in(first, agent)
         paths = frozenset((path, self._hand_in(second, agent)))

@@ -1,4 +1,4 @@
-"""Forgetting on purpose: what of memory no longer counts, and the little that is done about it.
+"""Decay: log entries that expire leave search, spent logs are archived, and cards without a sign of life are listed.
 
 Entries of daily logs leave the search index by a record (see `decayed`); no log is edited. A log of which nothing is
 left may be put away whole, in the archive. Cards are never removed: those that nobody updated, confirmed or verified
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from truekeep.maintenance.survey.service import CardFacts, Survey
     from truekeep.memory.transaction import MemoryTransaction
 
-_KEPT_DAYS = 2  # today's and yesterday's logs are read by every session: they are not put away
+_UNARCHIVED_DAYS = 2  # every session reads the logs of today and yesterday
 
 
 class Expiry(NamedTuple):
-    """An entry of a log that leaves search, or comes back."""
+    """A log entry that leaves search, or returns to it."""
 
     path: str
     first: int
@@ -41,7 +41,7 @@ class Expiry(NamedTuple):
 
 
 class Forgetting(NamedTuple):
-    """What becomes of the entries of logs."""
+    """The new decay record, and the log entries that it removes from search or returns to it."""
 
     record: DecayRecord
     leaving: tuple[Expiry, ...]
@@ -49,7 +49,7 @@ class Forgetting(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What the ledger says of it."""
+        """The note for the ledger."""
         tiers = self.record.tiers
         parts = [f"{len(self.leaving)} entries of logs left search"] if self.leaving else []
         parts += [f"{len(self.returning)} came back"] if self.returning else []
@@ -61,14 +61,14 @@ class Forgetting(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A log that is put away."""
+    """A log that moves to the archive."""
 
     path: str
     to: str
 
 
 class LastVerification(NamedTuple):
-    """What the last verification of a card found."""
+    """The result of a card's last verification."""
 
     day: date
     counts: Mapping[str, int]  # of each verdict
@@ -85,7 +85,7 @@ class Stale(NamedTuple):
 
 
 class DecayReport(NamedTuple):
-    """What a run did, or would do."""
+    """The result of a run, or of a dry run."""
 
     day: date
     record: DecayRecord | None  # what is in force after it
@@ -109,7 +109,7 @@ class DecayReport(NamedTuple):
 
 
 def plan_forgetting(survey: Survey, before: DecayRecord | None, today: date, tiers: Tiers) -> Forgetting | None:
-    """What has expired since the last record, or counts again; None where nothing changes. Looks only at those days."""
+    """The next decay record; None if no entry expires or returns. Reads only logs of the affected days."""
     now = DecayRecord(today, tiers)
     leaving: list[Expiry] = []
     returning: list[Expiry] = []
@@ -142,15 +142,15 @@ def _iter_entries(survey: Survey, between: Sequence[tuple[str, str]]) -> Iterato
         seen |= here
 
 
-def write_forgetting(books: MemoryTransaction, plan: Forgetting, *, at: str, actor: str) -> None:
-    staging = Staging(books.vault)
+def write_forgetting(transaction: MemoryTransaction, plan: Forgetting, *, at: str, actor: str) -> None:
+    staging = Staging(transaction.vault)
     staging.put(RECORD, render_decay_record(plan.record).encode(), 0)
-    books.act(staging, LedgerEntry(at=at, verb="decayed", actor=actor, note=plan.note))
+    transaction.act(staging, LedgerEntry(at=at, verb="decayed", actor=actor, note=plan.note))
 
 
-def is_taken_back(books: MemoryTransaction) -> bool:
-    """Whether the last that was done about the record is that somebody undid it."""
-    last = next(books.ledger.entries(path=RECORD, limit=1), None)
+def is_taken_back(transaction: MemoryTransaction) -> bool:
+    """Whether the last change of the record was an undo."""
+    last = next(transaction.ledger.entries(path=RECORD, limit=1), None)
     return last is not None and last.verb == "undone"
 
 
@@ -160,10 +160,10 @@ def is_taken_back(books: MemoryTransaction) -> bool:
 def plan_moves(
     survey: Survey, record: DecayRecord | None, read: Callable[[str], bytes | None], today: date, problems: list[str]
 ) -> list[Move]:
-    """The logs of which everything has expired, and where each goes."""
+    """The logs whose entries have all expired, and their paths in the archive."""
     if record is None:
         return []
-    until = min(record.day, today - timedelta(days=_KEPT_DAYS))
+    until = min(record.day, today - timedelta(days=_UNARCHIVED_DAYS))
     query = (
         "SELECT path, min(importance), max(importance) FROM files JOIN entries ON entries.file = files.id"
         " WHERE store = 'logs' AND day != '' AND day <= ? GROUP BY path ORDER BY day, path"
@@ -188,7 +188,7 @@ def plan_moves(
 
 
 def is_spent(path: str, data: bytes | None, record: DecayRecord) -> bool:
-    """Whether nothing is left of a log but blank lines and headings."""
+    """Whether a log has nothing but blank lines and headings left."""
     text = decode_text(data or b"")
     if not text:
         return False
@@ -206,23 +206,29 @@ def _free_name(path: str, is_taken: Callable[[str], bool]) -> str:
 
 
 def write_moves(
-    books: MemoryTransaction, moves: Sequence[Move], record: DecayRecord, *, at: str, actor: str, problems: list[str]
+    transaction: MemoryTransaction,
+    moves: Sequence[Move],
+    record: DecayRecord,
+    *,
+    at: str,
+    actor: str,
+    problems: list[str],
 ) -> list[Move]:
-    """Put logs away, byte for byte, one entry each. One that somebody changed meanwhile stays."""
+    """Move logs to the archive, byte for byte, one ledger entry each. A log that changed meanwhile stays."""
     done: list[Move] = []
     for move in moves:
-        staging = Staging(books.vault)
+        staging = Staging(transaction.vault)
         note = f"{move.path} to {move.to}: everything in it has expired"
         try:
-            stored = books.vault.read(move.path)
+            stored = transaction.vault.read(move.path)
             staging.move(move.path, move.to, 0)
             if stored is None or not is_spent(move.path, staging.found(move.path), record):
                 continue
-            books.act(staging, LedgerEntry(at=at, verb="archived", actor=actor, note=note))
+            transaction.act(staging, LedgerEntry(at=at, verb="archived", actor=actor, note=note))
         except (UnsafePath, ChangedSince, EditedSince) as error:
             problems.append(f"{move.path}: it is not put away ({error})")
             continue
-        books.vault.set_time(move.to, stored.stamp.mtime_ns)
+        transaction.vault.set_time(move.to, stored.stamp.mtime_ns)
         done.append(move)
     return done
 
@@ -265,7 +271,7 @@ def find_stale(
 
 
 def last_sign(card: CardFacts, check: LastVerification | None, ahead: str) -> str:
-    """The day on which a card was last written, said to hold, or confirmed by code; empty where nobody can tell."""
+    """The day on which a card was last written, confirmed by a person, or confirmed by code; empty if unknown."""
     life = max((day for day in (card.created, card.updated, card.confirmed) if day <= ahead), default="")
     if check is not None and check.counts.get("confirmed") and (checked := check.day.isoformat()) <= ahead:
         return max(life, checked)
@@ -273,7 +279,7 @@ def last_sign(card: CardFacts, check: LastVerification | None, ahead: str) -> st
 
 
 def last_believed(today: date) -> str:
-    """The last day that a sign of life may have: what is dated later says nothing."""
+    """The last day that counts as a sign of life: later dates are ignored."""
     return (today + timedelta(days=1)).isoformat()
 
 
@@ -283,7 +289,7 @@ def _nothing_confirmed(check: LastVerification) -> str:
 
 
 def checks_of(counts: Iterable[tuple[str, float, Mapping[str, int]]]) -> dict[str, LastVerification]:
-    """What the last verifications found, by the memory's path."""
+    """The results of the last verifications, by path."""
     found: dict[str, LastVerification] = {}
     for path, at, words in counts:
         try:

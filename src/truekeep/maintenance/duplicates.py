@@ -1,11 +1,11 @@
-"""Cards that say the same: found without looking at all pairs, and merged so that no fact is lost.
+"""Duplicate cards: found without comparing all pairs, and merged so that no fact is lost.
 
 A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
 survey until one of the two changes. Words and meaning decide together; without a search index, words alone, and all
 cards are compared anew once there is one. Cards that name different numbers, or each a name that the other does not
 know, are a family and not doubles; nor are those of which one statement is a variant of the other's (`variants`), for
 whatever differs between doubles is an addition. Two cards of one topic that disagree are named, and not merged: a
-person, or `reconcile`, decides first which one holds. The limits were chosen on one half of the labelled pairs of
+person, or `reconcile`, decides first which one is right. The limits were chosen on one half of the labelled pairs of
 bench/doubles.py; `python -m bench upkeep` counts both.
 """
 
@@ -30,7 +30,7 @@ from truekeep.memory.card import OWNED_KEYS, Card, parse_card, subject_of, with_
 from truekeep.memory.contradictions import find_variant, statements_of
 from truekeep.memory.frontmatter import Field, Frontmatter, quote
 from truekeep.memory.merge import merge_texts
-from truekeep.memory.similarity import likeness, sketch
+from truekeep.memory.similarity import NEAR_DUPLICATE, likeness, sketch
 from truekeep.memory.values import agree, find_values
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
@@ -43,24 +43,23 @@ SAME_SENSE = 0.3  # with vectors that agree
 AGREEING = 0.85  # cosine from which two vectors do; less is enough where more words are the same
 CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
 ALL_SAID = 0.88  # of the smaller card's words: the larger one says all of it
-NEAR = 0.75  # of word pairs, as ingest has it
 _FEWEST, _MOST = 4, 40  # words of a card by which others are looked for, the rarest ones
 _ENOUGH, _PLENTY = 300, 5_000  # cards that have these words, where many cards are compared at once, and where few are
-_AT_ONCE = 1_000_000  # of all cards that are compared in one run
-_COMMON = 2_000  # cards that have a word that says nothing
-_LEAST = 1_000  # cards: in a store of three, a word that two share is not common
-_MANY = 200  # cards from which on all counts are read at once
-_GLANCED_AT = 160  # candidates, by the number of words that are shared
-_LOOKED_AT = 16  # of these, those that are compared word by word
-_TELLING = 3  # words that a card has to say something with
-_SAID = 160  # characters of a statement that is cited
+_MAX_COMPARISONS = 1_000_000  # of all cards that are compared in one run
+_MAX_CARDS_WITH_TELLING_WORD = 2_000
+_MIN_TOTAL_CARDS = 1_000  # for weights: in a store of three cards, a word of two is not common
+_READ_ALL_COUNTS_FROM = 200  # changed cards
+_MAX_CANDIDATES = 160  # by the number of shared words
+_MAX_COMPARED = 16  # of the candidates, word by word
+_MIN_WORDS = 3  # of a card that says something
+_MAX_CITED_CHARS = 160
 _BLANK = frozenset(("todo", "tbd", "wip", "fixme", "xxx"))
 _WORDS_ALONE = "words"
 
 Read = Callable[[str], bytes | None]
 
 
-class Double(NamedTuple):
+class DuplicatePair(NamedTuple):
     """Two cards that say the same."""
 
     one: str
@@ -70,12 +69,12 @@ class Double(NamedTuple):
 
 
 def uses_meaning(survey: Survey) -> bool:
-    """Whether the last comparison had a search index with vectors: else words alone decided."""
+    """Whether the last comparison used the vectors of a search index, not words alone."""
     return survey.find_result("sense", "") != _WORDS_ALONE
 
 
-def _note_sense(survey: Survey, sense: Sense) -> None:
-    """Note what cards are compared by. Those that were compared by their words alone are due once more."""
+def _note_method(survey: Survey, sense: Sense) -> None:
+    """Record how cards are compared. With vectors at last, cards compared by words alone are compared again."""
     is_there, was_there = sense.is_there, uses_meaning(survey)
     if is_there and not was_there:
         with transaction(survey.db):
@@ -85,16 +84,16 @@ def _note_sense(survey: Survey, sense: Sense) -> None:
 
 
 def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
-    """Compare the cards that changed with those that may say the same. Gives how many were looked at."""
-    _note_sense(survey, sense)
+    """Compare changed cards with those that may say the same. Gives the number of changed cards."""
+    _note_method(survey, sense)
     fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM uncompared_cards ORDER BY card")]
     if not fresh:
         return 0
-    desk = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
-    for start in range(0, len(fresh), _MANY):
+    comparison = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
+    for start in range(0, len(fresh), _READ_ALL_COUNTS_FROM):
         with transaction(survey.db):
-            for card in fresh[start : start + _MANY]:
-                for other, found in desk.alike(card):
+            for card in fresh[start : start + _READ_ALL_COUNTS_FROM]:
+                for other, found in comparison.alike(card):
                     one, two = sorted((card, other))
                     survey.db.execute("INSERT OR REPLACE INTO similar_cards VALUES (?, ?, ?)", (one, two, found))
                 survey.db.execute("DELETE FROM uncompared_cards WHERE card = ?", (card,))
@@ -102,13 +101,13 @@ def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
 
 
 class _Comparison:
-    """Cards side by side: first their words, as the survey has them, and only what is near is read."""
+    """Compares cards: first their words in the survey; only near ones are read."""
 
     def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, fresh: int) -> None:
         self._db, self._sense = db, sense
-        self._total = max(total, _LEAST)
-        self._enough = min(_PLENTY, max(_ENOUGH, _AT_ONCE // max(1, fresh)))
-        rows: Any = db.execute("SELECT word, cards FROM word_counts") if fresh > _MANY else ()
+        self._total = max(total, _MIN_TOTAL_CARDS)
+        self._enough = min(_PLENTY, max(_ENOUGH, _MAX_COMPARISONS // max(1, fresh)))
+        rows: Any = db.execute("SELECT word, cards FROM word_counts") if fresh > _READ_ALL_COUNTS_FROM else ()
         self._counts: dict[int, int] = dict(rows)
         self._weights: dict[int, float] = {}
         self._words = lru_cache(maxsize=20_000)(self._words_of)
@@ -127,7 +126,7 @@ class _Comparison:
             if own is None or theirs is None or not _may_be_one(own, theirs, is_contained=contained >= CONTAINED):
                 continue
             is_one = shared >= SAME_WORDS or contained >= ALL_SAID or self._agree(card, other, shared)
-            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR):
+            if not (is_one or likeness(sketch(own), sketch(theirs)) >= NEAR_DUPLICATE):
                 continue
             if not (says_something(own) and says_something(theirs)):
                 continue
@@ -140,7 +139,11 @@ class _Comparison:
         seen = 0
         for word in sorted(self._words(card), key=self._weight, reverse=True):
             count = self._count(word)
-            if count >= _COMMON or len(chosen) == _MOST or (seen > self._enough and len(chosen) >= _FEWEST):
+            if (
+                count >= _MAX_CARDS_WITH_TELLING_WORD
+                or len(chosen) == _MOST
+                or (seen > self._enough and len(chosen) >= _FEWEST)
+            ):
                 break
             if count > 1:  # else no other card has it
                 chosen.append(word)
@@ -149,13 +152,13 @@ class _Comparison:
             f"SELECT card, count(*) FROM card_words WHERE word IN ({','.join('?' * len(chosen))}) AND card != ?"  # noqa: S608
             " GROUP BY card ORDER BY count(*) DESC, card LIMIT ?"
         )
-        rows: list[Any] = self._db.execute(query, (*chosen, card, _GLANCED_AT)).fetchall() if chosen else []
+        rows: list[Any] = self._db.execute(query, (*chosen, card, _MAX_CANDIDATES)).fetchall() if chosen else []
         # A small card of which this one says all has few of its words, and may be far down.
-        small = sorted(rows[_LOOKED_AT:], key=lambda row: row[1] / len(self._words(row[0])), reverse=True)
-        return [row[0] for row in (*rows[:_LOOKED_AT], *small[: _LOOKED_AT // 2])]
+        small = sorted(rows[_MAX_COMPARED:], key=lambda row: row[1] / len(self._words(row[0])), reverse=True)
+        return [row[0] for row in (*rows[:_MAX_COMPARED], *small[: _MAX_COMPARED // 2])]
 
     def _shared(self, card: int, words: set[int], other: int) -> tuple[float, float]:
-        """How much of what two cards say is the same, by how telling words are: of both, and of the smaller one."""
+        """The share of common words, weighted by rarity: of both cards, and of the smaller one."""
         weight = self._weight
         both = sum(weight(word) for word in self._words(other) if word in words)
         mine, theirs = self._mass(card), self._mass(other)
@@ -171,7 +174,7 @@ class _Comparison:
         return array("I", packed or b"")
 
     def _weight(self, word: int) -> float:
-        """How telling a word is: the more, the fewer cards have it."""
+        """The weight of a word: the fewer cards have it, the higher."""
         known = self._weights.get(word)
         if known is None:
             known = self._weights[word] = math.log((self._total + 1) / self._count(word))
@@ -202,10 +205,10 @@ def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
 
 
 def says_something(card: Card) -> bool:
-    """Whether a card has enough words of its own to be the double of another: headings and a "TODO" have none."""
+    """Whether a card has enough words to be a duplicate; headings and a "TODO" do not count."""
     said = " ".join(text for text, _ in statements_of(card.body))
     words = {word for word in words_of(said) if len(word) > 1 and word not in STOP and word not in _BLANK}
-    return len(words) >= _TELLING or len(cjk_pairs(said)) >= 2 * _TELLING
+    return len(words) >= _MIN_WORDS or len(cjk_pairs(said)) >= 2 * _MIN_WORDS
 
 
 _LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
@@ -218,7 +221,7 @@ def _numbers(card: Card) -> set[str]:
 
 
 def _names(card: Card) -> set[str]:
-    """What a card calls by a name."""
+    """The names in a card."""
     text = f"{card.topic}\n{_LIST_MARK.sub('', card.body)}"
     return {word for name in _NAME.findall(text) for word in words_of(name)}
 
@@ -233,9 +236,9 @@ def _all_words(card: Card) -> set[str]:
     return {*words_of(card.topic), *words_of(card.body)}
 
 
-def find_doubles(survey: Survey) -> list[Double]:
-    """Every two cards that have the same topic or say the same; each card with the one that it is most like."""
-    found: dict[tuple[str, str], Double] = {}
+def find_doubles(survey: Survey) -> list[DuplicatePair]:
+    """Pairs of cards with the same topic or the same statements; each card with the one most like it."""
+    found: dict[tuple[str, str], DuplicatePair] = {}
     for _, paths in survey.same_topics():
         first: dict[str, str] = {}  # by repository; one of none may be about any
         for path in paths:
@@ -244,19 +247,19 @@ def find_doubles(survey: Survey) -> list[Double]:
             partner = (first.get(name) or first.get("")) if name else next(iter(first.values()), None)
             first.setdefault(name, path)
             if partner is not None:
-                found[partner, path] = Double(partner, path, 1.0, "same topic")
+                found[partner, path] = DuplicatePair(partner, path, 1.0, "same topic")
     query = (
         "SELECT a.path, b.path, likeness FROM similar_cards JOIN files a ON a.id = one JOIN files b ON b.id = other"
         " ORDER BY likeness DESC, a.path, b.path"
     )
     for one, other, much in survey.db.execute(query):
         first_path, second = sorted((str(one), str(other)))
-        found.setdefault((first_path, second), Double(first_path, second, float(str(much)), "nearly the same"))
+        found.setdefault((first_path, second), DuplicatePair(first_path, second, float(str(much)), "nearly the same"))
     return list(found.values())
 
 
-def merge_ideas(doubles: Iterable[Double], read: Read) -> Iterator[Idea]:
-    """A proposal for each two cards, no card in two of them: after a merge, the next run looks again."""
+def merge_ideas(doubles: Iterable[DuplicatePair], read: Read) -> Iterator[Idea]:
+    """A proposal for each pair, with no card in two of them: after a merge, the next run compares again."""
     taken: set[str] = set()
     for double in doubles:
         if double.one in taken or double.other in taken:
@@ -267,8 +270,8 @@ def merge_ideas(doubles: Iterable[Double], read: Read) -> Iterator[Idea]:
             yield idea
 
 
-def merge_idea(double: Double, read: Read) -> Idea | None:
-    """The proposal to make two cards one; None where they cannot be."""
+def merge_idea(double: DuplicatePair, read: Read) -> Idea | None:
+    """The proposal to merge two cards; None if they cannot be merged."""
     data = {path: read(path) for path in (double.one, double.other)}
     cards = {path: _card_at(read, path) for path in data}
     if any(card is None or card.problem for card in cards.values()):
@@ -314,23 +317,23 @@ def merge_idea(double: Double, read: Read) -> Idea | None:
 
 
 def _disagreement(keep: Card, drop: Card) -> str:
-    """Why two cards are not made one: they do not say the same of one thing. Says what to do instead."""
+    """The contradiction that keeps two cards from a merge, with what to do instead; empty if there is none."""
     own, others = _values(keep), _values(drop)
     for kind, subject in own.keys() & others.keys():
         mine, theirs = own[kind, subject], others[kind, subject]
         if not any(agree(kind, one, other) for one in mine for other in theirs):
             says = f"{keep.path} says {sorted(mine)[0]}, {drop.path} {sorted(theirs)[0]}"
-            return _cited(f"{kind} of {subject}: {says}; `truekeep reconcile` asks which one holds")
+            return _cited(f"{kind} of {subject}: {says}; `truekeep reconcile` asks which one is right")
     variant = find_variant(_plain(keep.body), _plain(drop.body))
     if variant is None:
         return ""
-    one, other = (clip(printable(text.strip()), _SAID) for text in (variant.one, variant.other))
+    one, other = (clip(printable(text.strip()), _MAX_CITED_CHARS) for text in (variant.one, variant.other))
     says = f'{keep.path} says "{one}", {drop.path} "{other}"'
     return _cited(f"they differ in {variant.why}: {says}; make them agree, or give one of them another topic")
 
 
 def _values(card: Card) -> dict[tuple[str, str], set[str]]:
-    """What a card says the values of things are."""
+    """The values that a card gives to things."""
     found: dict[tuple[str, str], set[str]] = {}
     for value in find_values(_plain(card.body), topic=card.topic, repository=card.repository):
         found.setdefault((value.kind, value.subject), set()).add(value.value)
@@ -338,7 +341,7 @@ def _values(card: Card) -> dict[tuple[str, str], set[str]]:
 
 
 def _lost_fields(keep: Card, drop: Card) -> Iterator[str]:
-    """What the frontmatter of the card that goes says otherwise, each as a sentence."""
+    """A sentence for each field in which the dropped card's frontmatter differs."""
     for field in drop.front.fields:
         if not field.key or field.key in ("topic", "category", "tags") or field.key.casefold() in OWNED_KEYS:
             continue
@@ -349,7 +352,7 @@ def _lost_fields(keep: Card, drop: Card) -> Iterator[str]:
 
 
 def _cited(text: str) -> str:
-    """A sentence that cites cards, as it may be shown."""
+    """A sentence that quotes cards, with credentials masked."""
     return withhold(printable(text))
 
 
@@ -362,7 +365,7 @@ def _seniority(card: Card | None) -> tuple[str, int, str]:
 
 
 def merged(keep: Card, drop: Card) -> str:
-    """One card's text out of two: what the kept one says, and what only the other does."""
+    """The text of a merged card: the kept card, and the statements that only the other has."""
     fields = [field for field in keep.front.fields if field.key.casefold() not in OWNED_KEYS]
     taken = {field.key for field in fields}
     fields += [
@@ -381,7 +384,7 @@ def merged(keep: Card, drop: Card) -> str:
 
 
 def instructed_ideas(survey: Survey, read: Read, instructions: Callable[[str], str]) -> Iterator[Idea]:
-    """A proposal for each card that an instruction file of its repository repeats: instructions are read anyway."""
+    """A proposal to drop each card that an instruction file of its repository repeats: agents read that anyway."""
     names = [str(row[0]) for row in survey.db.execute("SELECT DISTINCT repository FROM files WHERE repository != ''")]
     for repository in sorted(names):
         said = set(instructions(repository).split("\n")) - {""}
@@ -404,7 +407,7 @@ def instructed_ideas(survey: Survey, read: Read, instructions: Callable[[str], s
 
 
 class Sense:
-    """The meaning of cards, as the search index has it: the mean of the vectors of a card's pieces."""
+    """Compares the meaning of cards: the mean of the vectors of a card's chunks in the search index."""
 
     def __init__(self, index: str) -> None:
         self._index = index
@@ -414,7 +417,7 @@ class Sense:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is an index that knows the meaning of anything."""
+        """Whether there is a search index with vectors."""
         try:
             return self._opened().execute("SELECT 1 FROM vectors LIMIT 1").get is not None
         except apsw.Error:
@@ -427,7 +430,7 @@ class Sense:
         return self._db
 
     def cosine(self, one: str, other: str) -> float | None:
-        """How alike the meanings of two cards are; None where the index does not know one of them."""
+        """The cosine of two cards; None if the index has no vector of one of them."""
         first, second = self.vector(one), self.vector(other)
         if first is None or second is None or len(first) != len(second):
             return None

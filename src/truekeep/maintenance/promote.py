@@ -1,4 +1,4 @@
-"""What daily logs keep repeating, or call structural, and no card holds yet: proposed as cards, with where it was said.
+"""Statements that daily logs repeat or call structural, and no card has yet: proposed as cards, with their places.
 
 A log tells what happened; what lasts belongs into a card. Statements of mostly the same words are one, whatever day
 they are of. A card holds a statement when a passage of it has nearly all of its telling words. A word tells the more,
@@ -31,15 +31,15 @@ from truekeep.text.unicode import clip, printable
 from truekeep.text.words import STOP
 
 BY = "tidy promote"
-OFTEN = 3  # days on which a log says it
+MIN_DAYS = 3  # on which logs repeat a statement
 ALIKE = 0.75  # of the words of two statements, by how telling they are, for them to be one
 HELD = 0.97  # of a statement's words, by how telling they are, in one card
-_LEAST = 100  # cards: in a store of three, a word that two share is not common
+_MIN_TOTAL_CARDS = 100  # for weights: in a store of three cards, a word of two is not common
 TELLING = 4  # words of a statement that says something by itself, and one less of what is called structural
-LONGEST = 8_000  # characters of what one entry says: what is longer is no statement
-_SHOWN = 12  # places that a draft names
-_TITLE = 90
-_CITED = 160
+MAX_STATEMENT_CHARS = 8_000
+_MAX_CITED_PLACES = 12  # in a draft
+_MAX_TITLE_CHARS = 90
+_MAX_CITED_CHARS = 160
 _CONTRARY = ("a negation", "an opposite", "the order")  # what makes a statement the contrary of another one
 _STRUCK = re.compile(r"~~[^~\n]{1,2000}~~")
 # What a day is made of, at the beginning of what is said of it; and what makes a rule or a finding of it all the same.
@@ -67,7 +67,7 @@ Read = Callable[[str], bytes | None]
 
 
 class LogPlace(NamedTuple):
-    """Where a log says something."""
+    """A place in a log."""
 
     day: str
     path: str
@@ -81,7 +81,7 @@ class LogPlace(NamedTuple):
 
 
 class RepeatedStatement(NamedTuple):
-    """Something that logs say, once or often."""
+    """A statement of logs, with all its places."""
 
     kind: str  # of its tag; empty without one
     importance: float
@@ -98,34 +98,34 @@ class RepeatedStatement(NamedTuple):
 
 
 def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedStatement]:
-    """Statements of logs that last: called structural, or said on several days. Those alike are one."""
+    """Lasting statements of logs: tagged as structural, or repeated on several days. Similar ones are one."""
     groups = _Groups(WordWeights(survey))
     for entry in survey.entries():
         first, _, more = entry.text.strip().partition("\n")
         text = _unstruck(first)
         if entry.importance < structural:
             continue
-        if len(text) > LONGEST or lasts(text, is_structural=True) or holds_secret(text):
+        if len(text) > MAX_STATEMENT_CHARS or lasts(text, is_structural=True) or holds_secret(text):
             place = LogPlace(entry.day, entry.path, entry.first, text, _unstruck(more))
             groups.add(place, entry.kind, entry.importance)
-    for rows in survey.repeated_statements(OFTEN):
+    for rows in survey.repeated_statements(MIN_DAYS):
         for day, path, line, text in rows:
             if lasts(bare := _unstruck(text)):
                 groups.add(LogPlace(day, path, line, bare), "", 0.0)
     found = [group.statement() for group in groups.all]
-    return [item for item in found if item.importance >= structural or item.days >= OFTEN]
+    return [item for item in found if item.importance >= structural or item.days >= MIN_DAYS]
 
 
 def _unstruck(text: str) -> str:
-    """A text without what was struck through."""
+    """A text without its struck-through parts."""
     return _STRUCK.sub("", text).strip() if "~~" in text else text.strip()
 
 
 @lru_cache(maxsize=10_000)  # logs say the same again and again
 def lasts(text: str, *, is_structural: bool = False) -> bool:
-    """Whether a statement may be worth a card: it says enough, and not only what a day was made of.
+    """Whether a statement may be worth a card: it is long enough, and not only about one day.
 
-    What somebody called structural may name a day, or speak of "this": that is told, and they decide.
+    A statement that is tagged as structural may name a day or refer to "this"; the draft says so.
     """
     words = {word for word in words_of(text) if len(word) > 2 and word not in STOP and word not in _TIMES}
     if len(words) < TELLING - is_structural or (_ROUTINE.match(text) and not _LASTS.search(text)):
@@ -135,11 +135,11 @@ def lasts(text: str, *, is_structural: bool = False) -> bool:
 
 
 class WordWeights:
-    """How telling words are: the more, the fewer cards have them."""
+    """The weights of words: the fewer cards have a word, the higher its weight."""
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey
-        self._total = max(_LEAST, survey.count("cards"))
+        self._total = max(_MIN_TOTAL_CARDS, survey.count("cards"))
         self._known: dict[int, float] = {}
 
     def of(self, words: Iterable[int]) -> float:
@@ -156,7 +156,7 @@ class WordWeights:
 
 
 class _Group:
-    """Places that say one thing."""
+    """Places with one statement."""
 
     def __init__(self, words: set[int], weight: float) -> None:
         self.words, self.weight = words, weight
@@ -170,12 +170,12 @@ class _Group:
 
     def statement(self) -> RepeatedStatement:
         place = self.against.first if self.against is not None else None
-        against = f'{place.cited} says "{clip(place.text, _CITED)}"' if place is not None else ""
+        against = f'{place.cited} says "{clip(place.text, _MAX_CITED_CHARS)}"' if place is not None else ""
         return RepeatedStatement(self.kind, self.importance, tuple(sorted(self.places.values())), against)
 
 
 class _Groups:
-    """Groups of statements that are alike, found by the words that few of them have."""
+    """Groups of similar statements, found by their rare words."""
 
     def __init__(self, weights: WordWeights) -> None:
         self._weights = weights
@@ -197,7 +197,7 @@ class _Groups:
             group.kind, group.importance = kind, importance
 
     def _find(self, words: set[int], text: str) -> tuple[_Group | None, _Group | None]:
-        """The group that a statement belongs to, and one that says the contrary."""
+        """The group of a statement, and a group with its contrary."""
         against = None
         known = [self._by_word[word] for word in words if word in self._by_word]
         best, most, own = None, ALIKE, self._weights.of(words)
@@ -214,10 +214,10 @@ class _Groups:
         return best, against
 
 
-def find_holder(survey: Survey, read: Read, text: str, weights: WordWeights) -> tuple[str, str]:
-    """The card that holds a statement, else what a card says to the contrary; nothing where none speaks of it.
+def find_card_with(survey: Survey, read: Read, text: str, weights: WordWeights) -> tuple[str, str]:
+    """The card that has a statement, else a sentence about a card with its contrary; both empty if no card has either.
 
-    What has another name or number in it is another statement.
+    A statement with another name or number is another statement.
     """
     words = statement_words(text)
     named, wanted = names_in(text), HELD * weights.of(words)
@@ -232,13 +232,13 @@ def find_holder(survey: Survey, read: Read, text: str, weights: WordWeights) -> 
                 variant = find_variant(text, card.body.replace("\r\n", "\n"))
                 if variant is None or variant.why not in _CONTRARY:
                     return path, ""
-                against = f'{path} says "{clip(variant.other, _CITED)}"'
+                against = f'{path} says "{clip(variant.other, _MAX_CITED_CHARS)}"'
                 break
     return "", against
 
 
 def _passages(card: Card) -> Iterator[set[str]]:
-    """The words of every two lines of a card that follow each other, with those of its topic."""
+    """The words of every two consecutive lines of a card, with those of its topic."""
     topic = set(words_of(card.topic))
     lines = [words for words in map(words_of, card.body.split("\n")) if words]
     for one, other in zip_longest(lines, lines[1:], fillvalue=()):
@@ -246,7 +246,7 @@ def _passages(card: Card) -> Iterator[set[str]]:
 
 
 def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterator[Idea]:
-    """A card for every lasting statement that none holds, the weightiest first."""
+    """A proposed card for each lasting statement that no card has, the most important first."""
     statements = lasting_statements(survey, structural=structural)
     statements.sort(key=lambda item: (-item.importance, -item.days, item.places[0]))
     names: set[str] = set()
@@ -255,7 +255,7 @@ def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterato
         if any(map(holds_secret, map(_whole, item.places))):
             yield _withheld_idea(item)
             continue
-        held, against = find_holder(survey, read, item.text, weights)
+        held, against = find_card_with(survey, read, item.text, weights)
         if held:
             continue
         item = item._replace(against="; ".join(filter(None, (item.against, against))))
@@ -267,21 +267,23 @@ def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterato
 def promotion_idea(item: RepeatedStatement, name: str) -> Idea:
     text = " ".join(item.text.split())
     why = [("structural", f"{item.places[-1].cited} marks it with i={item.importance:g}")] if item.importance else []
-    if item.days >= OFTEN:
+    if item.days >= MIN_DAYS:
         why.append(("repeated", f"said on {item.days} days, from {item.places[0].day} to {item.places[-1].day}"))
     if item.against:
         why.append(("contradicted", withhold(printable(f"{item.against}, which is the contrary"))))
     said = dict.fromkeys((" ".join(place.text.split()), place.more) for place in reversed(item.places))
     lines = [line for text, more in list(said)[:5] for line in (f"- {text}", *_below(more))]
-    cited = [f"{place.cited}: {clip(place.text, _CITED)}" for place in item.places[-_SHOWN:]]
-    cited += [f"and {len(item.places) - _SHOWN} earlier places"] if len(item.places) > _SHOWN else []
+    cited = [f"{place.cited}: {clip(place.text, _MAX_CITED_CHARS)}" for place in item.places[-_MAX_CITED_PLACES:]]
+    cited += (
+        [f"and {len(item.places) - _MAX_CITED_PLACES} earlier places"] if len(item.places) > _MAX_CITED_PLACES else []
+    )
     handoff = compose_handoff(
-        title=text[:_TITLE],
+        title=text[:_MAX_TITLE_CHARS],
         kind="decision" if item.kind == "decision" else "project-context",
         summary=f"Daily logs say this, and no card holds it: {printable(text[:200])}",
         evidence=[printable(line) for line in cited],
         card=name,
-        topic=printable(text[:_TITLE]),
+        topic=printable(text[:_MAX_TITLE_CHARS]),
         category=item.kind or "log",
         tags=["from-log"],
         content=printable("\n".join(lines), newlines=True) + "\n",
@@ -296,13 +298,13 @@ def promotion_idea(item: RepeatedStatement, name: str) -> Idea:
         text=handoff,
         target=f"{CARDS}/{name}",
         key=_key(item),
-        hindrance=is_long if size > LONGEST else "",
+        hindrance=is_long if size > MAX_STATEMENT_CHARS else "",
     )
 
 
 def _withheld_idea(item: RepeatedStatement) -> Idea:
-    """What is not proposed because of a credential: nothing of it is named but its places."""
-    places = ", ".join(place.cited for place in item.places[-_SHOWN:])
+    """The report of a statement with a credential, which is not proposed: only its places are named."""
+    places = ", ".join(place.cited for place in item.places[-_MAX_CITED_PLACES:])
     reason = ("secret", f"{places}: what looks like a credential stands there")
     text = next(text for text in map(_whole, item.places) if holds_secret(text))
     return Idea(by=BY, slug="withheld", reasons=(reason,), text=text, key=_key(item), hindrance="a credential")
@@ -317,7 +319,7 @@ def _key(item: RepeatedStatement) -> str:
 
 
 def _below(more: str) -> list[str]:
-    """The lines below a statement, in a list again."""
+    """The lines below a statement, as a list."""
     lines = [line for line in more.split("\n") if line.strip()]
     least = min((len(line) - len(line.lstrip()) for line in lines), default=0)
     return [f"  {line[least:]}" for line in lines]

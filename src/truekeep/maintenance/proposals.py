@@ -1,4 +1,4 @@
-"""What upkeep proposes to a person: drafts of its own, each offered once.
+"""Proposals of maintenance: drafts for a person to review, each offered once.
 
 A merge, a promotion or a disagreement becomes a review draft with its reasons. It says which state of the cards it was
 made from, so that an edit in between is never overwritten, and what a person turned down is not proposed again. What
@@ -29,16 +29,16 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import holds_secret, withhold
 from truekeep.text.unicode import printable
 
-MOST_WAITING = 20  # proposals of one kind that wait at a time: who has to decide on hundreds decides on none
-CHANGED = 1 / 3  # of a card's words, from which on a merge that was turned down is another one
+MAX_WAITING = 20  # proposals of one kind: a person with hundreds to decide on decides on none
+CHANGED = 1 / 3  # of a card's words: from here on, a rejected merge may be proposed again
 _REASON_CHARS = 300
 _DANGERS = ("instruction", "hidden-text", "own-words", "conflict-markers")
 _FLEETING = ("relative-time", "dangling-reference", "task-state", "code-layout", "git-history", "fix-recipe")
-_MOST_TOLD = 3  # findings of the judge that a draft's reasons have
+_MAX_FINDINGS = 3  # of the policy in a draft's reasons
 
 
 class Idea(NamedTuple):
-    """Something that a person should decide on."""
+    """A change that a person should decide on."""
 
     by: str  # the command that has it: "tidy duplicates", "reconcile"
     slug: str  # of the draft's name
@@ -54,7 +54,7 @@ class Idea(NamedTuple):
 
 
 class ProposalOutcome(NamedTuple):
-    """What became of an idea."""
+    """The result of offering an idea."""
 
     idea: Idea
     draft: str  # its id; nothing where there is no draft
@@ -69,7 +69,7 @@ def update_of(title: str, card: str, content: str, *, summary: str, facts: Seque
 
 
 def draft_of(idea: Idea, now: datetime) -> Draft:
-    """The draft that puts an idea before a person."""
+    """The review draft of an idea."""
     raw = idea.text.encode()
     name = f"{now:%Y-%m-%d-%H%M}-{idea.slug}.md"
     stable = hashlib.sha256("\0".join((idea.by, idea.key or f"{idea.target}\0{idea.text}")).encode()).digest()
@@ -91,24 +91,24 @@ def draft_of(idea: Idea, now: datetime) -> Draft:
 
 
 def offer(
-    ideas: Iterable[Idea], books: MemoryTransaction, *, actor: str, now: datetime, dry_run: bool = False
+    ideas: Iterable[Idea], transaction: MemoryTransaction, *, actor: str, now: datetime, dry_run: bool = False
 ) -> list[ProposalOutcome]:
-    """Put ideas before a person, as many as one can decide on; an idea that was turned down is not offered again."""
-    desk = _ProposalWriter(books, actor, now, dry_run=dry_run)
+    """Write drafts of ideas, up to MAX_WAITING. A rejected idea is not offered again."""
+    desk = _ProposalWriter(transaction, actor, now, dry_run=dry_run)
     return [desk.offer(idea) for idea in ideas]
 
 
 class _ProposalWriter:
-    """Where ideas become drafts, or do not."""
+    """Turns ideas into drafts."""
 
-    def __init__(self, books: MemoryTransaction, actor: str, now: datetime, *, dry_run: bool) -> None:
-        self._books, self._actor, self._now, self._dry_run = books, actor, now, dry_run
+    def __init__(self, transaction: MemoryTransaction, actor: str, now: datetime, *, dry_run: bool) -> None:
+        self._transaction, self._actor, self._now, self._dry_run = transaction, actor, now, dry_run
         self._drafts: dict[str, dict[str, Draft]] = {}  # that wait, by the command that made them
 
     def offer(self, idea: Idea) -> ProposalOutcome:
         draft = draft_of(idea, self._now)
         if idea.by not in self._drafts:
-            self._drafts[idea.by] = _waiting(self._books, idea.by)
+            self._drafts[idea.by] = _waiting(self._transaction, idea.by)
         waiting = self._drafts[idea.by]
         old = waiting.get(draft.id)
         if holds_secret(idea.text):
@@ -117,22 +117,22 @@ class _ProposalWriter:
             return self._unfit(idea, old)
         if old is None and self._is_turned_down(idea, draft):
             return ProposalOutcome(idea, draft.id, "rejected")
-        if old is None and len(waiting) >= MOST_WAITING:
+        if old is None and len(waiting) >= MAX_WAITING:
             return ProposalOutcome(idea, draft.id, "later")
         if old is not None and (old.is_edited or _is_same(old, draft)):
             return ProposalOutcome(idea, draft.id, "waiting")
         filing = self._judged(idea, draft)
         if filing is not None and filing.outcome in ("review", "refused"):
-            why = "; ".join(finding.message for finding in filing.blocking[:_MOST_TOLD])
+            why = "; ".join(finding.message for finding in filing.blocking[:_MAX_FINDINGS])
             return self._unfit(idea._replace(hindrance=f"nobody could approve it: {why}"), old)
-        idea = idea._replace(reasons=(*idea.reasons, *_told(filing, is_new=idea.found is None)))
+        idea = idea._replace(reasons=(*idea.reasons, *_findings(filing, is_new=idea.found is None)))
         return self._propose(idea, draft_of(idea, self._now), old)
 
     def _propose(self, idea: Idea, draft: Draft, old: Draft | None) -> ProposalOutcome:
         waiting = self._drafts[idea.by]
         replaced = [other for other in waiting.values() if other.id != draft.id and self._is_replaced(other, idea)]
         if not self._dry_run:
-            staging = Staging(self._books.vault)
+            staging = Staging(self._transaction.vault)
             staging.put(draft.path, render_draft(draft), 0)
             for other in replaced:
                 staging.put(other.path, None, 0)
@@ -140,7 +140,7 @@ class _ProposalWriter:
                 (draft.id, *(["made anew"] if old is not None else []), *(f"for {x.id}" for x in replaced))
             )
             try:
-                self._books.act(
+                self._transaction.act(
                     staging, LedgerEntry(at=draft.received_at, verb="proposed", actor=self._actor, note=note)
                 )
             except EditedSince:
@@ -151,31 +151,31 @@ class _ProposalWriter:
         return ProposalOutcome(idea, draft.id, "proposed")
 
     def _is_replaced(self, other: Draft, idea: Idea) -> bool:
-        """Whether a waiting draft is about one of these cards, cannot be approved any more, and nobody edited it."""
+        """Whether a waiting draft about one of these cards can no longer be approved, and was not edited."""
         cards = {idea.target, *(path for path, _ in idea.drops)} - {""}
         if other.is_edited or not cards & {other.target, *other.dropped}:
             return False
         return bool(changed_since(other, self._read))
 
     def _unfit(self, idea: Idea, old: Draft | None) -> ProposalOutcome:
-        """An idea that becomes no draft. One that waits from before its cards changed goes."""
+        """Offer no draft of an idea, and withdraw one that waits from before its cards changed."""
         if old is not None and not old.is_edited and changed_since(old, self._read):
             del self._drafts[idea.by][old.id]
             if not self._dry_run:
-                staging = Staging(self._books.vault)
+                staging = Staging(self._transaction.vault)
                 staging.put(old.path, None, 0)
                 at = as_stamp(self._now)
                 note = withhold(printable(f"{old.id}: its cards changed; {idea.hindrance}"))[:_REASON_CHARS]
                 with suppress(EditedSince):
-                    self._books.act(staging, LedgerEntry(at=at, verb="expired", actor=self._actor, note=note))
+                    self._transaction.act(staging, LedgerEntry(at=at, verb="expired", actor=self._actor, note=note))
         return ProposalOutcome(idea, "", "unfit")
 
     def _is_turned_down(self, idea: Idea, draft: Draft) -> bool:
         """Whether a person rejected it. A merge of cards that changed a lot since is another one."""
-        last = next(self._books.ledger.entries(path=draft.path, limit=1), None)
+        last = next(self._transaction.ledger.entries(path=draft.path, limit=1), None)
         if last is None or last.verb != "rejected":
             return False
-        around = self._books.ledger.around(last.id, draft.path) if idea.drops and idea.found is not None else None
+        around = self._transaction.ledger.around(last.id, draft.path) if idea.drops and idea.found is not None else None
         if around is None or around[0] is None:
             return True
         then = parse_draft(f"{draft.id}.md", around[0]).body.decode("utf-8", "replace")
@@ -184,7 +184,7 @@ class _ProposalWriter:
         return len(changed) <= CHANGED * min(len(set(words_of(decode_text(data) or ""))) for data in cards)
 
     def _judged(self, idea: Idea, draft: Draft) -> Decision | None:
-        """What the judge says to it, a person's word given; None for a mere removal."""
+        """The policy's decision if a person approves the draft; None for a mere removal."""
         if not idea.target:
             return None
         candidate = IncomingHandoff(
@@ -192,24 +192,24 @@ class _ProposalWriter:
         )
         with suppress(Retry):
             return plan_filing(
-                candidate, _Cards(self._books), Config(), today=self._now.date(), now=self._now, approved=True
+                candidate, _Cards(self._transaction), Config(), today=self._now.date(), now=self._now, approved=True
             )
         return None
 
     def _read(self, path: str) -> bytes | None:
         with suppress(UnsafePath, ChangedSince, OSError):
-            stored = self._books.vault.read(path)
+            stored = self._transaction.vault.read(path)
             return stored.data if stored is not None else None
         return None
 
 
 class _Cards(NoMemoryView):
-    """The store as far as a proposal needs it: the card that it is for."""
+    """The memory that the policy sees for a proposal: only its card."""
 
     is_known = True
 
-    def __init__(self, books: MemoryTransaction) -> None:
-        self._staging = Staging(books.vault)
+    def __init__(self, transaction: MemoryTransaction) -> None:
+        self._staging = Staging(transaction.vault)
 
     def read(self, path: str) -> bytes | None:
         return self._staging.read(path)
@@ -218,13 +218,13 @@ class _Cards(NoMemoryView):
         self._staging.index()
 
 
-def _waiting(books: MemoryTransaction, by: str) -> dict[str, Draft]:
-    """The drafts of one command that wait."""
+def _waiting(transaction: MemoryTransaction, by: str) -> dict[str, Draft]:
+    """The waiting drafts of one command."""
     mark = upkeep_mark(by).encode()
     found: dict[str, Draft] = {}
-    for item in books.vault.names(REVIEW):
+    for item in transaction.vault.names(REVIEW):
         if item.name.endswith(".md"):
-            stored = books.vault.read(f"{REVIEW}/{item.name}")
+            stored = transaction.vault.read(f"{REVIEW}/{item.name}")
             draft = parse_draft(item.name, stored.data) if stored is not None and mark in stored.data else None
             if draft is not None and draft.made_by == by:
                 found[draft.id] = draft
@@ -236,7 +236,7 @@ def _is_same(old: Draft, draft: Draft) -> bool:
 
 
 def _bare(idea: Idea) -> Idea:
-    """An idea without whatever of a credential it may hold."""
+    """An idea with credentials masked."""
     return idea._replace(
         slug="withheld",
         reasons=tuple((code, withhold(sentence)) for code, sentence in idea.reasons),
@@ -248,11 +248,11 @@ def _bare(idea: Idea) -> Idea:
     )
 
 
-def _told(filing: Decision | None, *, is_new: bool) -> list[tuple[str, str]]:
-    """What the judge finds in a text that whoever decides has to know, and, of a new one, what will not last."""
+def _findings(filing: Decision | None, *, is_new: bool) -> list[tuple[str, str]]:
+    """Findings of the policy that a reviewer needs to know; for a new card, also those about what will not last."""
     wanted = _DANGERS + (_FLEETING if is_new else ())
     found = {finding.code: finding for finding in reversed(filing.findings if filing is not None else ())}
-    return [(code, withhold(printable(found[code].message))) for code in wanted if code in found][:_MOST_TOLD]
+    return [(code, withhold(printable(found[code].message))) for code in wanted if code in found][:_MAX_FINDINGS]
 
 
 def _card_words(handoff: str) -> set[str]:

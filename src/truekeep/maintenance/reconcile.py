@@ -4,11 +4,11 @@
     card and daily log      the card for what is so now, the log for what happened that day; both can be right
     handoff and card        a sure handoff updates the card at the next ingest; else a person decides
     card and transcript     the transcript is what was said, the card what was decided: the card
-    memory and code         code wins; memory is mended
-    memory and instructions CLAUDE.md and AGENTS.md are a person's word: they win
-    two values for a thing  code, then instructions; else a person decides, told which memory is of the last days
+    memory and code         code wins; memory is corrected
+    memory and instructions CLAUDE.md and AGENTS.md are written by a person: they win
+    two values for a thing  code, then instructions; else a person decides, and learns which memory is of the last days
 
-Nothing here guesses: what no rule decides is asked. Finding touches nothing; fixing goes through the books.
+Nothing here guesses: a person decides what no rule decides. Nothing here writes; fixes are transactions in the ledger.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from truekeep.text.encoding import decode_text
 
 BY = "reconcile"
 YOUNGER = "the younger memory"
-RECENT = 7  # days: what "the last few days" are
+RECENT_DAYS = 7  # "the last few days"
 
 Action = Literal["fix", "ask", "person", "none"]
-"""fix: can be written. ask: becomes a draft. person: only a person can, and is told where. none: both can be right."""
+"""fix: can be written. ask: becomes a draft. person: `step` says what a person can do. none: both can be right."""
 
 REASONS = {
     "index-missing": ("card", "a card has one line in the index, unless a person took it out"),
@@ -63,7 +63,7 @@ _OWN_LINE = re.compile(
     r"- \[(?P<label>(?:[^\]\\\n]|\\.){1,400})\]\(" + re.escape(CARDS) + r"/(?P<name>[A-Za-z0-9._%-]+\.md)\)\Z"
 )
 _NAMED = re.compile(r"[a-z0-9]{3,}")
-_MOST_GONE = 10  # lines that may go at once, if they are most of them: cards may be away for a moment only
+_MAX_LINES_TO_DROP = 10  # at once, if they are most of the index: cards may be missing only for a moment
 
 
 class Disagreement(NamedTuple):
@@ -72,23 +72,23 @@ class Disagreement(NamedTuple):
     rule: str
     place: str  # path or path:line of the one that is wrong, or may be
     says: str
-    other: str  # the place that it is held against
+    other: str  # the place that disagrees
     other_says: str
-    winner: str  # card, code, instructions, the younger memory, handoff, person; empty: nobody can tell
+    winner: str  # card, code, instructions, the younger memory, handoff, person; empty: undecided
     reason: str
     action: Action
     step: str = ""  # what a person can do
-    is_held: bool = False  # a rule decides, but so much at once that somebody must say so
+    is_held: bool = False  # a rule decides, but so much at once that it needs --force
 
 
 class Repairs(NamedTuple):
-    """What fixing means for one disagreement: exactly one of these."""
+    """How to fix one disagreement: exactly one of these is set."""
 
-    point: tuple[str, str] | None = None  # card name and topic: it gets its line
-    unpoint: str = ""  # card name: its lines that only point go
-    once: str = ""  # card name: one of its lines stays
+    point: tuple[str, str] | None = None  # card name and topic: add its line
+    unpoint: str = ""  # card name: remove its lines that only point
+    once: str = ""  # card name: keep one of its lines
     retitle: tuple[str, str, str] | None = None  # card name, the line as it is, the line as it should be
-    value: tuple[StatedValue, str] | None = None  # what is said, and the value that holds
+    value: tuple[StatedValue, str] | None = None  # the stated value, and the right one
     idea: Idea | None = None
 
 
@@ -102,21 +102,22 @@ Line = tuple[int, str, bool]
 """A line of the index: its number, its text, and whether it does nothing but point at a card."""
 
 
-def hold_index(
+def compare_index(
     data: bytes,
     cards: Sequence[CardFacts],
     is_ours: Callable[[int], bool],
-    lies: Callable[[str], str] = lambda _: "",
+    unreadable: Callable[[str], str] = lambda _: "",
     needs_none: Callable[[str], bool] = lambda _: False,
     *,
     is_away: bool = False,
     force: bool = False,
 ) -> Iterator[Found]:
-    """The index against its cards. `is_ours`: whether truekeep wrote that line, and no person touched it since.
+    """Compare MEMORY.md with the cards.
 
-    `needs_none`: whether a card is to have no line, because a person took it out or another memory stands for the card.
-    `lies`: what is wrong with a card that is there and was not read; nothing if there is none. Where most lines would
-    go at once, or the folder of cards `is_away`, none does, unless somebody says so (`force`).
+    `is_ours`: whether truekeep wrote a line and no person changed it since. `unreadable`: why a card that exists was
+    not read; empty if there is no such card. `needs_none`: whether a card is to have no line, because a person removed
+    it or another memory covers the card. If most lines would go at once, or the folder of cards `is_away`, none goes
+    without `force`.
     """
     known = {facts.path.removeprefix(f"{CARDS}/"): facts for facts in cards}
     lines: dict[str, list[Line]] = {}
@@ -136,25 +137,25 @@ def hold_index(
         facts_there = known.get(name)
         if facts_there is None:
             own = spelled.get(_folded(name))
-            wrong = f"is called {own}" if own is not None else lies(name)
+            wrong = f"is called {own}" if own is not None else unreadable(name)
             gone += _unread(name, there, wrong) if wrong else _dangling(name, there)
             continue
         yield from _doubled(name, there, facts_there)
         yield from _drifted(name, there, facts_there, wanted(facts_there), is_ours)
-    yield from gone if force else _held_back(gone, len(numbers), is_away)
+    yield from gone if force else _keep_if_most_are_gone(gone, len(numbers), is_away)
 
 
 def _folded(name: str) -> str:
-    """The same for names that some disks hold for one: letter case and the spelling of accents aside."""
+    """A key that is the same for names that some disks cannot tell apart by letter case or accents."""
     if name.isascii():
         return name.casefold()
     return normalize("NFC", normalize("NFC", name).casefold())
 
 
-def _held_back(gone: Sequence[Found], total: int, is_away: bool) -> list[Found]:
-    """Lines whose cards are not there; all of them stay if they are most of the index."""
+def _keep_if_most_are_gone(gone: Sequence[Found], total: int, is_away: bool) -> list[Found]:
+    """Keep the lines of missing cards if they are most of the index."""
     many = len({item.place for item, repair in gone if repair.unpoint})
-    if not is_away and (many < _MOST_GONE or 2 * many <= total):
+    if not is_away and (many < _MAX_LINES_TO_DROP or 2 * many <= total):
         return list(gone)
     step = (
         f"{many} of {total} lines point at cards that are not there, so none was taken out; put {CARDS} back, or if"
@@ -172,7 +173,7 @@ def _index(rule: str, place: str, says: str, facts: CardFacts, action: Action, s
 
 
 def _unread(name: str, there: Sequence[Line], wrong: str) -> Iterator[Found]:
-    """A card that is there, but not as one that can be read: a person sees to it."""
+    """Lines of a card that exists but cannot be read: a person has to look at it."""
     winner, reason = REASONS["index-unread"]
     path = f"{CARDS}/{name}"
     for number, text, _ in there:
@@ -205,7 +206,7 @@ def _doubled(name: str, there: Sequence[Line], facts: CardFacts) -> Iterator[Fou
 
 
 def _index_labels_of(cards: Sequence[CardFacts]) -> Callable[[CardFacts], str]:
-    """What the index calls each card: with its repository where another one has its topic."""
+    """The label of each card in the index: with its repository if another card has the same topic."""
     scopes: dict[str, set[str]] = {}
     for facts in cards:
         scopes.setdefault(facts.key, set()).add(facts.repository)
@@ -223,10 +224,10 @@ def _index_labels_of(cards: Sequence[CardFacts]) -> Callable[[CardFacts], str]:
 def _drifted(
     name: str, there: Sequence[Line], facts: CardFacts, label: str, is_ours: Callable[[int], bool]
 ) -> Iterator[Found]:
-    """Lines that say another topic than the card, or another description; one without any will do."""
+    """Lines with another topic or description than the card. A line without a description is right."""
     right = index_line(name, label)
-    told = (facts.label, facts.topic)
-    rights = {index_line(name, item) for said in told for item in index_labels(said, facts.topic, facts.repository)}
+    labels = (facts.label, facts.topic)
+    rights = {index_line(name, item) for said in labels for item in index_labels(said, facts.topic, facts.repository)}
     for number, text, _ in there:
         own = _OWN_LINE.match(text)
         if own is None or text in rights or not facts.key:
@@ -244,16 +245,16 @@ def _drifted(
 
 
 class Judge(NamedTuple):
-    """Who may say which of two values holds."""
+    """What decides between two values."""
 
     today: date
-    code: Callable[[StatedValue], str]  # "confirmed", "refuted" or nothing
-    instructions: Callable[[str], Sequence[StatedValue]]  # of a repository: what its instruction files give values to
+    code: Callable[[StatedValue], str]  # "confirmed", "refuted" or empty
+    instructions: Callable[[str], Sequence[StatedValue]]  # the values in the instruction files of a repository
     read: Callable[[str], bytes | None]
 
 
-def hold_values(clashes: Iterable[tuple[str, str, list[StatedValue]]], judge: Judge) -> Iterator[Found]:
-    """Cards and documents that give one thing two values, and logs that say otherwise than a card."""
+def compare_values(clashes: Iterable[tuple[str, str, list[StatedValue]]], judge: Judge) -> Iterator[Found]:
+    """Compare the values that cards and documents give to one thing, and those of logs with those of cards."""
     for kind, subject, said in clashes:
         memories = [item for item in said if item.store in ("cards", "documents", "facts")]
         for group in _comparable(kind, memories):
@@ -265,9 +266,9 @@ def hold_values(clashes: Iterable[tuple[str, str, list[StatedValue]]], judge: Ju
 
 
 def _comparable(kind: str, said: Sequence[StatedValue]) -> Iterator[list[StatedValue]]:
-    """Those that speak of one repository, or of none; and of them, those who give one value each.
+    """Groups of values for one repository, or for none, from files that give one value each.
 
-    Who names several values for a thing lists them; that contradicts nobody who names one of these.
+    A file with several values for a thing lists them, and does not contradict a file with one of them.
     """
     names = sorted({item.repository for item in said if item.repository}) or [""]
     for name in names:
@@ -287,7 +288,7 @@ def _comparable(kind: str, said: Sequence[StatedValue]) -> Iterator[list[StatedV
 
 
 def _is_list(kind: str, values: set[str]) -> bool:
-    """Whether these are several values, and not one that is said more or less exactly."""
+    """Whether these are several values, and not one value in different precision."""
     return any(not agree(kind, one, other) for one in values for other in values if one < other)
 
 
@@ -311,7 +312,7 @@ def _two_values(kind: str, subject: str, said: Sequence[StatedValue], judge: Jud
 
 
 def _decide(said: Sequence[StatedValue], judge: Judge) -> tuple[str, str, str]:
-    """Who wins, why, and the value that holds; nothing where nobody can tell."""
+    """The winner, the reason and the right value; empty if no rule decides."""
     values = {item.value.value for item in said}
     confirmed = {item.value.value for item in said if judge.code(item) == "confirmed"}
     refuted = {item.value.value for item in said if judge.code(item) == "refuted"}
@@ -328,7 +329,7 @@ def _decide(said: Sequence[StatedValue], judge: Judge) -> tuple[str, str, str]:
             return "instructions", REASONS["memory-instructions"][1], told.pop()
     if len({item.repository for item in said}) > 1:
         return "", "", ""  # perhaps two things of one name
-    limit = (judge.today - timedelta(days=RECENT)).isoformat()
+    limit = (judge.today - timedelta(days=RECENT_DAYS)).isoformat()
     now = judge.today.isoformat()
     recent = {item.value.value for item in said if limit <= item.day <= now}
     older = [item for item in said if item.value.value not in recent]
@@ -351,7 +352,7 @@ def _value_against(
         winner=winner,
         reason=reason,
         action="fix" if can_write else "person",
-        step="" if can_write else f"edit {item.path}: it is not truekeep's to change",
+        step="" if can_write else f"edit {item.path}: truekeep does not change it",
     )
     return found, Repairs(value=(item, value) if can_write else None)
 
@@ -359,9 +360,9 @@ def _value_against(
 def _ask_value(
     kind: str, subject: str, older: StatedValue, younger: StatedValue, judge: Judge, winner: str, reason: str
 ) -> Found:
-    """A draft proposes the younger value for the older card, and says that it may be the other way.
+    """Propose the younger value for the older card, in a draft that says that it may be the other way round.
 
-    A day alone never writes: whether two sentences speak of one thing is for a person to see.
+    Days alone never change a card: only a person can see whether two sentences are about one thing.
     """
     asked = older if older.store == "cards" else younger
     other = younger if asked is older else older
@@ -376,7 +377,7 @@ def _ask_value(
         winner=winner,
         reason=reason or "neither code, nor an instruction file, nor the days of the two settle it",
         action="ask" if idea is not None else "person",
-        step="" if idea is not None else f"look which one holds, and edit {older.path} or {younger.path}",
+        step="" if idea is not None else f"check which one is right, and edit {older.path} or {younger.path}",
     )
     return found, Repairs(idea=idea)
 
@@ -395,12 +396,12 @@ def _value_idea(kind: str, subject: str, asked: StatedValue, other: StatedValue,
     return Idea(
         by=BY,
         slug=f"values-{card.name.removesuffix('.md')}",
-        reasons=(("two-values", f"{kind} of {subject}: {says}; nobody but you can tell which one holds"),),
+        reasons=(("two-values", f"{kind} of {subject}: {says}; only you can decide which one is right"),),
         text=update_of(
-            f"{subject_of(card)}: which {kind} holds?",
+            f"{subject_of(card)}: which {kind} is right?",
             card.name,
             with_subject(Frontmatter(own), card).render() + f"\n{card.body.strip(chr(10))}\n",
-            summary=f"{says}. Approving takes {other.value.value}; if {asked.value.value} holds, reject this and edit"
+            summary=f"{says}. Approving takes {other.value.value}; if {asked.value.value} is right, reject it and edit"
             f" {other.path}.",
             facts=[says],
         ),
@@ -413,7 +414,7 @@ def _value_idea(kind: str, subject: str, asked: StatedValue, other: StatedValue,
 
 
 def with_value(text: str, said: StatedValue, value: str) -> str | None:
-    """A card's text with another value in this place; None when that place says something else by now."""
+    """A card's text with another value in this place; None if the place says something else now."""
     start, end = said.value.start, said.value.end
     old = text[start:end]
     if as_value(old) != said.value.value:
@@ -422,7 +423,7 @@ def with_value(text: str, said: StatedValue, value: str) -> str | None:
 
 
 def _log_against(item: StatedValue, cards: Sequence[StatedValue]) -> Iterator[Found]:
-    """A log that says otherwise than a card, and later. What an earlier one says was so then."""
+    """Compare a log with cards. An earlier log is no disagreement: it was so then."""
     winner, reason = REASONS["card-log"]
     for card in cards:
         if agree(card.value.kind, card.value.value, item.value.value) or not (item.day > card.day and card.day):
@@ -436,19 +437,21 @@ def _log_against(item: StatedValue, cards: Sequence[StatedValue]) -> Iterator[Fo
         yield _said_against("card-log", item, card, winner, reason, step), Repairs()
 
 
-def hold_talk(said: Iterable[StatedValue], about: Callable[[str, str], Sequence[StatedValue]]) -> Iterator[Found]:
-    """What was said in sessions against cards."""
+def compare_sessions(
+    said: Iterable[StatedValue], about: Callable[[str, str], Sequence[StatedValue]]
+) -> Iterator[Found]:
+    """Compare the values in sessions with those of cards."""
     winner, reason = REASONS["card-transcript"]
-    told: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, str, str]] = set()
     for item in said:
         for card in about(item.value.kind, item.value.subject):
             key = (item.path, card.path, item.value.value)
             is_same = agree(card.value.kind, card.value.value, item.value.value)
-            if card.store != "cards" or is_same or key in told or item.day <= card.day:
+            if card.store != "cards" or is_same or key in seen or item.day <= card.day:
                 continue
             if item.repository and card.repository and item.repository != card.repository:
                 continue
-            told.add(key)
+            seen.add(key)
             yield _said_against("card-transcript", item, card, winner, reason, ""), Repairs()
 
 
@@ -467,18 +470,18 @@ def _said_against(rule: str, item: StatedValue, card: StatedValue, winner: str, 
     )
 
 
-def hold_instructions(
-    told: Iterable[tuple[str, Sequence[StatedValue]]], about: Callable[[str, str], Sequence[StatedValue]]
+def compare_instructions(
+    instructions: Iterable[tuple[str, Sequence[StatedValue]]], about: Callable[[str, str], Sequence[StatedValue]]
 ) -> Iterator[Found]:
-    """Instruction files against cards: what a person laid down wins."""
-    for repository, given in told:
+    """Compare instruction files with cards. Instructions win: a person wrote them."""
+    for repository, given in instructions:
         values: dict[tuple[str, str], set[str]] = {}
         for item in given:
             values.setdefault((item.value.kind, item.value.subject), set()).add(item.value.value)
         for item in given:
             own = values[item.value.kind, item.value.subject]
             if len(own) != 1:
-                continue  # it lists several; which one is meant is not ours to say
+                continue  # it lists several, and does not say which one is meant
             for card in about(item.value.kind, item.value.subject):
                 is_same = agree(card.value.kind, card.value.value, item.value.value)
                 if card.store == "cards" and card.repository in (repository, "") and not is_same:
@@ -496,7 +499,7 @@ def hold_instructions(
                     yield found, Repairs(value=(card, item.value.value))
 
 
-def said_in(path: str, text: str, *, store: str, day: str, repository: str) -> list[StatedValue]:
-    """The values that some text gives."""
+def values_in(path: str, text: str, *, store: str, day: str, repository: str) -> list[StatedValue]:
+    """The values that a text gives to things."""
     found: list[Value] = find_values(text, repository=repository)
     return [StatedValue(path, store, day, repository, value) for value in found]

@@ -1,7 +1,7 @@
-"""Repairs memory where code says what is true now: what moved is written into the span that names it and nowhere else.
+"""Repairs memory by current code: the new place of what moved is written into the span that names it, and nowhere else.
 
-What is gone is never dropped unasked: a draft proposes the card without it. Everything goes through the books, one
-ledger entry for each file, with the days that a card was of and was brought up to.
+Nothing that is gone is dropped unasked: a draft proposes the card without it. Each file is one ledger entry, with
+the days that the card had before and after.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 
 
 class Repair(NamedTuple):
-    """What is to be done to one memory file."""
+    """The edits and the draft for one memory file."""
 
     memory: MemoryText
     old: bytes
     new: bytes  # the same as old: nothing can be repaired without asking
     edits: tuple[TextEdit, ...]
     draft: Draft | None  # what is proposed for removal
-    left: tuple[str, ...]  # what only a person can mend
+    left: tuple[str, ...]  # only a person can correct these
     waiting: Draft | None = None  # an earlier proposal for the same card; without a new one, it stands
     kept: str = ""  # why what is gone stays: somebody turned the proposal down
 
@@ -70,7 +70,7 @@ class Repair(NamedTuple):
         return self.memory.path
 
 
-class Mending:
+class MemoryRepairs:
     """Repairs the memories of one workspace."""
 
     def __init__(self, reader: MemoryReader, store: FactsCache, verifier: Verifier, *, now: datetime) -> None:
@@ -86,11 +86,11 @@ class Mending:
         repaired_before: Sequence[tuple[int, int]] = (),
         rejected: Callable[[Draft], str] = lambda _: "",
     ) -> Repair:
-        """What can be written at once, and what is proposed.
+        """Plan the edits that can be written at once, and a draft for the rest.
 
-        `waiting`: the proposal that waits for this card. `repaired_before`: spans that an earlier repair wrote. A
-        sentence that was repaired is never dropped: what else in it is gone is left to a person. `rejected`: the day on
-        which a person turned a draft down. What is gone then stays, and the rest is repaired.
+        `waiting`: the undecided draft of this card. `repaired_before`: spans that an earlier repair wrote; a repaired
+        sentence is never dropped, and a person decides on the rest of it. `rejected`: the day on which a person
+        rejected a draft; then only the rest is repaired.
         """
         planned = self._plan(memory, checked, data, waiting, repaired_before)
         day = rejected(planned.draft) if planned.draft is not None else ""
@@ -121,9 +121,9 @@ class Mending:
             still = beside_edits(repaired, self._gone_after(memory, repaired, edits, checked), spans)
         if not memory.path.startswith(CARDS + "/") or checked.missing:
             more = f"; a {checked.missing} clone is no reason to drop it" if checked.missing else ""
-            left = [_told(memory, item) + more for item in (*gone, *still)]
+            left = [_sentence(memory, item) + more for item in (*gone, *still)]
             return Repair(memory, data, new, tuple(edits), None, tuple(left))
-        left = [f"{_told(memory, item)}; the rest of that sentence was repaired" for item in still]
+        left = [f"{_sentence(memory, item)}; the rest of that sentence was repaired" for item in still]
         if not gone:
             return Repair(memory, data, new, tuple(edits), None, tuple(left))
         draft = self._removal(memory, repaired, new, checked, gone)
@@ -134,7 +134,7 @@ class Mending:
     def _gone_after(
         self, memory: MemoryText, repaired: str, edits: Sequence[TextEdit], checked: CheckedMemory
     ) -> list[Verdict]:
-        """What is gone of a memory as its repair leaves it."""
+        """The claims of a memory that are gone after its repair."""
         today = LineOrigin(memory.origin.repository, end_of_day(self._now.date()))
         lines = [memory.origin_of(number) for number in range(1, repaired.count("\n") + 2)]
         for edit in edits:
@@ -193,7 +193,7 @@ class Mending:
         )
 
     def waiting(self, vault: MemoryFiles) -> dict[str, Draft]:
-        """The drafts that verification made earlier and nobody has decided on, by their card."""
+        """The undecided drafts of earlier verifications, by card."""
         found = {}
         for item in vault.names(REVIEW):
             try:
@@ -205,12 +205,12 @@ class Mending:
                 found[draft.card] = draft
         return found
 
-    def apply(self, repairs: Sequence[Repair], books: MemoryTransaction, *, actor: str) -> list[str]:
-        """Write repairs and drafts, one ledger entry for each file. Gives what happened, for people."""
+    def apply(self, repairs: Sequence[Repair], transaction: MemoryTransaction, *, actor: str) -> list[str]:
+        """Write repairs and drafts, one ledger entry for each file. Gives a line of text for each."""
         told = []
         for repair in repairs:
             if repair.new != repair.old:
-                staging = Staging(books.vault)
+                staging = Staging(transaction.vault)
                 try:
                     found = staging.read(repair.path)
                 except (UnsafePath, ChangedSince, OSError) as error:
@@ -220,34 +220,34 @@ class Mending:
                     told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
                     continue
                 try:
-                    told.append(f"{repair.path}: {self._write(repair, staging, books, actor)}")
+                    told.append(f"{repair.path}: {self._write(repair, staging, transaction, actor)}")
                 except EditedSince:
                     told.append(f"{repair.path}: edited meanwhile, so it was left alone; run it again")
                     continue
             if repair.draft is not None:
-                told += self._propose(repair, repair.draft, books, actor)
+                told += self._propose(repair, repair.draft, transaction, actor)
         return told
 
-    def _write(self, repair: Repair, staging: Staging, books: MemoryTransaction, actor: str) -> str:
+    def _write(self, repair: Repair, staging: Staging, transaction: MemoryTransaction, actor: str) -> str:
         staging.put(repair.path, repair.new, 0)
         what = shown_edits(repair.edits)
         old = repair.memory.origin.written_at
         since = datetime.fromtimestamp(old, UTC).astimezone().date().isoformat() if old is not None else "no day"
         dated = f" (of {since}, brought up to {self._now.date()})" if repair.path.startswith(CARDS + "/") else ""
-        books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="repaired", actor=actor, note=what + dated))
+        transaction.act(staging, LedgerEntry(at=as_stamp(self._now), verb="repaired", actor=actor, note=what + dated))
         new = self._reader.read(os.path.join(self._reader.root, repair.path), repair.path)
         if new is not None:
             begun_anew(lambda: carry_prints(self._store, repair.memory, new))
         return what
 
-    def _propose(self, repair: Repair, draft: Draft, books: MemoryTransaction, actor: str) -> Iterator[str]:
-        staging = Staging(books.vault)
+    def _propose(self, repair: Repair, draft: Draft, transaction: MemoryTransaction, actor: str) -> Iterator[str]:
+        staging = Staging(transaction.vault)
         if staging.read(draft.path) is not None:
             return
         if repair.waiting is not None:
             staging.put(repair.waiting.path, None, 0)
         staging.put(draft.path, render_draft(draft), 0)
-        books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="proposed", actor=actor, note=draft.id))
+        transaction.act(staging, LedgerEntry(at=as_stamp(self._now), verb="proposed", actor=actor, note=draft.id))
         instead = f", in place of {repair.waiting.id}" if repair.waiting is not None else ""
         yield f"{repair.path}: {_what(draft)} is proposed as draft {draft.id}{instead}"
 
@@ -274,7 +274,7 @@ def repaired_spans(source: HistorySource, memory: MemoryText) -> list[tuple[int,
 
 
 def rejected_on(draft: Draft, ledger: Ledger) -> str:
-    """The day on which a person turned this very draft down; empty if nobody did."""
+    """The day on which a person rejected exactly this draft; empty if none did."""
     last = next(ledger.entries(path=draft.path, limit=1), None)
     return last.at[:10] if last is not None and last.verb == "rejected" else ""
 
@@ -308,11 +308,11 @@ def spelled_like(data: bytes, text: str) -> bytes:
 
 
 def _what(draft: Draft) -> str:
-    """What a draft asks for, as the subject of a sentence."""
+    """The subject of a sentence about a draft."""
     return "to remove the card, of which nothing holds any more," if draft.is_removal else "to drop what is gone"
 
 
-def _told(memory: MemoryText, item: Verdict) -> str:
+def _sentence(memory: MemoryText, item: Verdict) -> str:
     return f"{memory.path}:{item.claim.line} names {item.claim.shown}: {item.why}"
 
 

@@ -46,7 +46,7 @@ class FileBrowser:
     def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[MemoryFileSummary], int]:
         """One page of the memory files that match, and how many match in all."""
         survey = self._workspace.maintenance.survey(within=MAX_SURVEY_AGE)
-        survey.browsing.hear_verdicts(str(self._context.path / STATE / "facts.sqlite"))
+        survey.browsing.copy_verdicts(str(self._context.path / STATE / "facts.sqlite"))
         return survey.browsing.browse(wanted, first=first, most=most)
 
     def topics(self, paths: Sequence[str]) -> dict[str, str]:

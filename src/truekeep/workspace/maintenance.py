@@ -35,10 +35,17 @@ from truekeep.maintenance.decay import (
     write_forgetting,
     write_moves,
 )
-from truekeep.maintenance.duplicates import Double, Sense, compare_fresh, find_doubles, instructed_ideas, merge_ideas
+from truekeep.maintenance.duplicates import (
+    DuplicatePair,
+    Sense,
+    compare_fresh,
+    find_doubles,
+    instructed_ideas,
+    merge_ideas,
+)
 from truekeep.maintenance.promote import promotion_ideas
 from truekeep.maintenance.proposals import Idea, ProposalOutcome, offer
-from truekeep.maintenance.reconcile import RECENT
+from truekeep.maintenance.reconcile import RECENT_DAYS
 from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefresh, TooManyChanges
 from truekeep.memory.file_scan import CLOCK_TICK_NS
 from truekeep.memory.importance import Tiers
@@ -62,7 +69,7 @@ NO_FRONTMATTER = frozenset(("no-frontmatter", "broken-frontmatter"))  # problems
 class TidyReport(NamedTuple):
     """The duplicates found, and the proposals made."""
 
-    doubles: tuple[Double, ...]
+    doubles: tuple[DuplicatePair, ...]
     offered: tuple[ProposalOutcome, ...]
     problems: tuple[FileProblem, ...] = ()
 
@@ -130,7 +137,7 @@ class Maintenance:
         survey = self.survey()
         key = self._rests_on(survey)
         if key and not survey.count("uncompared_cards"):
-            limit = (self._today - timedelta(days=RECENT)).isoformat()
+            limit = (self._today - timedelta(days=RECENT_DAYS)).isoformat()
             is_young = any(item.day >= limit for _, _, said in survey.conflicting_values() for item in said)
             survey.store_result(
                 "night", key, self._today.isoformat() if is_young else "9999"

@@ -20,13 +20,13 @@ from truekeep.maintenance.reconcile import (
     Found,
     Judge,
     Repairs,
-    hold_index,
-    hold_instructions,
-    hold_talk,
-    hold_values,
+    compare_index,
+    compare_instructions,
+    compare_sessions,
+    compare_values,
 )
 from truekeep.maintenance.survey.service import StatedValue, Survey
-from truekeep.maintenance.survey.transcript_values import SpokenText, iter_contradicted, listen
+from truekeep.maintenance.survey.transcript_values import SessionText, iter_contradicted, read_sessions
 from truekeep.memory.blame import line_owners
 from truekeep.memory.facts_db import UnreadableFacts, iter_facts
 from truekeep.memory.memory_index import linked_cards
@@ -150,15 +150,15 @@ class Reconciliation:
         )
         told = [(name, self._instructions.values(name)) for name in survey.repositories()]
         by_instruction = [
-            self._if_once(found) for found in hold_instructions([item for item in told if item[1]], survey.values_of)
+            self._if_once(found) for found in compare_instructions([item for item in told if item[1]], survey.values_of)
         ]
         yield from by_instruction
         settled = {item.place for item, _ in by_instruction}
-        for found in hold_values(self._clashes(survey, facts), judge):
+        for found in compare_values(self._clashes(survey, facts), judge):
             if found[0].place not in settled:
                 yield found
         self._listen(survey, problems)
-        yield from hold_talk(iter_contradicted(survey.db), survey.values_of)
+        yield from compare_sessions(iter_contradicted(survey.db), survey.values_of)
         yield from self._handoffs(problems)
         for item in checked:
             for verdict in item.verdicts:
@@ -239,7 +239,9 @@ class Reconciliation:
         names = [facts.path.removeprefix(f"{CARDS}/") for facts in cards if facts.key]
         unindexed = [name for name in names if name not in linked and merged.covers(name)]
         self._unindexed = tuple(f"{CARDS}/{name}" for name in unindexed)
-        yield from hold_index(data, cards, is_ours, self._problem_of, merged.covers, is_away=is_away, force=self._force)
+        yield from compare_index(
+            data, cards, is_ours, self._problem_of, merged.covers, is_away=is_away, force=self._force
+        )
 
     def _problem_of(self, name: str) -> str:
         """Why a card was not read; "" if there is no such file."""
@@ -318,11 +320,11 @@ class Reconciliation:
                 for name, item in kept.items()
             ]
 
-            def turns(name: str) -> Iterator[SpokenText]:
+            def turns(name: str) -> Iterator[SessionText]:
                 for turn in archive.own_turns(kept[name]):
-                    yield SpokenText(turn.text, turn.line, turn.at[:10])
+                    yield SessionText(turn.text, turn.line, turn.at[:10])
 
-            listen(survey.db, sessions, turns)
+            read_sessions(survey.db, sessions, turns)
         except TruekeepError as error:
             problems.append(f"transcripts: {error.message}")
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from truekeep.handoffs.policy_store import INSTRUCTION_FILES
-from truekeep.maintenance.reconcile import said_in
+from truekeep.maintenance.reconcile import values_in
 from truekeep.memory.card import words_of
 from truekeep.memory.file_scan import read_memory_file
 from truekeep.text.encoding import decode_text
@@ -56,7 +56,7 @@ class RepositoryInstructions:
         return [
             item
             for path, text in self._texts(repository)
-            for item in said_in(path, text, store="instructions", day="", repository=repository)
+            for item in values_in(path, text, store="instructions", day="", repository=repository)
         ]
 
     def _read(self, repository: str) -> tuple[tuple[str, str], ...]:

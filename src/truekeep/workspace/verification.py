@@ -262,11 +262,11 @@ class Verification:
             return self._repair(checked, dry_run=dry_run)
 
     def _repair(self, checked: Sequence[CheckedMemory], *, dry_run: bool) -> tuple[list[Repair], list[str]]:
-        from truekeep.maintenance.repair import Mending, rejected_on, repaired_spans
+        from truekeep.maintenance.repair import MemoryRepairs, rejected_on, repaired_spans
 
         context = self._context
         verifier = self._verifier(reuse=True)
-        mending = Mending(self.reader, context.facts, verifier, now=context.now())
+        mending = MemoryRepairs(self.reader, context.facts, verifier, now=context.now())
         waiting = mending.waiting(context.vault)
         repairs, left = [], list[str]()
         for item in checked:

@@ -15,7 +15,7 @@ from tests.support.helpers import NOW, Place, run_cli, tree
 from tests.support.upkeep_place import point_at_all, put, upkeep, write_card
 from tests.unit.workspace.test_cards import on_a_terminal
 from truekeep.integrations.schedule.run import run_job
-from truekeep.maintenance.reconcile import Disagreement, hold_index
+from truekeep.maintenance.reconcile import Disagreement, compare_index
 from truekeep.maintenance.survey.service import CardFacts
 from truekeep.memory.memory_index import linked_cards
 from truekeep.workspace.machine_role import side_of
@@ -75,12 +75,12 @@ def test_the_lines_that_fixing_writes_are_the_lines_that_are_found(names: list[s
         for name in names
     ]
     pointers = Pointers(b"# Memory\n")
-    found = list(hold_index(b"# Memory\n", cards, lambda _: False))
+    found = list(compare_index(b"# Memory\n", cards, lambda _: False))
     assert len(found) == len(names)
     for _, repair in found:
         assert repair.point is not None
         pointers.point_at(*repair.point, 0)
-    again = [item for item, _ in hold_index(pointers.render(), cards, lambda _: True)]
+    again = [item for item, _ in compare_index(pointers.render(), cards, lambda _: True)]
     assert again == []
 
 

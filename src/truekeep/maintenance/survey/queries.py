@@ -1,6 +1,6 @@
-"""Memory files as a person looks through them: by store, words, repository, age, verdict and tag; what is around one.
+"""Lists of memory files for a person: by store, words, repository, age, verdict and tag; and the neighbours of one.
 
-Of verdicts there are the counts that the last checks found, taken over from where these keep them.
+Verdicts are counts of the last checks, copied from the verify cache.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ VERDICT_FILTERS = {
     "holds": f"{_CHECKED} AND verdicts.confirmed > 0 AND moved + changed + gone = 0",
     "unchecked": f"NOT ({_CHECKED})",
 }
-_MOST_WORDS = 8  # of a text that files are filtered by
+_MAX_FILTER_WORDS = 8
 _TABLES = "FROM files LEFT JOIN cards USING (id) LEFT JOIN verdicts USING (path)"
 
 
 class Browse(NamedTuple):
-    """Which memory files are asked for, and in which order."""
+    """A filter and an order for a list of memory files."""
 
     store: str = ""  # empty: all of them
     text: str = ""  # words that a path or a topic has
@@ -57,7 +57,7 @@ class Browse(NamedTuple):
 
 
 class MemoryFileSummary(NamedTuple):
-    """A memory file as a list shows it. Of the last check: when it was, and what it found."""
+    """A memory file in a list, with the time and the counts of its last check."""
 
     path: str
     store: str
@@ -96,14 +96,14 @@ class Neighbours(NamedTuple):
 
 
 class Browsing:
-    """The files in one survey, to be looked through."""
+    """Lists of the files in one survey."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
         self._choices: tuple[object, dict[str, list[str]]] = (None, {})  # and the state that they are of
 
     def browse(self, wanted: Browse, *, first: int = 0, most: int = 50) -> tuple[list[MemoryFileSummary], int]:
-        """Some of the memory files that are asked for, and how many there are."""
+        """One page of the matching files, and the number of all of them."""
         where, values = _conditions(wanted)
         total: Any = self.db.execute(f"SELECT count(*) {_TABLES} WHERE {where}", values).get
         rows: list[Any] = self.db.execute(
@@ -113,7 +113,7 @@ class Browsing:
         return [_listed(row) for row in rows], int(total)
 
     def count_cards(self, wanted: Browse) -> int:
-        """How many of the memory files that are asked for are cards, as status counts them."""
+        """The number of cards among the matching files, as status counts them."""
         where, values = _conditions(wanted)
         total: Any = self.db.execute(f"SELECT count(cards.id) {_TABLES} WHERE {where}", values).get
         return int(total)
@@ -128,12 +128,12 @@ class Browsing:
         query = "SELECT topic FROM files JOIN cards USING (id) WHERE path = ?"
         try:
             found = [(path, self.db.execute(query, (path,)).get) for path in paths]
-        except apsw.Error:  # somebody writes it, or it is damaged: whoever surveys next mends it
+        except apsw.Error:  # it is being written, or damaged: the next refresh rebuilds it
             return {}
         return {path: str(topic) for path, topic in found if topic}
 
     def choices(self, most: int = 200) -> dict[str, list[str]]:
-        """What files can be filtered by: the repositories and categories that they name, the usual ones first."""
+        """The repositories and categories to filter by, the most frequent first."""
         state = (self.db.execute("PRAGMA data_version").get, self.db.total_changes(), most)  # of others, of our own
         if self._choices[0] == state:
             return self._choices[1]
@@ -151,7 +151,7 @@ class Browsing:
         return found
 
     def neighbours(self, path: str, most: int = 12) -> Neighbours:
-        """The files that one points at and is pointed at by, and cards of its topic, its repository, its words."""
+        """The files that a file links to and from, and cards with its topic, its repository or its words."""
         here: Any = self.db.execute(
             "SELECT id, repository, key FROM files LEFT JOIN cards USING (id) WHERE path = ?", (path,)
         ).fetchone()
@@ -202,12 +202,12 @@ class Browsing:
             ),
         )
 
-    def hear_verdicts(self, facts: str) -> None:
-        """Take over what the last checks found, from their file; only what is new there is read."""
+    def copy_verdicts(self, facts: str) -> None:
+        """Copy the counts of the last checks from the verify cache, as far as they are new."""
         stamp = " ".join(stat_text(facts + tail) for tail in ("", "-wal"))
         if read_meta(self.db, "facts") == stamp:
             return
-        with suppress(apsw.Error):  # a file that cannot be read says nothing new
+        with suppress(apsw.Error):  # a file that cannot be read has nothing new
             seals = {path: (seal, at) for path, seal, at in read_seals(facts)}
             known = {path: (seal, at) for path, seal, at in self.db.execute("SELECT path, seal, at FROM verdicts")}
             new = [path for path, noted in seals.items() if known.get(path) != noted]
@@ -221,11 +221,11 @@ class Browsing:
 
 
 def _conditions(wanted: Browse) -> tuple[str, list[object]]:
-    """What a list of files is asked for by."""
+    """The SQL conditions of a list, and their values."""
     found: list[tuple[str, list[object]]] = []
     if wanted.store:
         found.append(("store = ?", [wanted.store]))
-    words = wanted.text.lower().split()[:_MOST_WORDS]
+    words = wanted.text.lower().split()[:_MAX_FILTER_WORDS]
     found += [("instr(lower(path || ' ' || coalesce(topic, '')), ?) > 0", [word]) for word in words]
     if wanted.repository is not None:
         found.append(("repository = ?", [wanted.repository]))

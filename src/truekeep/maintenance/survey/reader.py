@@ -1,7 +1,7 @@
-"""What one memory file says, as far as upkeep needs it. Pure text.
+"""Read the facts of one memory file that maintenance needs. Pure text.
 
-Of a card its topic, days and words; of a log its tagged entries and statements; of every file the values that it gives
-to things, the files that it points at, and what is wrong with it.
+From a card its topic, days and words; from a log its tagged entries and statements; from every file the values that it
+gives to things, its links, and its problems.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CARDS = f"{CARDS}/"
 
 
 class Facts(NamedTuple):
-    """What one memory file says."""
+    """The facts of one memory file."""
 
     day: str  # ISO; empty where it is not known
     card: Card | None = None
@@ -44,7 +44,9 @@ class Facts(NamedTuple):
 
 def read_facts(path: str, store: str, data: bytes) -> Facts:
     whole = decode_text(data)
-    text = cover_secrets(whole) if whole is not None else None  # the survey is kept, so no credential gets into it
+    text = (
+        cover_secrets(whole) if whole is not None else None
+    )  # the survey stays on disk, so it must not have a credential
     is_card = path.startswith(_CARDS) and "/" not in path[len(_CARDS) :]
     card = parse_card(path.rpartition("/")[2], text) if is_card and text is not None else None
     day = day_in(path) if store == "logs" else _last_day(card)
@@ -64,7 +66,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         entries=tuple(entries),
         statements=tuple(statements),
         links=tuple(find_links(text, path)),
-        # What was put away says nothing about now.
+        # The archive says nothing about the present.
         values=tuple(_values(text, card)) if path != INDEX and store != "archive" else (),
         problems=tuple(problems),
     )
@@ -83,28 +85,28 @@ def _values(text: str, card: Card | None) -> Iterator[Value]:
 _STATEMENT = re.compile(
     r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
 )
-LEAST_WORDS = 4  # of a statement that can be recognised
-_LONGEST = 600
+MIN_STATEMENT_WORDS = 4
+_MAX_STATEMENT_CHARS = 600
 
 
 def log_statements(text: str) -> Iterator[tuple[int, str]]:
-    """What a log says, line by line, without its headings, marks and tags."""
+    """The statements of a log, line by line, without headings, list marks and tags."""
     for number, line in iter_prose(text):
         if line.startswith(("#", "|", ">")) or not line.strip():
             continue
         lead = _STATEMENT.match(line)
-        bare = line[lead.end() if lead else 0 :].strip()[:_LONGEST]
-        if len(statement_words(bare)) >= LEAST_WORDS:
+        bare = line[lead.end() if lead else 0 :].strip()[:_MAX_STATEMENT_CHARS]
+        if len(statement_words(bare)) >= MIN_STATEMENT_WORDS:
             yield number, bare
 
 
 def statement_words(text: str) -> set[int]:
-    """The words by which a statement is known again: no numbers, and nothing short."""
+    """The hashes of the words that identify a statement: without numbers and short words."""
     return {hash_word(word) for word in words_of(text) if len(word) > 2 and not word[0].isdigit()}
 
 
 def line_keys(text: str) -> set[int]:
-    """What statements of mostly the same words share: their least words, by several ways of counting."""
+    """Keys that statements of mostly the same words share: their least words by several hashes."""
     words = statement_words(text)
     keys = set()
     for number, factor in enumerate((0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)):
@@ -118,7 +120,7 @@ def hash_word(word: str) -> int:
 
 
 def card_words(card: Card) -> set[int]:
-    """The words of a card that say what it is about."""
+    """The hashes of a card's words, without short ones."""
     return {
         hash_word(word) for word in (*words_of(card.topic), *words_of(card.body)) if len(word) > 2 or word.isdigit()
     }
@@ -136,7 +138,7 @@ def iso_day(text: str) -> str:
 
 
 def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
-    """What is wrong with a card's frontmatter: the line, a code, and the reason."""
+    """The problems of a card's frontmatter: line, code and reason."""
     front = card.front
     if card.problem:
         where, _, what = card.problem.removeprefix("line ").partition(": ")

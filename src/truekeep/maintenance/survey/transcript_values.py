@@ -1,4 +1,4 @@
-"""What was said in sessions that the value of a thing is: to be held against cards, never believed."""
+"""The values that sessions give to things: compared with cards, never taken as fact."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     import apsw
 
 
-class SpokenText(NamedTuple):
-    """What was said in a session."""
+class SessionText(NamedTuple):
+    """A turn of a session."""
 
     text: str
     line: int
     day: str
 
 
-def listen(
-    db: apsw.Connection, sessions: Iterable[tuple[str, str, str, str]], turns: Callable[[str], Iterable[SpokenText]]
+def read_sessions(
+    db: apsw.Connection, sessions: Iterable[tuple[str, str, str, str]], turns: Callable[[str], Iterable[SessionText]]
 ) -> int:
-    """Take in what sessions say the values of things are: name, state, day and repository of each.
+    """Store the values that sessions give to things. `sessions`: name, state, day and repository of each.
 
-    Those that are not among them any more are forgotten. Gives how many were listened to.
+    Sessions that are no longer among them are removed. Gives the number of sessions that were read.
     """
     noted: dict[str, str] = {str(name): str(state) for name, state in db.execute("SELECT * FROM read_sessions")}
     changed = []
@@ -51,7 +51,7 @@ def listen(
 
 
 def iter_contradicted(db: apsw.Connection) -> Iterator[StatedValue]:
-    """What sessions say of things that some card gives another value to."""
+    """The values in sessions that differ from those of a card."""
     query = (
         "SELECT session, day, repository, kind, subject, value, line FROM session_values AS named WHERE EXISTS"
         " (SELECT 1 FROM stated_values AS stated WHERE stated.kind = named.kind AND stated.subject = named.subject"
