@@ -343,7 +343,7 @@ def test_nothing_is_mended_while_another_truekeep_writes(kept: Place) -> None:
     before = picture(kept.base)
     with file_io.locked(str(state(kept))) as held, pytest.MonkeyPatch.context() as patch:
         assert held
-        patch.setattr("truekeep.workspace.context._PATIENCE", 0.1)
+        patch.setattr("truekeep.workspace.context.LOCK_WAIT_SECONDS", 0.1)
         (check,) = wrong(look(kept, fix=True))
     assert (check.state, "another truekeep is writing" in check.hint) == (BROKEN, True)
     assert picture(kept.base) == before
@@ -858,7 +858,7 @@ def test_a_timer_that_nothing_winds_up(kept: Place, is_running: bool, monkeypatc
     told = [item for item in look(kept, now=NOW) if item.name == "schedule"]
     assert any("no cron daemon is running: start it" in item.what for item in told) is not is_running
     late = [item for item in look(kept, now=NOW + timedelta(days=2)) if "it did not run" in item.what]
-    assert [("no cron daemon is running: start it" in item.hint) for item in late] == [not is_running]
+    assert [("start the cron daemon" in item.hint) for item in late] == [not is_running]
 
 
 def test_a_timer_that_is_gone(kept: Place, tmp_path: Path) -> None:
