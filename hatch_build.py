@@ -1,7 +1,7 @@
-"""What building truekeep adds to its files: the commit that it is built from, and the README as an index can show it.
+"""Build hooks: the wheel records its commit, and the README on the package index has working links.
 
-The commit is for `truekeep --version`; an sdist brings the note along, so that its wheel is the same. On an index the
-README stands alone: a link into the repository leads to `Source` of [project.urls], and is plain text without one.
+`truekeep --version` shows the commit; an sdist carries the note, so that its wheel is the same. Relative links of the
+README become links to `Source` of [project.urls], or plain text without one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CommitHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["force_include"][str(note)] = place
 
     def _commit(self) -> str:
-        """The commit of this very checkout; a checkout that the sources merely lie in says nothing about them."""
+        """The commit of this checkout; "" if the sources are only a subfolder of some other checkout."""
         if not (Path(self.root) / ".git").exists():
             return ""
         try:
@@ -56,7 +56,7 @@ class ReadmeHook(MetadataHookInterface):
 
 
 def readme_alone(text: str, source: str) -> str:
-    """The README without links that lead nowhere outside of the repository. What stands in code blocks is as it was."""
+    """The README without relative links. Code blocks are unchanged."""
     parts = _FENCE.split(text)
     return "".join(
         part if part.startswith("```") else _LINK.sub(lambda link: _led(link, source), part) for part in parts

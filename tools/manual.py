@@ -103,7 +103,7 @@ def _options(command: click.Command, ctx: click.Context) -> Iterator[str]:
 
 
 def _marked(text: str) -> str:
-    """Text in short lines: what stands in backticks is bold."""
+    """Text in short lines, with text in backticks in bold."""
     pieces = enumerate(_CODE.split(text))
     marked = "".join(rf"\fB{_escaped(piece)}\fR" if number % 2 else _escaped(piece) for number, piece in pieces)
     lines = textwrap.wrap(marked, 78, break_long_words=False, break_on_hyphens=False)

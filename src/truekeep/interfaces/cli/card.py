@@ -258,7 +258,7 @@ def _read_text(file: str | None) -> tuple[str, bool]:
 
 
 class _CardEditor:
-    """Writes, and asks whoever sits at the terminal."""
+    """Writes a card, and asks questions if a person is at the terminal."""
 
     def __init__(
         self, opened: Workspace | None, by: CardAuthor, *, anyway: bool, dry_run: bool, is_asked: bool
@@ -328,7 +328,7 @@ def _ask_again(text: str, error: InvalidHandoff, desk: _CardEditor) -> str | Non
 
 
 def _keep(text: str) -> None:
-    """Nobody writes a text twice."""
+    """Save the text of a card that was not written, so that it is not lost."""
     descriptor, path = tempfile.mkstemp(prefix="truekeep-card-", suffix=".md")
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

@@ -18,7 +18,7 @@ from truekeep.interfaces.cli.output import short_path
 
 
 def find_in_use() -> str:
-    """The workspace that commands and hooks use for this user; empty when there is none. Ask before one is made."""
+    """The workspace that commands and hooks of this user use now, or "". Call it before making another."""
     return next(filter(is_workspace, (read_remembered() or find_usual(), find_workspace())), "")
 
 

@@ -59,7 +59,7 @@ def _matching(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _workspace(ctx: click.Context) -> str:
-    """The workspace named on the line so far, else the default one; "" if there is none."""
+    """The workspace named on the line so far, else the default one, else ""."""
     chosen = ctx.params.get("workspace") or ctx.find_root().params.get("workspace")
     if chosen := chosen or os.environ.get("TRUEKEEP_WORKSPACE"):
         return os.path.expanduser(chosen)

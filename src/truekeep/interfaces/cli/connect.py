@@ -229,7 +229,7 @@ def _root(repo: str) -> Path | None:
 
 
 def _memory(ctx: click.Context, workspace: str | None) -> tuple[Mapping[str, str], Path | None, Workspace | None]:
-    """The writers and the cards of this machine's workspace; the usual writers where there is none."""
+    """The writers and cards of this machine's workspace; the default writers without a workspace."""
     named = workspace or (ctx.obj or {}).get("workspace") or find_chosen()
     if not named and not (default_path() / STATE).exists():
         return WRITERS, None, None
@@ -303,7 +303,7 @@ def _show_plan(plan: ConnectPlan, notes: Sequence[str], homes: Homes) -> None:
 
 
 def said_before() -> set[object]:
-    """What this run has said already: `connect machine` connects many repositories, and they get the same lines."""
+    """Lines printed by this run: `connect machine` connects many repositories, which would print the same lines."""
     found: set[object] = click.get_current_context().meta.setdefault(__name__, set())
     return found
 

@@ -126,7 +126,7 @@ def machine(
 
 
 def _host_key(key: str | None, host: str | None, ssh_options: tuple[str, ...]) -> str:
-    """The key that is given, or that the host tells over ssh; empty without either."""
+    """The given key, else the one that the host prints over ssh, else ""."""
     if host and not key:
         return ask_key(host, ssh_options)
     if key:
@@ -205,7 +205,7 @@ def _plan_route(side: Any, repos: tuple[str, ...], **given: Any) -> Route:
 
 
 def _is_alike(one: Route, other: Route) -> bool:
-    """Whether two routes differ in nothing but the host's key."""
+    """True if two routes differ only in the host's key."""
     plain = [{key: value for key, value in route.options.items() if key != "host_key"} for route in (one, other)]
     return one.via == other.via and plain[0] == plain[1]
 
@@ -232,7 +232,7 @@ def _routes(side: Any) -> Mapping[str, Route]:
 
 
 def _is_sent(side: Any, route: Route, test: Test) -> bool:
-    """Whether the test handoff is in what the route carries, or has come back already."""
+    """True if the route carries the test handoff, or its receipt is back."""
     if test.has_returned:
         return True
     try:

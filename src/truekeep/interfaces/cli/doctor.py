@@ -59,7 +59,7 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
 
 
 def _path(ctx: click.Context, workspace: str | None) -> Path | None:
-    """The workspace that is meant, however broken; None on a machine that only produces, or if none can be told."""
+    """The chosen workspace, even if broken; None on a machine without one."""
     named = workspace or (ctx.obj or {}).get("workspace")
     if not named and not os.environ.get("TRUEKEEP_WORKSPACE") and not read_remembered() and find_damaged():
         return None

@@ -78,14 +78,14 @@ def this_writer(writer: str | None) -> str:
 
 
 def running_harness() -> str:
-    """The harness that runs us, as far as its environment tells; empty for a person."""
+    """The harness that runs this command, judged by its environment variables; "" for a person."""
     if "CLAUDECODE" in os.environ:
         return "claude"
     return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
 
 
 def _judge(opened: Workspace | None, letters: Sequence[UnsavedHandoff]) -> list[Decision]:
-    """What ingest would make of handoffs; without a workspace, as far as this machine can tell."""
+    """Plan how ingest would file these handoffs. Without a workspace, existing cards are not considered."""
     if opened is not None:
         return opened.handoffs.lint(letters)
     return producer.judge(letters)
@@ -271,7 +271,7 @@ def _held_up(filing: Decision) -> Finding:
 def _lint_inputs(
     opened: Workspace | None, files: tuple[str, ...]
 ) -> list[tuple[str, str, bytes, Path | None, Finding | None]]:
-    """What to lint: how to call it, its name, its bytes, its repository, and why ingest would not even take it."""
+    """One handoff to lint: label, name, bytes, repository, and why ingest would skip it."""
     if not files:
         root = _this_repository(None)
         writers = opened.config.writers if opened else _default_writers()

@@ -118,7 +118,7 @@ def _refuse_lost() -> None:
 
 
 def _warn_of_others(path: Path) -> list[str]:
-    """What else names a workspace on this machine."""
+    """Messages about other settings that name a workspace on this machine."""
     named, told = os.environ.get("TRUEKEEP_WORKSPACE"), []
     if named and not is_same(os.path.expanduser(named), path):
         told.append(f"but TRUEKEEP_WORKSPACE names {named}, and comes first where it is set")
@@ -143,7 +143,7 @@ def _count(workspace: Path) -> dict[str, int]:
 
 
 def _is_spilled(path: Path, repository: Path) -> bool:
-    """Whether the workspace was named by a shell that took `--repo ~/repos/*` apart: a repository beside another."""
+    """True if the shell expanded `--repo ~/repos/*`, so that PATH is a repository next to another."""
     is_memory = any((path / name).exists() for name in (STATE, "MEMORY.md", "memory"))
     return path.parent == repository.parent and (path / ".git").exists() and not is_memory
 

@@ -116,7 +116,7 @@ def _token(variable: str, state: StateFolder) -> tuple[str, str]:
 
 
 def _kept_token(path: Path) -> str:
-    """The token in the state folder; a new one if there is none."""
+    """The token in the state folder; creates one on first use."""
     try:
         return _read_token(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What commands share: options, opening the workspace, tables, and one shape for every --json."""
+"""Shared by the commands: options, opening the workspace, tables, and one shape for every --json."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def fit_widths(widths: Sequence[int], room: int, whole: Collection[int] = ()) ->
 
 
 def cut(text: str, width: int) -> str:
-    """A text that fits: prose without its end; a name or path without its middle, for its end tells it from others."""
+    """Shorten text to a width: prose loses its end, a name or path its middle."""
     if len(text) <= width:
         return text
     if " " in text.strip() or width < MIN_COLUMN_WIDTH:

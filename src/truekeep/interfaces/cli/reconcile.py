@@ -129,7 +129,7 @@ def _tell_more(count: int, indent: str = "") -> None:
 
 
 def _show_next(result: ReconcileReport) -> None:
-    """What can be done about it: what is asked already needs no second question."""
+    """Count what --fix can decide, and what is new for review."""
     decided = sum(item.action == "fix" for item in result.found)
     questions = [item for item in result.found if item.action == "ask"]
     asked = sum(bool(item.step) for item in questions)
@@ -142,7 +142,7 @@ def _show_next(result: ReconcileReport) -> None:
 
 
 def show_offers(offered: tuple[ProposalOutcome, ...], *, dry_run: bool = False) -> None:
-    """What upkeep put before a person, or did not, and why."""
+    """Print the proposals, and why some were not made."""
     words = {
         "proposed": ("would propose" if dry_run else "proposed", "yellow"),
         "rejected": ("was turned down before", None),

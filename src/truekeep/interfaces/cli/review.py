@@ -303,7 +303,7 @@ def _act(opened: Workspace, proposal: Proposal, key: str) -> str:
 
 
 def _did(draft: Draft, filing: Decision) -> str:
-    """What an approval did, in one word."""
+    """The result of an approval, in one word."""
     return "removed" if draft.is_removal else filing.outcome
 
 

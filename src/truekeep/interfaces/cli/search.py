@@ -226,7 +226,7 @@ def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[st
 
 
 def render_remarks(found: SearchResult) -> Iterator[str]:
-    """What to know about the search: corrected words, an outdated index."""
+    """Remarks on the search: corrected words, an outdated index."""
     for typed, known in found.corrections:
         yield style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow")
     for note in found.notes:

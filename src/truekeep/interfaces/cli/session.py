@@ -183,7 +183,7 @@ def _stdin() -> str:
 
 
 def _has_input() -> bool:
-    """Whether something waits on standard input right now. Nothing of it is taken: it may be another's."""
+    """True if standard input has data now. Reads nothing: the data may be for another program."""
     import fcntl
     import termios
 

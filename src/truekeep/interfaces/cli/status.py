@@ -119,7 +119,7 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
 
 
 def _opened(ctx: click.Context, workspace: str | None) -> tuple[Workspace | None, str]:
-    """The workspace, and what is wrong with it: one whose host cannot be told still has memory to look at."""
+    """The workspace, and its problem if any: with an unclear host, its memory can still be read."""
     try:
         return workspace_if_any(ctx, workspace), ""
     except BadSetup as error:
@@ -145,7 +145,7 @@ def _no_memory() -> str:
 
 
 def _own_routes() -> list[Route]:
-    """The ways by which this machine sends its handoffs; none where their file cannot be read, which doctor tells."""
+    """The sync routes of this machine; empty if sync.toml cannot be read, which doctor reports."""
     with suppress(BadSetup):
         return list(read_routes(Path(own_state())).values())
     return []
@@ -217,7 +217,7 @@ def render(
 
 
 def _beside(said: str, target: str, room: int | None) -> str:
-    """What was found, cut so that the target beside it is whole: without that, undecided what is wrong."""
+    """The reading, shortened so that the target beside it stays complete."""
     left = (room or 0) - _WORDS - 1 - _NAMES - len(target)
     return _cut(printable(said), left) if target and left >= _NARROWEST else said
 
@@ -265,7 +265,7 @@ def bars(counts: Sequence[int]) -> str:
 
 
 def _has_bars() -> bool:
-    """Whether a person looks at it, in letters that have bars."""
+    """True if the output is a terminal whose encoding has block characters."""
     return sys.stdout.isatty() and _has_letters()
 
 

@@ -123,7 +123,7 @@ def decay(
 
 
 def shown_decay(done: DecayReport) -> dict[str, Any]:
-    """What a run did, as data."""
+    """The result of a run, for JSON."""
     return {
         "day": done.day,
         "record": {"day": done.record.day, **done.record.tiers._asdict()} if done.record is not None else None,
@@ -255,7 +255,7 @@ def duplicates(ctx: click.Context, dry_run: bool, as_json: bool, workspace: str 
 
 
 def _has_meaning(opened: Workspace) -> bool:
-    """Whether cards were compared by their meaning, too."""
+    """True if cards were also compared by meaning."""
     return uses_meaning(opened.maintenance.survey(within=_LATELY))
 
 

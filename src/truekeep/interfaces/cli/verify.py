@@ -148,7 +148,7 @@ def _is_rotten(item: CheckedMemory) -> bool:
 
 
 def _is_unchecked(checked: Sequence[CheckedMemory]) -> bool:
-    """Whether there was something to check, and nothing of it could be: no checkout, no history, no git."""
+    """True if there were claims, but none could be checked: no checkout, no history, no git."""
     verdicts = [verdict for item in checked for verdict in item.verdicts]
     return all(verdict.verdict == "unverifiable" for verdict in verdicts) and any(
         verdict.reason in _NOT_LOOKED_AT for verdict in verdicts
@@ -168,7 +168,7 @@ def _checked_root(repository: str | None) -> Path | None:
 
 
 def _around(files: Sequence[str]) -> Path | None:
-    """The checkout that all of these files stand in, if they name no repository themselves; None for memory."""
+    """The checkout that contains all of these files, if they name no repository; None for memory files."""
     tops = set()
     for name in files:
         path = Path(name).resolve()
@@ -255,7 +255,7 @@ def _stamp(seconds: float) -> str:
 
 
 def _show_next(checked: Sequence[CheckedMemory]) -> None:
-    """What --fix would do: it drops nothing that only a clone without history calls gone, and writes memory alone."""
+    """Print what --fix would do. Claims that are gone only in a shallow clone and files outside memory do not count."""
     own = [item for item in checked if not is_outside(item.path)]
     cards = [item for item in own if item.path.startswith(f"{CARDS}/") and not item.missing]
     has_moves = any(verdict.verdict == "moved" for item in own for verdict in item.verdicts)
