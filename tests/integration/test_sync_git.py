@@ -253,7 +253,7 @@ def test_a_branch_that_somebody_rewrote(trio: Trio, how: str, when: str) -> None
         bare(Path(trio.remote))
     told = trio.send(trio.one)
     if how in ("rewritten", "deleted", "rewound"):
-        assert any("somebody else" in note for note in told.notes), told
+        assert any("someone else" in note for note in told.notes), told
     assert trio.send(trio.one).notes == (), "it is told once"
     trio.settle()
     trio.check()

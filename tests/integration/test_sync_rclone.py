@@ -265,7 +265,7 @@ def test_a_folder_that_vanished_is_not_made_anew(trio: Trio) -> None:
         with pytest.raises(Unreachable) as raised:
             act()
         assert "is gone" in raised.value.problem
-        assert "mounted?" in raised.value.hint
+        assert "mount its disk" in raised.value.hint
     assert not remote(trio).exists()
     away.rename(remote(trio))
     trio.settle()
@@ -346,8 +346,8 @@ REMOTES = {
     "nobody listens": (":webdav,url='http://127.0.0.1:1/':x", "next run"),
     "not allowed": ("/proc/truekeep", ""),
     "a file": ("{tmp}/file", ""),
-    "option": ("--config={tmp}/ran", "full path"),
-    "relative": ("handoffs", "full path"),
+    "option": ("--config={tmp}/ran", "absolute path"),
+    "relative": ("handoffs", "absolute path"),
     "none": ("", "--remote"),
 }
 
