@@ -1,9 +1,9 @@
 """Decay: log entries that expire leave search, spent logs are archived, and cards without a sign of life are listed.
 
-Entries of daily logs leave the search index by a record (see `decayed`); no log is edited. A log of which nothing is
-left may be put away whole, in the archive. Cards are never removed: those that nobody updated, confirmed or verified
-for long are listed, first to be verified, and where that says nothing, to be decided. Plans are made here from the
-survey and the last verdicts; the desk brings them together and carries them out.
+Entries of daily logs leave the search index by a record (see search/decay_record.py); no log is edited. A log without
+unexpired entries may be moved to the archive. Cards are never removed: cards that were not updated, confirmed or
+verified for long are listed, to be verified first, and else to be decided on. This module plans from the survey and the
+last verdicts; workspace/maintenance.py carries the plans out.
 """
 
 from __future__ import annotations

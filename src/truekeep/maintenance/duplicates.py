@@ -1,10 +1,10 @@
 """Duplicate cards: found without comparing all pairs, and merged so that no fact is lost.
 
-A card is compared with those that share its rarest words or its topic, and only once: what was found is kept in the
+A card is compared with those that share its rarest words or its topic, and only once: the result stays in the
 survey until one of the two changes. Words and meaning decide together; without a search index, words alone, and all
-cards are compared anew once there is one. Cards that name different numbers, or each a name that the other does not
-know, are a family and not doubles; nor are those of which one statement is a variant of the other's (`variants`), for
-whatever differs between doubles is an addition. Two cards of one topic that disagree are named, and not merged: a
+cards are compared again once there is one. Cards that name different numbers, or each a name that the other does not
+have, are a family, not duplicates; nor are cards in which one statement is a variant of the other's: duplicates differ
+only by additions. Two cards of one topic that disagree are reported, not merged: a
 person, or `reconcile`, decides first which one is right. The limits were chosen on one half of the labelled pairs of
 bench/doubles.py; `python -m bench upkeep` counts both.
 """

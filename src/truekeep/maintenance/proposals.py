@@ -1,8 +1,8 @@
 """Proposals of maintenance: drafts for a person to review, each offered once.
 
 A merge, a promotion or a disagreement becomes a review draft with its reasons. It says which state of the cards it was
-made from, so that an edit in between is never overwritten, and what a person turned down is not proposed again. What
-nobody could approve is not proposed either: it is judged first, and told.
+made from, so that an edit in between is never overwritten, and a rejected proposal is not made again. The policy checks
+each proposal first; one that could not be approved is reported instead.
 """
 
 from __future__ import annotations
