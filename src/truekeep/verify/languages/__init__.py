@@ -1,17 +1,15 @@
-"""Find what a source file defines: the text of a file goes in, names with their scopes and lines come out.
+"""What a source file defines: the text of a file goes in, names with their scopes and lines come out.
 
-- `lexer` and `tokens` tell comments and strings from code, for every language. This is light: it runs over whole
-  repositories.
-- `syntax_tree` finds the definitions of most languages: a tree-sitter grammar parses, a query in `queries/` says what
-  counts.
-- `python` goes by indentation, `line_based` by lines, `schemas` by braces, `config_files` by keys; `registry` says
-  which reads what.
+This is lexing, not parsing. One regular expression per language tells comments and strings from code; then a walker
+looks for what the code defines: by indentation (Python), by keywords and braces (JavaScript, Rust, Go ...), by the
+words before a bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). So a repository is
+read in about a second, and a file of any content in linear time: what looks ahead cannot go back, or pays with fuel.
 
 A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
-because an invented one makes code that is gone look alive. Locals and parameters do not count.
+for an invented one makes a thing that is gone look alive. Locals and parameters do not count.
 
 All texts are bytes and all offsets count bytes. Nothing here reads a file or knows what a claim is. The module of a
-language, and its grammar, are imported when the first file of it is read.
+language is imported when a file of it is met: `languages` says which.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from truekeep.verify.languages.definition import Definition, body_digest
 from truekeep.verify.languages.lexer import repaint, without_comments
 from truekeep.verify.languages.registry import MARKUP, WALKERS, is_config, language_of
 from truekeep.verify.languages.tokens import LEXES
-from truekeep.verify.languages.walker import WalkResult, is_text
+from truekeep.verify.languages.walker import WalkResult
 
 __all__ = ["Definition", "body_digest", "clean", "definitions", "is_config", "language_of", "names"]
 
@@ -55,7 +53,7 @@ def names(cleaned: bytes, language: str) -> list[bytes]:
     if walk is None:
         return []
     found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language).marks]
-    return found if cleaned.isascii() else [name for name in found if is_text(name)]
+    return found if cleaned.isascii() else [name for name in found if _is_text(name)]
 
 
 def definitions(cleaned: bytes, language: str) -> list[Definition]:
@@ -64,7 +62,7 @@ def definitions(cleaned: bytes, language: str) -> list[Definition]:
     if walk is None:
         return []
     walked = walk(cleaned, language)
-    marks = [mark for mark in walked.marks if is_text(cleaned[mark.begin - 1 : mark.end - 1])]
+    marks = [mark for mark in walked.marks if _is_text(cleaned[mark.begin - 1 : mark.end - 1])]
     walked.finish(cleaned, walked.text, marks, language)
     breaks = [match.start() for match in re.finditer(b"\n", cleaned)]
     found = []
@@ -93,3 +91,11 @@ def _walker(language: str) -> Callable[[bytes, str], WalkResult] | None:
         return None
     walk: Callable[[bytes, str], WalkResult] = import_module(f"{__name__}.{WALKERS[language]}").walk
     return walk
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

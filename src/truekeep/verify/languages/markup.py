@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truekeep.verify.languages.lexer import BLANK, repaint, without_comments
+from truekeep.verify.languages.lexer import BLANK, repaint, without_comments, without_strings
 from truekeep.verify.languages.patterns import Patterns
 
 _PATTERNS = Patterns({"script": rb"(?i)<(script|style)\b[^<>]*+>((?:[^<]++|<(?!/\1))*+)"})
@@ -21,12 +21,13 @@ def clean_markup(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def only_scripts(cleaned: bytes) -> bytes:
-    """The scripts of a template where they stand, and blanks instead of the rest."""
-    parts: list[bytes] = []
+def opaque_markup(cleaned: bytes) -> bytes:
+    """The scripts of a template with every string painted over, framed, and nothing else of it."""
+    parts = [b"\n"]
     at = 0
     for match in _PATTERNS["script"].finditer(cleaned):
+        parts.append(cleaned[at : match.start(2)].translate(BLANK))
         is_script = match[1].lower() == b"script"
-        parts += (cleaned[at : match.start(2)].translate(BLANK), match[2] if is_script else match[2].translate(BLANK))
+        parts.append(repaint(match[2], "javascript", without_strings) if is_script else match[2].translate(BLANK))
         at = match.end(2)
-    return b"".join((*parts, cleaned[at:].translate(BLANK)))
+    return b"".join((*parts, cleaned[at:].translate(BLANK), b"\n"))
