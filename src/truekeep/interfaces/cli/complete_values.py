@@ -1,6 +1,7 @@
 """Values that shells complete: cards, drafts, sync routes, memory files, local files and folders.
 
-Reads folders and file names only. Names that a shell could take for anything but a word are left out.
+Reads folders and file names only. Names that a shell could take for anything but a word are left out. Every command
+imports this module, but only a Tab calls it, so the functions import what they need.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from truekeep.core.default_workspace import find_workspace
 from truekeep.core.errors import TruekeepError
-from truekeep.core.machine import own_state
 from truekeep.core.model import CARDS, REVIEW
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def complete_drafts(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 
 
 def complete_routes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from truekeep.core.machine import own_state
+
     folders = (os.path.join(_workspace(ctx), ".truekeep"), own_state())
     return _matching((name for folder in folders for name in _routes(folder)), incomplete)
 
@@ -63,6 +64,8 @@ def _workspace(ctx: click.Context) -> str:
     chosen = ctx.params.get("workspace") or ctx.find_root().params.get("workspace")
     if chosen := chosen or os.environ.get("TRUEKEEP_WORKSPACE"):
         return os.path.expanduser(chosen)
+    from truekeep.core.default_workspace import find_workspace
+
     try:
         return find_workspace()
     except TruekeepError:
