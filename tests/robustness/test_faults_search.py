@@ -228,7 +228,7 @@ def test_a_model_that_changed_under_its_name(memory: Place, server: EmbeddingSer
     done = reindex(memory)
     assert done.rebuilt
     assert done.embedded == done.chunks
-    assert any("not the model it was" in note for note in done.notes)
+    assert any("another model than before" in note for note in done.notes)
     new = vectors(memory)
     assert set(new) == set(old)
     assert not set(new.values()) & set(old.values())
