@@ -6,7 +6,6 @@ not silently mean the default.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -200,6 +199,8 @@ def _unify_transcript_days(config: Config, *, is_new: bool) -> Config:
 def _report_unknown_keys(table: Mapping[str, Any], known: tuple[str, ...], prefix: str, problems: list[str]) -> None:
     for key in table:
         if key not in known:
+            import difflib  # here: hooks read the configuration, and few have an unknown key
+
             close = difflib.get_close_matches(key, known, 1)
             problems.append(f"unknown key {prefix}{key}" + (f" (did you mean {close[0]}?)" if close else ""))
 

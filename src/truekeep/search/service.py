@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -28,7 +29,6 @@ from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.core.errors import BadInput, Busy, StorageFailed, TruekeepError
 from truekeep.core.sqlite import DAMAGE
 from truekeep.memory.file_scan import STORES, Changes, FileScan, MemoryFile
-from truekeep.search.build import IndexProgress, IndexReport, IndexRun
 from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
 from truekeep.search.index_file import IndexFile, index_in_background
@@ -36,11 +36,12 @@ from truekeep.search.index_schema import open_index
 from truekeep.search.refresh import refresh
 from truekeep.search.scan_cache import scan_cache_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher
-from truekeep.search.transcript_index import TranscriptIndex
 from truekeep.search.workspace_files import MemoryFileScanner
 
 if TYPE_CHECKING:
+    from truekeep.search.build import IndexProgress, IndexReport
     from truekeep.search.excerpt import Excerpt
+    from truekeep.search.transcript_index import TranscriptIndex
 
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
@@ -100,13 +101,20 @@ class SearchService:
             settings, state, environ, note=self._note, index_in_background=self._index_in_background
         )
         self._files = MemoryFileScanner(root, state, settings.extra_paths, note=self._note)
-        self._transcripts = TranscriptIndex(state, settings, now=now, environ=environ)
+        self._state = state
         self._searcher: Searcher | None = None
 
     def close(self) -> None:
         self._searcher = None
         self._file.close()
-        self._transcripts.close()
+        if "_transcripts" in self.__dict__:
+            self._transcripts.close()
+
+    @cached_property
+    def _transcripts(self) -> TranscriptIndex:
+        from truekeep.search.transcript_index import TranscriptIndex  # here: most searches ask no transcript
+
+        return TranscriptIndex(self._state, self._settings, now=self._now, environ=self._environ)
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -341,6 +349,8 @@ class SearchService:
         self, *, rebuild: bool = False, progress: IndexProgress = lambda *_: None, wait: float = 10.0
     ) -> IndexReport:
         """Bring all of the index up to date; rebuild it if it no longer fits the settings."""
+        from truekeep.search.build import IndexRun  # here: a search builds nothing
+
         started = time.monotonic()
         self.notes = []
         run = IndexRun(
