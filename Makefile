@@ -4,21 +4,21 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo check test harnesses lint bench docs shown shots walk package clean
+.PHONY: all demo check test harnesses lint bench docs shown shots walk package constraints clean
 all: lint test
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "truekeep needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.ready-run: pyproject.toml | $(BIN)/python
+$(VENV)/.ready-run: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.ready-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up $(VENV) with the test tools ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.ready-run
 
 demo: $(VENV)/.ready-run
@@ -58,6 +58,11 @@ package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and i
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t sdist -t wheel -d dist
 	@TRUEKEEP_TEST_INDEX=1 $(BIN)/python -m pytest tests/integration/test_package.py
+
+constraints: $(VENV)/.ready-dev  # the newest versions that fit pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@echo '# Versions that development and CI install; written by `make constraints`.' > constraints.txt
+	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --all-extras pyproject.toml >> constraints.txt
 
 clean:
 	rm -rf $(VENV) build dist demo-home .mypy_cache .ruff_cache .pytest_cache .hypothesis
