@@ -380,6 +380,7 @@ def test_manifests(path: str, text: str, scripts: set[str], packages: set[str]) 
 # Cards
 
 
+@pytest.mark.slow
 def test_every_mark_stands_where_it_says(clone: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRUEKEEP_BENCH_CACHE", str(tmp_path / "cache"))
     for dated in (True, False):
@@ -405,6 +406,7 @@ def test_every_mark_stands_where_it_says(clone: Path, monkeypatch: pytest.Monkey
         assert git(one.world, "rev-parse", "HEAD") == git(clone, "rev-parse", "HEAD")
 
 
+@pytest.mark.slow
 def test_labels_are_the_same_every_time_and_kept(clone: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRUEKEEP_BENCH_CACHE", str(tmp_path / "one"))
     first = build.load("shop", clone, dated=True)
@@ -646,6 +648,7 @@ print(json.dumps({"schema": "truekeep.verify/1", "files": reports, "summary": {}
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mood", "recall"), [("right", "1.000"), ("easy", "0.000")])
 def test_the_whole_way(
     mood: str,
@@ -673,6 +676,7 @@ def test_the_whole_way(
     )
 
 
+@pytest.mark.slow
 def test_a_product_that_fails_is_named(clone: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRUEKEEP_BENCH_REPOS", str(clone.parent))
     monkeypatch.setenv("TRUEKEEP_BENCH_CACHE", str(tmp_path / "cache"))
@@ -686,6 +690,7 @@ def test_without_clones_it_says_what_is_lacking(monkeypatch: pytest.MonkeyPatch)
         run.main([])
 
 
+@pytest.mark.slow
 def test_sizes_say_what_was_dropped(
     clone: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,6 +28,7 @@ def put_config(home: Path, text: str) -> None:
     (home / ".openclaw" / "openclaw.json").write_text(text)
 
 
+@pytest.mark.slow
 def test_every_command_uses_the_workspace_that_init_made(memory: Path, own_home: Path) -> None:
     assert read_remembered() == str(memory)
     for words in (["status", "--json"], ["doctor", "--json"], ["repos"], ["ingest"], ["search", "anything"]):
@@ -68,6 +69,7 @@ def test_another_one_is_made_with_a_word(memory: Path, own_home: Path) -> None:
     assert json.loads(run_cli("init", "~/memory", "--json").stdout)["default"] == str(own_home / "other")
 
 
+@pytest.mark.slow
 def test_one_that_is_gone_is_told_by_everybody(memory: Path, own_home: Path) -> None:
     shutil.rmtree(memory)
     repo = git_repo(own_home / "app")
@@ -170,6 +172,7 @@ def test_it_is_known_though_the_state_folder_was_cleared(memory: Path, own_home:
     assert not (own_home / ".openclaw").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("note", ["", "\n", "relative/path\n", "/a\0b\n"])
 def test_where_the_note_is_damaged_no_other_workspace_is_used(own_home: Path, note: str) -> None:
     Workspace.init(own_home / ".openclaw/workspace")

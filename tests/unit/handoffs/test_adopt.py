@@ -108,6 +108,7 @@ def test_a_note_becomes_a_card_of_its_repository(home: Home) -> None:
     assert tree(home.home) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hook", "description", "told"),
     [
@@ -571,6 +572,7 @@ def test_codex_home_and_a_folder_by_hand(home: Home, own_home: Path, monkeypatch
 # --- The command line -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_the_command_says(home: Home) -> None:
     home.note("a.md", a_note("a", "Staging answers on port 8443 only."))
     home.note("b.md", "x\n", folder=home.home / ".claude/projects/-gone/memory")

@@ -129,6 +129,7 @@ def test_findings_name_their_line() -> None:
 LINE = st.from_regex(r"[A-Za-z][A-Za-z0-9 .,()/-]{0,30}[a-z]", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(
     title=LINE,
     summary=LINE,

@@ -96,6 +96,7 @@ def test_the_policy_decides(place: Place) -> None:
     assert place.processed() == ["2026-11-14-0901-a.md", "2026-11-14-0902-b.md", "2026-11-14-0903-c.md"]
 
 
+@pytest.mark.slow
 def test_lint_and_ingest_agree(place: Place) -> None:
     """One judge: what lint calls ok is filed, and what it does not is not."""
     cases = {**{f"good-{name}": text for name, text in GOOD.items()}, **BAD, **HINTS}

@@ -287,6 +287,7 @@ def test_a_person_walks_through_the_drafts_and_decides_each_with_a_key(place: Pl
     assert [draft.stem.rpartition("-")[0] for draft in place.drafts()] == ["job-3", "second"]
 
 
+@pytest.mark.slow
 def test_only_drafts_of_one_kind(place: Place) -> None:
     several(place)
     here = ("-w", str(place.workspace))

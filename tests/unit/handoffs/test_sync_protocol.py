@@ -368,6 +368,7 @@ def test_too_many_come_in_portions(ends: Ends, monkeypatch: pytest.MonkeyPatch) 
     assert ends.waiting() == []
 
 
+@pytest.mark.slow
 def test_a_remote_with_a_hundred_thousand_promises(ends: Ends) -> None:
     """One place that promises the moon costs no more than its limit, and the others are served."""
     ends.leave("one")

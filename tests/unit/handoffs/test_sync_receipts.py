@@ -100,6 +100,7 @@ def forge(how: str, trio: Trio, place: str, digest: str) -> bytes:
     }[how]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FORGED)
 def test_a_forged_receipt_takes_nothing_away(trio: Trio, how: str) -> None:
     path = trio.one.leave("kept")
@@ -136,6 +137,7 @@ def test_a_receipt_is_for_one_place_only(trio: Trio) -> None:
     assert (first.exists(), second.exists()) == (True, False)
 
 
+@pytest.mark.slow
 def test_a_route_of_an_earlier_version_keeps_offering_until_it_is_paired(trio: Trio) -> None:
     trio.leave_some()
     trio.options = {"host_key": ""}
@@ -154,6 +156,7 @@ def test_a_route_of_an_earlier_version_keeps_offering_until_it_is_paired(trio: T
     trio.check_clean()
 
 
+@pytest.mark.slow
 def test_a_host_that_lost_its_key_is_paired_again(trio: Trio) -> None:
     old = read_signer().public
     os.unlink(Path(own_state()) / KEY_FILE)
@@ -172,6 +175,7 @@ def test_a_host_that_lost_its_key_is_paired_again(trio: Trio) -> None:
     trio.check()
 
 
+@pytest.mark.slow
 def test_the_private_key_stays_on_the_host(trio: Trio, own_home: Path) -> None:
     trio.leave_some()
     trio.settle()
@@ -244,6 +248,7 @@ def there(trio: Trio, *arguments: str, given: bytes = b"") -> str:
     return subprocess.run(command, input=given, capture_output=True, check=True).stdout.decode().strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["..", ".git", "a\tb", "-x", "*"])
 def test_a_receipts_branch_with_an_odd_folder_ends_no_route(by_git: Trio, name: str) -> None:
     blob = there(by_git, "hash-object", "-w", "--stdin")
@@ -256,6 +261,7 @@ def test_a_receipts_branch_with_an_odd_folder_ends_no_route(by_git: Trio, name: 
     by_git.check_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["", "^{tree}", ":PLACE", ":PLACE/origin.json"])
 def test_missing_objects_of_one_branch_are_not_the_others_problem(by_git: Trio, what: str) -> None:
     by_git.leave_some()
@@ -292,6 +298,7 @@ def test_a_remote_that_falls_silent_meanwhile_is_no_contact(by_git: Trio, monkey
         by_git.receive()
 
 
+@pytest.mark.slow
 def test_missing_objects_of_the_receipts_branch_stop_nobody(by_git: Trio) -> None:
     by_git.leave_some()
     by_git.round()
@@ -308,6 +315,7 @@ def test_missing_objects_of_the_receipts_branch_stop_nobody(by_git: Trio) -> Non
     by_git.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whose", ["one", "receipts"])
 def test_a_branch_that_was_rewritten_to_something_damaged_is_put_right(by_git: Trio, whose: str) -> None:
     by_git.leave_some()
@@ -362,6 +370,7 @@ def laptop(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(home), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
 
 
+@pytest.mark.slow
 def test_pairing_by_the_commands(place: Place, tmp_path: Path, laptop: dict[str, str]) -> None:
     remote = tmp_path / "post.git"
     subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
@@ -406,6 +415,7 @@ def test_pairing_by_the_commands(place: Place, tmp_path: Path, laptop: dict[str,
     assert "not paired" not in run_cli("status", cwd=home, **laptop).stdout
 
 
+@pytest.mark.slow
 def test_pairing_needs_a_route_and_a_host(place: Place, tmp_path: Path, laptop: dict[str, str]) -> None:
     host = ("-w", str(place.workspace))
     key = run_cli(*host, "sync", "key").stdout.strip()
@@ -417,6 +427,7 @@ def test_pairing_needs_a_route_and_a_host(place: Place, tmp_path: Path, laptop: 
     assert run_cli(*host, "sync", "add", "post", *named).returncode == 3
 
 
+@pytest.mark.slow
 def test_the_key_comes_over_ssh(place: Place, tmp_path: Path, laptop: dict[str, str]) -> None:
     with ssh_host(tmp_path, "desk") as desk:
         key = read_signer().public

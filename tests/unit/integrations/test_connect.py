@@ -229,6 +229,7 @@ ODD = {
 
 
 class TestRepositoryFiles:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ODD)
     def test_there_and_back(self, repo: Path, own_home: Path, name: str) -> None:
         for file in ("CLAUDE.md", "AGENTS.md", ".gitignore"):
@@ -354,6 +355,7 @@ class TestRepositoryFiles:
         assert ".codex/memory-handoffs: handoffs wait in it (1)" in told
         assert ".claude/memory-handoffs" not in told
 
+    @pytest.mark.slow
     def test_several_repositories_at_once(
         self, machine: Homes, tmp_path: Path, own_home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -562,6 +564,7 @@ class TestHardLinks:
         assert disconnect(repo) == 1
         assert (repo / "CLAUDE.md").stat().st_nlink == 2
 
+    @pytest.mark.slow
     def test_a_harnesss_own_file_stays_as_the_harness_wrote_it(
         self, repo: Path, machine: Homes, own_home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -677,6 +680,7 @@ class TestEdited:
 
 
 class TestHarnesses:
+    @pytest.mark.slow
     def test_there_and_back(self, repo: Path, own_home: Path, machine: Homes) -> None:
         before = picture(repo, own_home)
         assert connect(repo) == 0
@@ -696,6 +700,7 @@ class TestHarnesses:
         assert shown["commands"] == []
         assert shown["files"] == []
 
+    @pytest.mark.slow
     def test_trust_and_a_comment_survive_or_go_as_they_should(self, repo: Path, machine: Homes) -> None:
         """Codex writes trust into config.toml; that goes, and a person's comment stays."""
         connect(repo)
@@ -722,6 +727,7 @@ class TestHarnesses:
         assert "truekeep" not in path.read_text()
         assert after["hooks"]["Stop"][0]["hooks"][0]["command"] == "other"
 
+    @pytest.mark.slow
     def test_two_repositories_share_what_the_machine_has(
         self, repo: Path, own_home: Path, machine: Homes, tmp_path: Path
     ) -> None:
@@ -740,6 +746,7 @@ class TestHarnesses:
         disconnect(other)
         assert picture(repo, other, own_home) == before
 
+    @pytest.mark.slow
     def test_all_at_once(self, repo: Path, own_home: Path, machine: Homes, tmp_path: Path) -> None:
         other = git_repo(tmp_path / "other")
         before = picture(repo, other, own_home)
@@ -775,6 +782,7 @@ class TestHarnesses:
         assert disconnect(place.repo, *chosen) == 0
         assert machine.openclaw_json.read_bytes() == before
 
+    @pytest.mark.slow
     def test_cards_are_taken_out_also_when_the_workspace_is_elsewhere_by_now(
         self, place: Place, machine: Homes
     ) -> None:
@@ -969,6 +977,7 @@ def killed_at(at: int, *arguments: str) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("then", ["connect", "disconnect"])
 def test_killed_while_connecting(then: str, repo: Path, own_home: Path, homes: Homes, tmp_path: Path) -> None:
     """At whatever point: connect finishes the job, and disconnect leaves everything as it was."""
@@ -990,6 +999,7 @@ def test_killed_while_connecting(then: str, repo: Path, own_home: Path, homes: H
     assert at > 40
 
 
+@pytest.mark.slow
 def test_killed_while_disconnecting(repo: Path, own_home: Path, homes: Homes, tmp_path: Path) -> None:
     put_stand_ins(tmp_path / "bin", "claude")
     (homes.claude).mkdir()

@@ -211,6 +211,7 @@ def older(path: Path) -> None:
 DAMAGES: list[Callable[[Path], None]] = [scribble, no_database, half, foreign]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 @pytest.mark.parametrize("name", DERIVED)
 def test_what_is_derived_is_made_anew(kept: Place, name: str, damage: Callable[[Path], None]) -> None:
@@ -716,6 +717,7 @@ def test_files_that_belong_to_somebody_else(kept: Place) -> None:
 READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
 
 
+@pytest.mark.slow
 @pytest.mark.needs("unshare")
 def test_a_disk_that_can_only_be_read(kept: Place) -> None:
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
@@ -778,6 +780,7 @@ def hooks(place: Place) -> list[CheckResult]:
     return wrong(found)
 
 
+@pytest.mark.slow
 def test_a_harness_that_forgot_truekeep(connected: Place, own_home: Path) -> None:
     (own_home / ".claude" / "settings.json").write_text("{}")
     (check,) = hooks(connected)
@@ -785,12 +788,14 @@ def test_a_harness_that_forgot_truekeep(connected: Place, own_home: Path) -> Non
     assert check.hint == f"`truekeep connect --repo {connected.repo}`"
 
 
+@pytest.mark.slow
 def test_a_rule_that_was_taken_out(connected: Place) -> None:
     (connected.repo / "CLAUDE.md").unlink()
     (check,) = hooks(connected)
     assert "the closeout rule is neither" in check.what
 
 
+@pytest.mark.slow
 def test_a_plugin_with_a_file_gone(connected: Place, own_home: Path) -> None:
     path = next((own_home / ".local" / "share" / "truekeep" / "plugin").rglob("*.md"))
     path.unlink()
@@ -798,6 +803,7 @@ def test_a_plugin_with_a_file_gone(connected: Place, own_home: Path) -> None:
     assert (check.where, check.hint) == (str(path), "run `truekeep connect` to restore them")
 
 
+@pytest.mark.slow
 def test_a_plugin_is_not_missed_where_no_harness_is_installed(connected: Place, own_home: Path, tmp_path: Path) -> None:
     shutil.rmtree(own_home / ".local" / "share" / "truekeep" / "plugin")
     (check,) = hooks(connected)
@@ -806,12 +812,14 @@ def test_a_plugin_is_not_missed_where_no_harness_is_installed(connected: Place, 
     assert [check.what for check in hooks(connected) if "plugin" in check.what] == []
 
 
+@pytest.mark.slow
 def test_a_repository_that_is_gone(connected: Place) -> None:
     connected.repo.rename(connected.base / "repos" / "renamed")
     (check,) = hooks(connected)
     assert (check.what, check.where) == ("was connected but no longer exists", str(connected.repo))
 
 
+@pytest.mark.slow
 def test_a_hook_that_does_not_answer(connected: Place, tmp_path: Path) -> None:
     (tmp_path / "bin" / "truekeep").write_text("#!/bin/sh\nexit 3\n")
     (check,) = hooks(connected)
@@ -821,6 +829,7 @@ def test_a_hook_that_does_not_answer(connected: Place, tmp_path: Path) -> None:
     assert "not on PATH" in check.what
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_read(connected: Place, own_home: Path) -> None:
     (own_home / ".local" / "state" / "truekeep" / "connect" / "record.json").write_text("{")
     (check,) = hooks(connected)
@@ -940,6 +949,7 @@ def test_a_producer_has_its_own_part_examined(own_home: Path) -> None:
     assert (sessions / "claude-1.json").exists()
 
 
+@pytest.mark.slow
 def test_on_the_command_line(kept: Place) -> None:
     where = ("-w", str(kept.workspace))
     done = run_cli("doctor", *where)
@@ -971,6 +981,7 @@ def test_a_state_folder_that_is_a_symlink(kept: Place, tmp_path: Path) -> None:
     assert stays(kept, "workspace").what == "is a symlink"
 
 
+@pytest.mark.slow
 def test_names_that_speak_to_the_terminal(kept: Place) -> None:
     (kept.workspace / "memory" / ".a\x1b[2J\u202e.md.truekeep-tmp").write_text("x")
     state(kept, "config.toml").write_text('"a\\u001b[2J" = 1\n')
@@ -1044,6 +1055,7 @@ def killed_at(place: Place, point: int, *, is_after: bool) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 def test_killed_while_it_mends(kept: Place, tmp_path_factory: pytest.TempPathFactory, is_after: bool) -> None:
     """Whenever the doctor itself is killed, the next one finishes, and nothing is lost."""

@@ -484,6 +484,7 @@ def test_auto_prefers_what_would_run(crontab: Path, tmp_path: Path, monkeypatch:
     assert choose("auto") == "systemd"
 
 
+@pytest.mark.slow
 def test_install_status_remove_from_the_command_line(place: Place, crontab: Path) -> None:
     crontab.write_bytes(THEIRS)
     at = ("--workspace", str(place.workspace))
@@ -544,6 +545,7 @@ def test_last_run_is_found_in_a_log_that_was_turned_over(tmp_path: Path) -> None
     assert [run.ending for run in read_runs(tmp_path)] == ["NO_UPDATES", "FILED"]
 
 
+@pytest.mark.slow
 def test_status_of_one_that_stopped(place: Place, crontab: Path) -> None:
     at = ("--workspace", str(place.workspace))
     run_cli("schedule", "install", "--system", "cron", *at)
@@ -604,6 +606,7 @@ def test_nothing_is_filed_in_quiet_hours(place: Place) -> None:
     assert not old.exists()
 
 
+@pytest.mark.slow
 def test_quiet_hours_are_those_of_install_unless_told_otherwise(place: Place, crontab: Path) -> None:
     at = ("--workspace", str(place.workspace))
     run_cli("schedule", "install", "--system", "cron", "--quiet-hours", "00:00-23:59", *at)
@@ -616,6 +619,7 @@ def test_quiet_hours_are_those_of_install_unless_told_otherwise(place: Place, cr
     assert json.loads(done.stdout)["ending"] == "NO_UPDATES"
 
 
+@pytest.mark.slow
 def test_step_that_fails_does_not_stop_the_others(place: Place) -> None:
     (place.workspace / ".truekeep" / "sync.toml").write_text("not toml")
     place.leave(a_handoff())
@@ -640,6 +644,7 @@ def test_bug_in_a_step_is_a_failure_of_that_step(place: Place, monkeypatch: pyte
     assert run.counts["pruned"] == "0"
 
 
+@pytest.mark.slow
 def test_run_that_cannot_begin_is_a_line_too(own_home: Path, place: Place) -> None:
     done = run_cli("schedule", "run", "--timer", "--workspace", str(place.base / "nowhere"))
     assert done.returncode == 6
@@ -652,6 +657,7 @@ def test_run_that_cannot_begin_is_a_line_too(own_home: Path, place: Place) -> No
     assert " FAILED start: " in last_line(place)
 
 
+@pytest.mark.slow
 def test_runs_never_overlap(place: Place) -> None:
     place.configure(settle=2)
     place.leave(a_handoff(), age=0)  # too fresh: the first run waits for it to settle
@@ -704,6 +710,7 @@ def test_machine_without_memory_syncs_and_keeps_transcripts(own_home: Path, tmp_
     assert log.read_text().endswith(" turns=0 NO_UPDATES\n")
 
 
+@pytest.mark.slow
 def test_copy_of_a_memory_is_not_written(place: Place, own_home: Path) -> None:
     place.leave(a_handoff())
     at = ("--workspace", str(place.workspace))
@@ -718,6 +725,7 @@ def test_copy_of_a_memory_is_not_written(place: Place, own_home: Path) -> None:
     assert told["last"]["why"].startswith("nothing is filed here, the canonical host is ")
 
 
+@pytest.mark.slow
 def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) -> None:
     at = ("schedule", "run", "--json", "--workspace", str(place.workspace))
     with place.open() as workspace:

@@ -31,6 +31,7 @@ def parsed(plot: Markup) -> ElementTree.Element:
     return ElementTree.fromstring(str(plot))
 
 
+@pytest.mark.slow
 @given(plotted(), NAMES, st.sampled_from([0, 3, 10**6]))
 def test_every_plot_is_well_formed(given_: tuple[list[str], list[Series]], title: str, limit: float) -> None:
     labels, series = given_

@@ -70,6 +70,7 @@ def test_a_session_begins_with_the_brief(here: Place) -> None:
     assert record.root == str(here.repo)
 
 
+@pytest.mark.slow
 def test_a_resumed_session_is_not_told_the_same_again(here: Place) -> None:
     first = hook(here, "session-start", source="startup")
     assert hook(here, "session-start", source="resume") == ""
@@ -161,6 +162,7 @@ def indexed(here: Place) -> Place:
     return here
 
 
+@pytest.mark.slow
 def test_a_prompt_that_names_something_of_a_card_gets_that_card(indexed: Place) -> None:
     said = hook(indexed, "user-prompt-submit", prompt="Why does drain_queue fail on Mondays?")
     assert "memory/cards/queue.md" in said
@@ -187,6 +189,7 @@ def test_only_our_own_words_are_cut_from_a_prompt(indexed: Place, prompt: str) -
     assert "memory/cards/queue.md" in hook(indexed, "user-prompt-submit", prompt=prompt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -210,6 +213,7 @@ def test_a_prompt_without_a_strong_match_gets_nothing(indexed: Place, prompt: st
 # --- Compaction ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_before_compaction_it_is_said_once_what_to_keep(here: Place) -> None:
     hook(here, "session-start", source="startup")
     assert "truekeep handoff new --writer claude" in hook(here, "pre-compact", trigger="auto")
@@ -218,6 +222,7 @@ def test_before_compaction_it_is_said_once_what_to_keep(here: Place) -> None:
     assert hook(here, "pre-compact", trigger="auto") != ""
 
 
+@pytest.mark.slow
 def test_codex_hears_after_a_compaction_what_it_is_not_told_before(here: Place) -> None:
     hook(here, "session-start", "--for", "codex", source="startup")
     transcript(here, codex_row(**CHANGE) * 2)
@@ -476,6 +481,7 @@ BAD_INPUTS = [
 ]
 
 
+@pytest.mark.slow
 def test_whatever_comes_in_nothing_breaks(here: Place, subtests: pytest.Subtests) -> None:
     for stdin in BAD_INPUTS:
         for event in sorted(set(EVENTS) - {"later"}):
@@ -638,6 +644,7 @@ def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
 # --- Closeout --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_rate_is_told_with_the_session_to_look_at(here: Place) -> None:
     begun = float(int(time.time()) - 60)
     for name, work, is_closed in (("a", 3, True), ("b", 4, False), ("c", 0, False)):
@@ -660,6 +667,7 @@ def test_the_rate_is_told_with_the_session_to_look_at(here: Place) -> None:
     assert (told["schema"], told["days"], told["closeout"]) == ("truekeep.status-closeout/1", 7, [item])
 
 
+@pytest.mark.slow
 def test_a_status_without_a_run_of_ingest_says_so(here: Place) -> None:
     told = json.loads(run_cli("status", "--json").stdout)
     assert told["memory"]["last_ingest"] is None
@@ -667,6 +675,7 @@ def test_a_status_without_a_run_of_ingest_says_so(here: Place) -> None:
     assert "ingest has never run" in run_cli("status").stdout
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_workspace_tells_what_waits_in_this_repository(
     here: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

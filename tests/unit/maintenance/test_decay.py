@@ -196,6 +196,7 @@ def test_a_record_that_cannot_be_read_forgets_nothing(place: Place, text: str) -
     assert len(decay(place).leaving) == 3
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(RECORDS, RECORDS, DAYS, st.integers(0, 10))
 def test_every_log_that_changes_is_read_again(
@@ -336,6 +337,7 @@ def test_other_tiers_bring_back_what_counts_again(place: Place) -> None:
     assert found(place, "Wombats")
 
 
+@pytest.mark.slow
 def test_day_by_day_is_all_at_once(place: Place, tmp_path: Path) -> None:
     for days in range(70):
         log(place, days, f"- [lesson|i=0.7] Quokka {days}\n- [context|i=0.3] Wombat {days}\n- [d|i=0.9] Zebra\n")
@@ -420,6 +422,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, min_size=1, max_size=14))
 def test_a_refreshed_index_is_a_rebuilt_one(steps: list[tuple[str, int, str]]) -> None:
@@ -887,6 +890,7 @@ def test_cards_of_a_workspace(place: Place) -> None:
 # --- The command -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_says_what_and_why(place: Place) -> None:
     day = f"{datetime.now().astimezone() - timedelta(days=20):%Y-%m-%d}"
     put(place, f"memory/{day}.md", "- [context|i=0.3] Wombat\n- [x|i=7] Gibbon\n")
@@ -916,6 +920,7 @@ def test_the_command_says_what_and_why(place: Place) -> None:
     assert "nothing expired" in again.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["old", "my old card", "it's", "-x", "a.md", "über"])
 def test_what_is_printed_to_be_run_runs(place: Place, name: str) -> None:
     write_card(place, name, "Something.", day="2020-01-01")
@@ -935,6 +940,7 @@ def test_what_is_printed_to_be_run_runs(place: Place, name: str) -> None:
     assert place.cards() == []
 
 
+@pytest.mark.slow
 def test_a_card_that_cannot_be_confirmed_is_not_told_to_be(place: Place) -> None:
     bare = place.workspace / "memory/cards/bare.md"
     bare.write_text("Just a text.\n")
@@ -949,6 +955,7 @@ def test_a_card_that_cannot_be_confirmed_is_not_told_to_be(place: Place) -> None
     assert "next: truekeep card confirm old / truekeep card drop old" in said
 
 
+@pytest.mark.slow
 def test_many_cards_to_decide_on(place: Place) -> None:
     for number in range(25):
         write_card(place, f"old{number:02}", f"Something {number} of its own.", day="2020-01-01")
@@ -966,6 +973,7 @@ def test_many_cards_to_decide_on(place: Place) -> None:
     assert run_cli("card", "confirm", "old04", "old05", "--json", *at).returncode == 3
 
 
+@pytest.mark.slow
 def test_exit_codes(place: Place) -> None:
     at = ("-w", str(place.workspace))
     assert run_cli("tidy", "decay", "--exit-code", *at).returncode == 10
@@ -976,6 +984,7 @@ def test_exit_codes(place: Place) -> None:
     assert json.loads(done.stdout)["error"]["code"] == "not-canonical-host"
 
 
+@pytest.mark.slow
 def test_hostile_kinds_are_shown_harmlessly(place: Place) -> None:
     put(
         place,
@@ -990,6 +999,7 @@ def test_hostile_kinds_are_shown_harmlessly(place: Place) -> None:
         assert "\u202e" not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_job_forgets_on_purpose(place: Place) -> None:
     day = f"{datetime.now().astimezone() - timedelta(days=20):%Y-%m-%d}"
     put(place, f"memory/{day}.md", "- [context|i=0.3] Wombat\n")

@@ -214,6 +214,7 @@ BODY = st.lists(
 ).map("\n".join)
 
 
+@pytest.mark.slow
 @given(BODY, BODY)
 @settings(max_examples=300, deadline=None)
 def test_a_merge_loses_no_fact_line(one: str, other: str) -> None:
@@ -322,6 +323,7 @@ def test_cards_that_say_nothing_are_no_doubles(place: Place, body: str) -> None:
     assert pairs(place) == []
 
 
+@pytest.mark.slow
 def test_without_an_index_words_decide_and_with_one_all_is_compared_again(place: Place) -> None:
     write_card(place, "one", "- The invoice renderer needs the Liberation fonts, else umlauts come out as boxes.")
     write_card(place, "two", "- Without Liberation fonts, the renderer of invoices prints boxes for umlauts.")
@@ -353,6 +355,7 @@ def test_what_was_turned_down_stays_so_until_a_card_changed_a_lot(place: Place) 
     assert [item.state for item in upkeep(place).duplicates().offered] == ["proposed"]
 
 
+@pytest.mark.slow
 def test_a_draft_whose_cards_changed_is_told_and_made_anew(place: Place) -> None:
     two_cards(place)
     upkeep(place).duplicates()
@@ -467,6 +470,7 @@ def test_of_two_days_the_one_that_can_be_read_stays(place: Place) -> None:
     assert "\ncreated: 2025-05-02\n" in place.card("sqlite-network-drives.md")
 
 
+@pytest.mark.slow
 def test_tidy_tells_of_problems_once(place: Place) -> None:
     two_cards(place)
     put(place, "memory/cards/bare.md", "No frontmatter.\n")
@@ -501,6 +505,7 @@ def test_a_draft_says_when_a_card_gives_orders(place: Place) -> None:
     assert "instruction" in place.drafts()[0].read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["body", "owner", "topic"])
 def test_no_key_is_copied_or_shown(place: Place, path: str) -> None:
     key = "AKIA" + "Q3JXR7LM2VTNWZ5K"

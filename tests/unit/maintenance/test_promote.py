@@ -113,6 +113,7 @@ def test_the_same_words_about_another_service_are_another_statement(place: Place
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_nothing_of_a_credential_is_shown(place: Place, arguments: tuple[str, ...]) -> None:
     put(place, "memory/2026-03-01.md", f"# Day\n\n- [secret|i=0.95] The token is {TOKEN}\n")

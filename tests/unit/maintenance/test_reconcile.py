@@ -42,6 +42,7 @@ def undo_all(place: Place) -> None:
                 workspace.history.undo(entry.id)
 
 
+@pytest.mark.slow
 def test_logs_that_disagree_where_no_card_says_anything(place: Place) -> None:
     put(place, "memory/2026-11-10.md", "- The gateway listens on port 5204.\n")
     put(place, "memory/2026-11-12.md", "- The gateway listens on port 5300.\n")
@@ -50,6 +51,7 @@ def test_logs_that_disagree_where_no_card_says_anything(place: Place) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1].split()[0]) == (0, "NO_UPDATES")
 
 
+@pytest.mark.slow
 def test_a_scheduled_run_that_changed_memory_says_so(place: Place) -> None:
     put(place, "memory/cards/lost.md", a_card("Lost", "It is in no index."))
     ends = []
@@ -435,6 +437,7 @@ def test_a_card_edited_between_looking_and_writing_is_left_alone(place: Place, m
     assert any("edited since" in problem for problem in result.problems)
 
 
+@pytest.mark.slow
 def test_the_command_has_json_and_an_exit_code(place: Place) -> None:
     two_ports(place, "2026-02-01", "2026-05-01")
     ran = run_cli("reconcile", "--json", "--exit-code", "--workspace", str(place.workspace))

@@ -174,6 +174,7 @@ def test_cards_that_are_away_for_a_moment_cost_no_line(place: Place, count: int)
     assert index_found(place) == []
 
 
+@pytest.mark.slow
 def test_most_cards_gone_are_held_back_until_somebody_says_so(place: Place) -> None:
     many_cards(place, 20)
     for number in range(11):
@@ -201,6 +202,7 @@ def test_half_of_the_lines_and_few_lines_go_as_ever(place: Place) -> None:
     assert place.index().count("memory/cards/") == 1
 
 
+@pytest.mark.slow
 def test_at_a_terminal_it_is_asked(place: Place) -> None:
     many_cards(place, 12)
     for path in (place.workspace / "memory" / "cards").iterdir():
@@ -252,6 +254,7 @@ def test_a_line_that_a_person_wrote_is_said_to_be_a_persons(place: Place) -> Non
     assert "wins: card" not in said
 
 
+@pytest.mark.slow
 def test_what_is_asked_already_is_not_asked_again(place: Place) -> None:
     for number in range(3):
         write_card(place, f"gate-{number}", f"The gate {number} listens on port 5204.", day="2026-02-01")
@@ -273,6 +276,7 @@ def test_what_is_asked_already_is_not_asked_again(place: Place) -> None:
 # Many lines.
 
 
+@pytest.mark.slow
 def test_many_lines_are_mended_in_one_pass_and_told_in_a_few(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     from truekeep.memory import memory_index as pointers
 
@@ -316,6 +320,7 @@ def test_the_folder_of_cards_as_a_link_is_no_reason_to_forget_them(place: Place)
 # An index that is longer than agents read.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "length"),
     [("index_lines = 5", "6 lines long, and agents read 5"), ("index_bytes = 60", "bytes long, and agents read 60")],

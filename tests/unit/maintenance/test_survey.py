@@ -63,6 +63,7 @@ ACTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(ACTS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_refreshed_equals_new(tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, int, str]]) -> None:
@@ -190,6 +191,7 @@ def test_a_date_of_today_is_no_future_and_becomes_one_in_nobodys_sight(place: Pl
     assert [item.code for item in survey.problems(TODAY - timedelta(days=1))] == ["future-date"]
 
 
+@pytest.mark.slow
 def test_a_log_of_50_000_lines(place: Place) -> None:
     lines = (f"- [context|i=0.{number % 10}] Entry {number} about machine {number % 97}" for number in range(50_000))
     put(place, "memory/2026-01-01.md", "\n".join(lines) + "\n- [x|i=7] nonsense\n- [|i=] nothing\n")

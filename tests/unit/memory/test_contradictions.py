@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ WORDS = "the a not on off Ada tabs spaces over 3 4 never before `x` runs. safe;"
 TEXT = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
 
 
+@pytest.mark.slow
 @given(TEXT, TEXT)
 @settings(max_examples=400, deadline=None)
 def test_it_is_the_same_both_ways(one: str, other: str) -> None:

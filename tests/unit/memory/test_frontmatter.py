@@ -30,6 +30,7 @@ def parse(text: str) -> Frontmatter:
     return front
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, st.lists(PLAIN, max_size=4).map(" ".join), max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_what_we_write_other_yaml_readers_read(values: dict[str, str]) -> None:
@@ -44,6 +45,7 @@ def test_what_we_write_other_yaml_readers_read(values: dict[str, str]) -> None:
     assert (yaml.load(body, Loader=yaml.BaseLoader) or {}) == flat
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, st.lists(st.from_regex(r"[a-z][a-z0-9 .-]{0,8}[a-z]", fullmatch=True)), max_size=4))
 @settings(max_examples=200, deadline=None)
 def test_lists_are_read_as_yaml_reads_them(values: dict[str, list[str]]) -> None:

@@ -237,6 +237,7 @@ def test_what_is_left_stays_what_it_was() -> None:
     assert parse_entries(left)[0] == parse_entries(text)[0][1:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
@@ -252,6 +253,7 @@ def test_long_logs_are_read_in_one_go(unit: str) -> None:
     assert len(found) + len(bad) <= text.count("\n") + 1
 
 
+@pytest.mark.slow
 def test_a_log_of_fifty_thousand_entries() -> None:
     text = "".join(f"- [context|i=0.{number % 10}] entry {number}\n  more of it\n" for number in range(25_000))
     found, bad = parse_entries(text)

@@ -37,6 +37,7 @@ def path_of(place: Path) -> str:
     return str(place / ".truekeep" / "ledger.sqlite")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(STEPS)
 def test_every_version_can_be_had_again(steps: Sequence[tuple[Any, ...]]) -> None:

@@ -96,6 +96,7 @@ def test_created_and_updated_in_one_batch_is_one_line() -> None:
     assert b"[Second]" in pointers.render()
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200), st.lists(st.from_regex(r"[a-z]{1,5}\.md", fullmatch=True), max_size=5))
 @settings(max_examples=300, deadline=None)
 def test_every_other_byte_stays(data: bytes, names: list[str]) -> None:
@@ -110,6 +111,7 @@ def test_every_other_byte_stays(data: bytes, names: list[str]) -> None:
         assert name in linked_cards(point(data, *names))
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.sampled_from(
@@ -268,6 +270,7 @@ _NAMES = st.text(
 ).filter(lambda name: name[0] != ".").map(lambda name: f"{name}.md")  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(_NAMES, unique=True, max_size=5), st.text(st.characters(codec="utf-8"), max_size=30))
 @settings(max_examples=400, deadline=None)
 def test_our_line_is_found_again_whatever_a_card_is_called(names: list[str], topic: str) -> None:

@@ -61,6 +61,7 @@ _LINE = st.sampled_from(["", "", "<!-- x -->", *_LINES.split("|")])
 _TEXT = st.lists(_LINE, max_size=14).map("\n".join)
 
 
+@pytest.mark.slow
 @given(_TEXT, _TEXT)
 @settings(max_examples=500, deadline=None)
 def test_nothing_is_lost_and_a_second_time_changes_nothing(old: str, new: str) -> None:
@@ -82,6 +83,7 @@ _ITEMS = (
 _LIST = st.lists(st.sampled_from(["", *_ITEMS.split("|")]), max_size=12).map("\n".join)
 
 
+@pytest.mark.slow
 @given(_LIST, _LIST)
 @settings(max_examples=500, deadline=None)
 def test_items_stay_below_their_parents_and_steps_in_their_order(old: str, new: str) -> None:

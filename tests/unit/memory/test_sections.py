@@ -35,6 +35,7 @@ def seen_by_line(text: str, below: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(st.lists(TEXTS.filter(str.strip), min_size=3, max_size=3), st.sampled_from([2, 3]))
 def test_no_text_hides_the_heading_behind_it(texts: list[str], below: int) -> None:

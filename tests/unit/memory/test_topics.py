@@ -27,6 +27,7 @@ def lines(place: Place) -> list[str]:
     return [line for line in place.index().split("\n") if line.startswith("- [")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_one_run", [True, False])
 def test_two_repositories_have_a_card_each_for_one_topic(place: Place, is_one_run: bool) -> None:
     llm, flask = other_repo(place, "llm"), other_repo(place, "flask")
@@ -183,6 +184,7 @@ def test_cards_of_two_repositories_whose_default_names_are_the_same(
 
 
 class TestHandoffNew:
+    @pytest.mark.slow
     def test_another_repositorys_card_is_never_offered_for_an_update(self, place: Place) -> None:
         release(place, other_repo(place, "shop", owner="me"), "shop-release.md", "Uploads happen by hand.", 9)
         place.ingest()
@@ -206,6 +208,7 @@ class TestHandoffNew:
         assert code == 0, wrong
         assert "memory/cards/flask-release.md" in told
 
+    @pytest.mark.slow
     def test_the_refusal_names_the_way_out_and_no_line(self, place: Place) -> None:
         llm = other_repo(place, "llm")
         release(place, llm, "llm-how-we-release.md", "Uploads happen by hand.", 9)
@@ -218,6 +221,7 @@ class TestHandoffNew:
         assert "`--update --card llm-how-we-release.md`" in wrong
         assert self.new(place, llm, "--topic", "Signing")[0] == 0
 
+    @pytest.mark.slow
     def test_a_chosen_name_stays_and_an_old_card_is_found_for_an_update(self, place: Place) -> None:
         llm = other_repo(place, "llm")
         assert "memory/cards/mine.md" in self.new(place, llm, "--card", "mine.md", "--topic", "Mine")[1]
@@ -226,6 +230,7 @@ class TestHandoffNew:
         code, told, wrong = self.new(place, llm, "--update", "--fact", "By two people")
         assert (code, "memory/cards/release.md" in told) == (0, True), wrong
 
+    @pytest.mark.slow
     def test_titles_in_any_script_have_a_card_each(self, place: Place) -> None:
         llm = other_repo(place, "llm")
         for title, fact in (
@@ -255,6 +260,7 @@ def test_a_latin_topic_keeps_its_name() -> None:
     assert default_card_name("发布流程", "acme/llm") != default_card_name("数据库", "acme/llm")
 
 
+@pytest.mark.slow
 def test_card_write_names_the_repository_and_knows_topics_of_its_own(place: Place) -> None:
     release(place, other_repo(place, "llm"), "llm-release.md", "Uploads happen by hand.", 9)
     place.ingest()

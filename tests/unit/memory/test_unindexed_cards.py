@@ -37,6 +37,7 @@ def without_lines(text: str, *names: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not any(f"/{name}.md" in line for name in names))
 
 
+@pytest.mark.slow
 def test_lines_that_were_merged_by_hand_into_one_stay_so(place: Place) -> None:
     with_lines(place)
     jobs = "".join(f"- Job {name}\n" for name in NAMES)
@@ -49,6 +50,7 @@ def test_lines_that_were_merged_by_hand_into_one_stay_so(place: Place) -> None:
     assert missing(place) == []
 
 
+@pytest.mark.slow
 def test_a_line_that_was_taken_out_does_not_come_back_with_an_update(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
@@ -62,6 +64,7 @@ def test_a_line_that_was_taken_out_does_not_come_back_with_an_update(place: Plac
     assert linked(place) == set()
 
 
+@pytest.mark.slow
 def test_a_line_that_a_person_put_back_is_as_any_other(place: Place) -> None:
     with_lines(place)
     whole = place.index()
@@ -76,6 +79,7 @@ def test_a_line_that_a_person_put_back_is_as_any_other(place: Place) -> None:
     assert linked(place) == {*NAMES, "fresh"}, "an index that was lost is made anew"
 
 
+@pytest.mark.slow
 def test_undoing_what_wrote_the_lines_takes_them_out(place: Place) -> None:
     with_lines(place)
     with place.open() as workspace:
@@ -88,6 +92,7 @@ def test_undoing_what_wrote_the_lines_takes_them_out(place: Place) -> None:
     assert linked(place) == set(NAMES), "who asks for it by hand decides anew"
 
 
+@pytest.mark.slow
 def test_a_line_that_truekeep_took_out_comes_back_with_its_card(place: Place) -> None:
     with_lines(place)
     text = (place.workspace / "memory/cards/ci-3.md").read_text()
@@ -99,6 +104,7 @@ def test_a_line_that_truekeep_took_out_comes_back_with_its_card(place: Place) ->
     assert "ci-3" in linked(place)
 
 
+@pytest.mark.slow
 def test_a_new_card_gets_its_line_whatever_had_its_name(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
@@ -132,6 +138,7 @@ def test_a_line_of_the_index_stands_for_the_cards_that_it_names(place: Place) ->
     assert missing(place) == []
 
 
+@pytest.mark.slow
 def test_a_card_that_nobody_names_gets_its_line(place: Place) -> None:
     put(place, "MEMORY.md", "# Memory\n\n- [Rules](rules/all.md), [gone](memory/none.md), [out](../x.md)\n")
     put(place, "memory/cards/by-hand.md", a_card("By hand"))

@@ -102,6 +102,7 @@ MIXED_LINES = st.tuples(LENGTHS, st.sampled_from(["a", "数", "é", "🦊", "a�
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ASCII_LINES, max_size=30).map("\n".join))
 @example("")
@@ -116,6 +117,7 @@ def test_the_fast_way_is_the_plain_way(text: str) -> None:
     assert split_chunks(text) == plain_chunks(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(MIXED_LINES, ASCII_LINES), max_size=20).map("\n".join))
 @example("数" * 400 + "\n" + "数" * 401)
@@ -285,6 +287,7 @@ def test_many_annotations_cost_no_more_than_their_length(piece: str) -> None:
     assert_about_linear(lambda count: strip_notes(piece * count), 500, huge=100_000)
 
 
+@pytest.mark.slow
 def test_many_open_annotations_cost_no_more_than_their_length() -> None:
     assert_about_linear(lambda count: strip_notes("<!-- trigger: " * count), 500, huge=100_000)
 

@@ -347,6 +347,7 @@ class TestStatic(EmbedderContract):
         for one, many in zip((embedder.embed([text])[0] for text in texts), embedder.embed(texts), strict=True):
             assert apart(one, many) < 1e-5
 
+    @pytest.mark.slow
     def test_a_broken_lexicon_is_made_again(self, tmp_path: Path) -> None:
         path = tmp_path / "lexicon.bin"
         good = Static(lexicon=str(path)).embed(["the cat"])

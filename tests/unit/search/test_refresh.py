@@ -218,6 +218,7 @@ def act(root: Path, step: tuple[str, str, str]) -> None:
         os.utime(file)
 
 
+@pytest.mark.slow
 @example([[("write", "memory/cards/a.md", "one")], [("write", "memory/cards/a.md", "two words\n" * 400)]])
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.lists(STEPS, max_size=6), min_size=1, max_size=5))
@@ -557,6 +558,7 @@ def test_frontmatter_after_a_byte_order_mark(db: apsw.Connection, root: Path) ->
     assert db.execute("SELECT repository FROM files").get == "me/app"
 
 
+@pytest.mark.slow
 def test_a_file_over_the_limit_is_indexed_up_to_it(db: apsw.Connection, root: Path) -> None:
     line = b"x" * 99 + b"\n"
     data = b"beginning\n" + line * 90_000 + b"ending\n"
@@ -781,6 +783,7 @@ def test_transcripts_have_ids_of_their_own(place: Place, own_home: Path) -> None
 # --- Batches and time -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_without_time_the_newest_files_go_in_first(
     db: apsw.Connection, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -846,6 +849,7 @@ def test_the_best_are_found_alike_with_numpy_and_without(scores: list[int], wide
     assert pick_best(np, np.array(scores, dtype=np.int32), count) == wanted
 
 
+@pytest.mark.slow
 def test_answers_do_not_hang_on_the_order_of_sets(tmp_path: Path) -> None:
     """Python orders words in a set anew in every process; scores, orders and guesses must be the same in all."""
     for number in range(30):

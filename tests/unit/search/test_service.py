@@ -325,6 +325,7 @@ QUERIES_WITH_OPERATORS = [
 ]
 
 
+@pytest.mark.slow
 @EITHER
 def test_no_sign_is_an_operator(memory: Place, config: str, subtests: pytest.Subtests) -> None:
     for query in QUERIES_WITH_OPERATORS:
@@ -342,6 +343,7 @@ ODD_QUERIES = [
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @EITHER
 def test_no_query_is_an_error(memory: Place, config: str, subtests: pytest.Subtests) -> None:
     for query in ODD_QUERIES:
@@ -887,6 +889,7 @@ def test_no_workspace(tmp_path: Path) -> None:
         assert run_cli(*command, "-w", str(tmp_path / "none")).returncode == 6
 
 
+@pytest.mark.slow
 def test_what_a_person_reads(memory: Place) -> None:
     where = ("-w", str(memory.workspace))
     done = run_cli("search", "certifcate", "of", "the", "gateway", "--explain", *where)
@@ -920,6 +923,7 @@ def test_nothing_speaks_to_the_terminal(memory: Place) -> None:
             assert character not in done.stderr
 
 
+@pytest.mark.slow
 def test_since_takes_days_and_ages(stores: Place) -> None:
     for since in ("2026-11-01", "30d", "4w", "1m"):
         found = {hit["path"] for hit in cli(stores, "search", "walrus", "-n", "50", "--since", since)["hits"]}

@@ -269,6 +269,7 @@ def test_two_sessions_at_once_both_survive(place: Place) -> None:
         assert len(list(workspace.history.entries("HANDOVER.md"))) == 6
 
 
+@pytest.mark.slow
 def test_the_single_writes(place: Place) -> None:
     w = ("-w", str(place.workspace))
     for arguments in (
@@ -318,6 +319,7 @@ def test_what_stands_around_it_goes_and_the_rest_stays(given: str, summary: str)
     assert parse_checkpoint(given).summary == summary
 
 
+@pytest.mark.slow
 def test_options_and_standard_input_are_one_checkpoint_where_it_is_asked_for(place: Place) -> None:
     w = ("-w", str(place.workspace))
     said = json.dumps({"decisions": ["X"], "summary": "piped"})
@@ -495,6 +497,7 @@ def test_a_heartbeat_that_is_no_text_file_is_an_error(place: Place, kind: str) -
     assert "no heartbeat yet" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_text_may_begin_with_a_dash(place: Place) -> None:
     w = ("-w", str(place.workspace))
     assert run_cli("note", "decision", "- we use redis", "--writer", "me", *w, cwd=place.repo).returncode == 0

@@ -36,6 +36,7 @@ SECTIONS = st.lists(
 CAPS_ASKED = st.builds(Cap, st.integers(700, 4_000), st.integers(20, 200), st.integers(1_700, 9_000))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SECTIONS, CAPS_ASKED)
 def test_a_brief_stays_within_its_cap_and_is_the_same_each_time(sections: list[BriefSection], cap: Cap) -> None:
@@ -47,6 +48,7 @@ def test_a_brief_stays_within_its_cap_and_is_the_same_each_time(sections: list[B
     assert brief.text.splitlines()[-1].startswith(END_MARK)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(SECTIONS, CAPS_ASKED)
 def test_every_piece_is_shown_or_counted(sections: list[BriefSection], cap: Cap) -> None:

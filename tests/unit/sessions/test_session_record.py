@@ -47,6 +47,7 @@ def record_of(session_id: str, harness: str = "claude") -> session_record.Sessio
 # --- Handoffs --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harness", ["claude", "codex"])
 def test_a_handoff_of_another_harness_is_not_this_sessions(here: Place, harness: str) -> None:
     other = {"claude": "codex", "codex": "claude"}[harness]
@@ -60,6 +61,7 @@ def test_a_handoff_of_another_harness_is_not_this_sessions(here: Place, harness:
     assert record_of("s1", harness).is_closed
 
 
+@pytest.mark.slow
 def test_a_session_that_only_left_a_handoff_did_work_and_left_what_it_learned(here: Place) -> None:
     """It read, understood, and wrote that down: no edit, no commit, and all the same what memory lives on."""
     hook(here, "session-start", source="startup")
@@ -160,6 +162,7 @@ def test_a_checkpoint_of_this_session_is_something_left(here: Place, words: list
     assert "left no memory handoff" in hook(here, "stop", "--for", harness, session_id="s2")
 
 
+@pytest.mark.slow
 def test_where_the_session_is_not_named_the_writer_and_the_place_tell(here: Place) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 3)

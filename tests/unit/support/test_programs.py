@@ -31,6 +31,7 @@ def test_the_closing_line_names_programs_and_their_packages() -> None:
     assert how_to_get(["Skipped: only root can"], "linux") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_run_without_the_programs_passes_and_says_so(tmp_path: Path, workers: str) -> None:
     """Also where workers run the tests, and the process that prints only hears of them."""

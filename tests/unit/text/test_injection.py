@@ -86,6 +86,7 @@ def test_any_text_is_taken_and_excerpts_are_safe_to_show(text: str) -> None:
         assert 1 <= found.line <= text.count("\n") + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -61,6 +61,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(PIECES, max_size=14).map("\n".join))
 @example("- a\n  ```\n## x\n  ```")
 @example("<!-->\n## x")
@@ -90,6 +91,7 @@ def test_what_is_never_closed_is_named(text: str, line: int | None) -> None:
     assert outline(text).open_at == line
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_headings_are_read_in_one_pass() -> None:
     assert len(outline("## x\n" * 100_000).headings) == 100_000
 

@@ -26,6 +26,7 @@ def headings(text: str) -> list[tuple[int, int, str]]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(LINES), max_size=7).map("\n".join))
 def test_headings_are_the_parsers(text: str) -> None:

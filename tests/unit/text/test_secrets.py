@@ -813,6 +813,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_work_grows_no_faster_than_the_text(name: str) -> None:
     assert_about_linear(lambda size: find_secrets(HOSTILE[name](size)), 10_000, huge=400_000)

@@ -297,6 +297,7 @@ def test_any_text_can_be_folded_revealed_and_clipped(text: str) -> None:
     assert len(clip(text, 20)) <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [find_hidden, strip_hidden, fold, printable, reveal_hidden])
 @pytest.mark.parametrize(
     "piece",

@@ -482,6 +482,7 @@ LINE = st.one_of(
 WORDS = st.text(st.sampled_from("abc ÄßЖ漢\U0001f600\t\n"), min_size=1, max_size=40).filter(str.strip)
 
 
+@pytest.mark.slow
 @HARNESS
 @settings(max_examples=100, deadline=None)
 @given(lines=st.lists(LINE, max_size=8))
@@ -494,6 +495,7 @@ def test_no_bytes_at_all_raise(harness: str, lines: list[bytes]) -> None:
         assert 1 <= turn.line <= len(lines)
 
 
+@pytest.mark.slow
 @HARNESS
 @settings(max_examples=120, deadline=None)
 @given(data=st.data())

@@ -287,6 +287,7 @@ def test_nothing_is_opened_or_written_when_nothing_changed(
     assert archive_file(place).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_half_written_last_line(place: Place, own_home: Path) -> None:
     first, second = dialogue("claude", "Why?", "Because.")
     for cut in range(1, len(second)):
@@ -354,6 +355,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(HARNESSES), st.lists(st.integers(0, 400), max_size=12, unique=True), steps)
 @example("claude", [347], [("append", 315), ("write anew", [241, 241]), ("truncate", 0.9375)])
@@ -822,6 +824,7 @@ def base(tmp_path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["before", "after", "once-ENOSPC", "stay-EIO"])
 def test_h1_stopped_at_every_write(base: Path, mode: str) -> None:
     done = subprocess.run(
@@ -955,6 +958,7 @@ def test_list(some: Place) -> None:
     assert len(columns) == 1
 
 
+@pytest.mark.slow
 def test_list_filters(some: Place) -> None:
     def names(*arguments: str) -> list[str]:
         return [item["session"] for item in cli(some, "transcripts", "list", *arguments)["sessions"]]

@@ -554,6 +554,7 @@ def test_claims_beyond_the_limit_are_counted() -> None:
     assert extract_claims(text, limit=0) == Claims((), 3)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_claims_in_one_card() -> None:
     text = "".join(f"- `src/file_{number}.py`\n" for number in range(20_000))
     found = extract_claims(text)
@@ -734,6 +735,7 @@ def test_a_line_crowded_with_claims_takes_about_linear_work(unit: str, count: in
     assert_about_linear(lambda count: extract_claims(unit * count), count, times=5)
 
 
+@pytest.mark.slow
 def test_many_lines_take_about_linear_work() -> None:
     line = (
         "- `load_config` in `src/config.py:12`, formerly `src/old.py`; port 8443 here, commit 3f2b1c9. We decided it.\n"

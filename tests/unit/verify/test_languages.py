@@ -1361,6 +1361,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_one_thing_over_and_over(language: str) -> None:
     """None of these takes long or goes deep. A quadratic one of this size would take minutes."""

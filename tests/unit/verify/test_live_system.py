@@ -704,6 +704,7 @@ def test_only_plain_files_of_a_units_size_are_read(stand_in: StandIn, unit_folde
     assert unit_ports("x", SystemAnswer("there", "", {"FragmentPath": "/dev/zero\0"})) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.text(max_size=80),

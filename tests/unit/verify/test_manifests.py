@@ -1634,6 +1634,7 @@ def test_runtimes_are_compared_like_packages() -> None:
     assert satisfies("8", runtime_package(("java", "1.8", 1))) is True
 
 
+@pytest.mark.slow
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=12), st.booleans())
 @settings(max_examples=500, deadline=None)
 def test_comparing_versions_never_raises(claimed: str, spec: str, version: str, is_locked: bool) -> None:
@@ -1643,6 +1644,7 @@ def test_comparing_versions_never_raises(claimed: str, spec: str, version: str, 
 _NUMBERS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 
 
+@pytest.mark.slow
 @given(_NUMBERS, _NUMBERS, st.sampled_from(["==", ">=", "<=", "~=", "!=", "<", ">"]))
 @settings(max_examples=500, deadline=None)
 def test_ranges_agree_with_packaging(claimed: str, other: str, operator: str) -> None:
@@ -1721,6 +1723,7 @@ def test_bytes_never_raise(path: str, data: bytes) -> None:
     assert "bug" not in read_manifest(path, data).problem
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PATHS), st.text(st.sampled_from("{}[]()<>\"'`\\\n\t :=,.#-/@$&|!*aev10"), max_size=200))
 @settings(max_examples=1500, deadline=None)
 def test_signs_never_raise(path: str, text: str) -> None:
@@ -1729,6 +1732,7 @@ def test_signs_never_raise(path: str, text: str) -> None:
     assert all(0 < package.line <= text.count("\n") + 1 for package in manifest.packages)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(SAMPLES)), st.data())
 @settings(max_examples=600, deadline=None)
 def test_broken_samples_never_raise(path: str, data: Any) -> None:
@@ -1783,6 +1787,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_files_come_to_an_end(kind: str) -> None:
     for path in PATHS:
@@ -1790,6 +1795,7 @@ def test_hostile_files_come_to_an_end(kind: str) -> None:
             assert "bug" not in read_manifest(path, HOSTILE[kind]).problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["a", " ", "a ", "a=", "- ", "'", '"a",', "(", "{a,b}", "<a ", "1.", "$a", "\\"])
 def test_one_line_of_megabytes(piece: str) -> None:
     for path in PATHS:
@@ -1992,6 +1998,7 @@ def _agree(ours: object, theirs: object) -> bool:
     return ours == theirs or (theirs is ... and isinstance(ours, str))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["", "[{}]", "[[{}]]", "[x.{}]"]), _KEY, _KEY, _VALUE), max_size=6))
 @settings(max_examples=400, deadline=None)
 def test_toml_is_read_as_the_standard_library_reads_it(rows: list[tuple[str, str, str, str]]) -> None:
@@ -2016,6 +2023,7 @@ def a_lock_file(count: int) -> bytes:
     return json.dumps({"name": "x", "lockfileVersion": 3, "packages": packages}, indent=2).encode()
 
 
+@pytest.mark.slow
 def test_a_large_lock_file() -> None:
     data = a_lock_file(14_000)
     assert len(data) > 5_000_000

@@ -277,6 +277,7 @@ class TestFixing:
         assert card.read_text().count("repository:") == 1
         assert f"\nrepository: {BILLING}\n" in card.read_text()
 
+    @pytest.mark.slow
     def test_each_card_has_its_own_entry_and_a_second_run_nothing_to_do(self, two: Place) -> None:
         note(two, ABOUT_BILLING, "a.md")
         note(two, f"All of {LEDGER}.", "b.md")
@@ -285,6 +286,7 @@ class TestFixing:
         assert self.fix(two)["cards"] == []
         assert "every card names its repository" in run_cli("repos", "match", "-w", str(two.workspace)).stdout
 
+    @pytest.mark.slow
     def test_a_dry_run_writes_nothing(self, two: Place) -> None:
         card = note(two, ABOUT_BILLING)
         old = card.read_bytes()

@@ -803,6 +803,7 @@ class TestDrafts:
             assert (repair.draft, place.drafts()) == (None, [])
             assert [" names merge_carts: " in line for line in repair.left] == [True]
 
+    @pytest.mark.slow
     def test_after_a_rejection_what_moved_is_written_and_nothing_is_proposed(self, place: Place) -> None:
         build_carts(place)
         path = note(place, "- `merge_carts()` is in `app/carts.py`\n- Carts are kept for a week\n")
@@ -878,6 +879,7 @@ class TestCommand:
         assert f"draft {app.drafts()[0].stem}" in done.stdout
         assert "`lib/new.py`" in app.card("note.md")
 
+    @pytest.mark.slow
     def test_a_second_fix_says_that_a_draft_waits(self, app: Place) -> None:
         note(app, "`src/dead.py` counts them. Words are split.")
         run_cli("verify", "--fix", "-w", str(app.workspace))
@@ -898,6 +900,7 @@ class TestCommand:
         assert "?" not in said.splitlines()[1]
         assert "card sha256" not in said
 
+    @pytest.mark.slow
     def test_a_line_is_named_with_its_file(self, app: Place) -> None:
         note(app, "Words are split at line 5 of `src/old.py`.")
         said = run_cli("verify", "--fix", "--dry-run", "-w", str(app.workspace)).stdout
@@ -995,6 +998,7 @@ def fast_disk(tmp_path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["power", "once-ENOSPC"])
 def test_killed_or_refused_at_every_call_the_next_run_ends_where_one_run_would(fast_disk: Path, mode: str) -> None:
     """power: killed after the n-th call, with everything lost that was not synced by then."""

@@ -590,6 +590,7 @@ def test_m2_nothing_is_proposed_for_removal_by_a_clone_without_history(place: Pl
     assert "src/dead.py" in repair.left[0]
 
 
+@pytest.mark.slow
 def test_m2_the_command_fails_where_something_is_gone_or_nothing_could_be_checked(place: Place) -> None:
     rotten(place)
     clone(place, "--depth", "1")
@@ -632,6 +633,7 @@ def apart(place: Place, *arguments: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filtered", "dead", "legacy"), [("blob:none", "gone", "moved"), ("tree:0", "unverifiable", "unverifiable")]
 )
@@ -664,6 +666,7 @@ def test_m2_reading_a_partial_clone_leaves_no_folder_behind(
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.slow
 def test_m2_a_partial_and_sparse_clone_knows_names_and_not_what_is_in_files(place: Place) -> None:
     """Neither on disk nor in git: what such a file holds, nobody here knows. That it is there, the index says."""
     rotten(place)
@@ -998,6 +1001,7 @@ def test_m6_a_file_that_a_person_hides_from_git_is_read_from_git(place: Place) -
     assert words(found) == sound(first)
 
 
+@pytest.mark.slow
 def test_m6_several_clones_and_worktrees_of_one_remote(place: Place) -> None:
     first = rotten(place)
     repos = place.base / "repos"
@@ -1170,6 +1174,7 @@ def test_m7_after_a_rewrite_the_answers_are_those_of_a_fresh_cache(
     assert warm.verdicts == again.verdicts == fresh.verdicts
 
 
+@pytest.mark.slow
 def test_m7_going_back_and_forth_is_told_apart(place: Place) -> None:
     first = rotten(place)
     second = git(place.repo, "rev-parse", "HEAD")
@@ -1250,6 +1255,7 @@ def test_m8_a_recall_without_time_says_unchecked_and_never_gone(place: Place) ->
     assert after.checked_at
 
 
+@pytest.mark.slow
 def test_m8_a_recall_whose_time_runs_out_anywhere_still_answers(place: Place) -> None:
     """Wherever the clock stops it: what was found is told or nothing is, and nothing breaks."""
     first = rotten(place)
@@ -1439,6 +1445,7 @@ def grow(root: Path, path: str) -> None:
         file.truncate(GIGABYTE)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_gigabyte_is_not_read(place: Place) -> None:
     begin(place.repo)
     write(place.repo, "src/huge.py", "def huge_function():\n    return 1\n")

@@ -1699,6 +1699,7 @@ class TestCommand:
         assert said.count(" unverifiable: ") == 4
         assert "… and 3 more reasons" in said
 
+    @pytest.mark.slow
     def test_exit_codes_for_scripts(self, app: Place) -> None:
         note(app, "See `src/api.py`.")
         assert run_cli("verify", "--exit-code", "-w", str(app.workspace)).returncode == 0
@@ -1783,6 +1784,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_makes_nothing_gone(tmp_path: Path) -> None:
     """Facts that cannot be kept are still facts."""
 

@@ -82,6 +82,7 @@ def test_steps_that_this_machine_does_no_more_are_forgotten() -> None:
 # --- A bug in a job -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_run_that_could_not_open_the_workspace_is_told_with_its_log(place: Pla
 # --- A bug in a command ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_noted_bug_is_told_first(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +165,7 @@ def test_a_noted_bug_is_told_first(
     assert first_line("doctor", place).startswith("well    workspace")
 
 
+@pytest.mark.slow
 def test_a_machine_without_memory_tells_it_too(own_home: Path) -> None:
     note_bug(KeyError(), "sync")
     done = run_cli("status", "--exit-code")

@@ -338,6 +338,7 @@ def claims_of(place: Place) -> dict[str, Any]:
     return {key: found[key] for key in ("memories", "edited_since")} | verdicts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["abroad/AGENTS.md", "abroad/notes.md", "workspace/memory/2026-11-10.md"])
 def test_a_file_that_is_no_memory_leaves_nothing_in_status(
     place: Place, named: Path, where: str, monkeypatch: pytest.MonkeyPatch
@@ -358,6 +359,7 @@ def test_a_file_that_is_no_memory_leaves_nothing_in_status(
         assert claims_of(place) == before
 
 
+@pytest.mark.slow
 def test_what_an_earlier_version_kept_of_other_files_is_passed_over_and_goes(place: Place, named: Path) -> None:
     run_cli("verify", "-w", str(place.workspace))
     before = claims_of(place)
@@ -375,6 +377,7 @@ def test_what_an_earlier_version_kept_of_other_files_is_passed_over_and_goes(pla
     assert [path for path, _, _ in read_seals(facts)] == ["memory/cards/a.md"]
 
 
+@pytest.mark.slow
 def test_a_card_that_was_undone_and_redone_is_not_edited_since(place: Place, named: Path) -> None:
     run_cli("verify", "-w", str(place.workspace))
     before = claims_of(place)
@@ -446,6 +449,7 @@ def test_frontmatter_with_its_place(place: Place) -> None:
     assert "memory/cards/b.md:1 dates-lie: " in shown(place)
 
 
+@pytest.mark.slow
 def test_a_secret_in_a_card_is_not_shown(place: Place) -> None:
     secret = "ghp_" + "a1B2" * 9
     put(place, "a.md", f"Key {secret}", created=secret)
@@ -486,6 +490,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.slow
 def test_what_code_confirmed_is_touched_as_decay_says(place: Place) -> None:
     shutil.rmtree(place.repo / ".git")
     history = History()
@@ -503,6 +508,7 @@ def test_what_code_confirmed_is_touched_as_decay_says(place: Place) -> None:
     assert figures["past"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_state_file_costs_its_own_line(place: Place, name: str) -> None:
     put(place, "a.md", "Same", created=day(200))
@@ -708,6 +714,7 @@ def test_the_shape_of_the_json(place: Place) -> None:
     assert len(health["growth"]) == WEEKS
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_for_monitors(place: Place) -> None:
     assert told(place)["health"]["verdict"] == "act", "ingest has never run"
     told(place, "--exit-code", code=1)
@@ -730,6 +737,7 @@ def test_a_card_that_speaks_to_the_terminal(place: Place) -> None:
     assert not {"\x1b", "\u202e"} & set(shown(place))
 
 
+@pytest.mark.slow
 def test_all_problems_are_listed_with_their_places(place: Place) -> None:
     cards = place.workspace / "memory" / "cards"
     for number in range(8):

@@ -595,11 +595,13 @@ class TestHostileFiles:
             os.rmdir(path) if path.is_dir() else path.unlink()
         desk.file("one")
 
+    @pytest.mark.slow
     def test_a_flood(self, fleet: Fleet) -> None:
         for number in range(3_000):
             (fleet.desk.state / HOSTS_FOLDER / f"{number:032x}.toml").write_text("x")
         assert "contains 3001 lease files" in "\n".join(fleet.desk.refuses(SplitHost).details["story"])
 
+    @pytest.mark.slow
     def test_a_name_that_speaks_to_the_terminal(self, fleet: Fleet) -> None:
         desk = fleet.desk
         other = HostLease(id="4" * 32, name="a\x1b[2J\nb\u202e\x7f" + "c" * 900, generation=5, taken_from='"\\')

@@ -7,6 +7,8 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.support.helpers import CLAUDE, CODEX, NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.core.host_lease import HostLease
 from truekeep.handoffs.sync.contact_history import Contact, write_contact
@@ -208,6 +210,7 @@ def test_the_search_for_them_ends(tmp_path: Path) -> None:
     assert list(find_unscanned([], [tmp_path], {"claude": CLAUDE})) == []
 
 
+@pytest.mark.slow
 def test_on_the_command_line(place: Place, own_home: Path) -> None:
     place.leave(a_handoff())
     place.ingest()

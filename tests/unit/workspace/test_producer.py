@@ -270,6 +270,7 @@ def test_a_producer_may_update_a_card_that_it_cannot_see(own_home: Path, tmp_pat
     assert "update-card" in next((repo / CLAUDE).glob("*.md")).read_text()
 
 
+@pytest.mark.slow
 def test_a_fresh_producer_is_well_and_says_where_its_handoffs_go(own_home: Path, tmp_path: Path) -> None:
     hub = tmp_path / "hub.git"
     subprocess.run(["git", "init", "-q", "--bare", str(hub)], check=True)
@@ -287,6 +288,7 @@ def test_a_fresh_producer_is_well_and_says_where_its_handoffs_go(own_home: Path,
     assert "readable by other users" not in run_cli("doctor", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_nothing_is_promised_where_ingest_does_not_look(place: Place, tmp_path: Path) -> None:
     given = ("--title", "A port", "--fact", "Staging answers on port 8443", "-w", str(place.workspace))
     done = run_cli("handoff", "new", *given, cwd=git_repo(tmp_path / "elsewhere"))

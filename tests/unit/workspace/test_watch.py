@@ -199,6 +199,7 @@ def test_only_the_named_repository(place: Place, tmp_path: Path) -> None:
         assert place.waiting()
 
 
+@pytest.mark.slow
 def test_reader_that_leaves_ends_it(place: Place) -> None:
     place.leave(a_handoff())
     with watching(place) as watcher:

@@ -579,6 +579,7 @@ LONG_LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LONG_LINES)
 @pytest.mark.parametrize("path", [CARD, POLICIES, "memory/projects/a.md"])
 def test_long_hostile_lines_come_to_an_end(kind: str, path: str) -> None:
@@ -768,6 +769,7 @@ def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
         facts(path)
 
 
+@pytest.mark.slow
 def test_a_damaged_database_gives_a_reason_and_never_more(tmp_path: Path) -> None:
     path = facts_db(tmp_path / "facts.db", "CREATE TABLE f (entity, key, value)")
     rows = ",".join(f"('entity {number}', 'key', '{'v' * 300}')" for number in range(400))

@@ -130,6 +130,7 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(files=workspaces(), first=CHANGES, second=CHANGES)
 @example(
     files={"MEMORY.md": b"## A\none\n\n## A\none\n"},
@@ -607,6 +608,7 @@ def told_by(parse: Any, raw: bytes) -> object:
         return str(error)
 
 
+@pytest.mark.slow
 @given(
     LINES | PATHS.flatmap(lambda path: LINES.map(lambda line: line._replace(path=path, entry=f"raw/openclaw/{path}"))),
     st.sampled_from([(b"", b""), (b":0,", b":00,"), (b'"mode"', b'"mode":1,"mode"'), (b"}", b" }"), (b"[]", b"[1]")]),
@@ -639,6 +641,7 @@ def test_a_line_of_a_state_is_json(line: ListedFile) -> None:
     assert _state_line(line) == f"{expected}\n".encode()
 
 
+@pytest.mark.slow
 @given(st.from_regex(r"(?:[\w.-]{1,120}/){0,9}[\w.-]{1,120}", fullmatch=True) | PATHS)
 @settings(max_examples=400, deadline=None)
 def test_nothing_is_wrong_with_a_usual_name(path: str) -> None:

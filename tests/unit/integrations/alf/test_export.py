@@ -155,6 +155,7 @@ def test_an_empty_workspace(tmp_path: Path) -> None:
     assert made.size == (tmp_path / "a.alf").stat().st_size
 
 
+@pytest.mark.slow
 @given(files_=workspaces())
 @CAREFUL
 def test_the_same_workspace_gives_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, files_: Any) -> None:
@@ -168,6 +169,7 @@ def test_the_same_workspace_gives_the_same_bytes(tmp_path_factory: pytest.TempPa
     assert_sound(base / "a.alf")
 
 
+@pytest.mark.slow
 @given(files_=workspaces())
 @CAREFUL
 def test_every_archive_is_sound(tmp_path_factory: pytest.TempPathFactory, files_: Any) -> None:
@@ -275,6 +277,7 @@ def test_what_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert asked == ["memory/theirs.md"], "of our own files the bits tell"
 
 
+@pytest.mark.slow
 def test_thousands_of_folders_need_few_descriptors(tmp_path: Path) -> None:
     import resource
 
@@ -469,6 +472,7 @@ def test_a_file_that_goes_away_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
     assert "raw/openclaw/memory/latin.md" not in entries_of(tmp_path / "a.alf")
 
 
+@pytest.mark.slow
 def test_a_failed_export_says_nothing_but_its_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """An abandoned ZIP file must not complain when it is forgotten."""
     import gc
@@ -616,6 +620,7 @@ print(first, tracemalloc.get_traced_memory()[1])
 """
 
 
+@pytest.mark.slow
 def test_a_large_workspace_passes_through(tmp_path: Path) -> None:
     """60 MB in one file and 200 others: neither way takes more than a little memory."""
     import random
@@ -640,6 +645,7 @@ def test_a_large_workspace_passes_through(tmp_path: Path) -> None:
     assert look(tmp_path / "back") == look(root)
 
 
+@pytest.mark.slow
 def test_many_quarters(tmp_path: Path) -> None:
     """A record of its own in each of thousands of quarters."""
     days = [f"{year:04d}-{month:02d}-01" for year in range(1000, 2000) for month in (1, 4, 7, 10)]

@@ -152,6 +152,7 @@ SECTIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(before=SECTIONS, between=SECTIONS, after=SECTIONS)
 @settings(max_examples=300, deadline=None)
 def test_no_two_records_have_one_id(before: Any, between: Any, after: Any) -> None:
@@ -214,6 +215,7 @@ def test_touching_a_file_is_no_change(tmp_path: Path) -> None:
     assert records_in(tmp_path / "b.alf") == records_in(tmp_path / "a.alf")
 
 
+@pytest.mark.slow
 @given(first=markdown(), second=markdown())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_edit_gives_ids_of_their_own(tmp_path_factory: pytest.TempPathFactory, first: bytes, second: bytes) -> None:

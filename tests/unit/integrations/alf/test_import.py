@@ -89,6 +89,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         assert workspace.is_canonical
 
 
+@pytest.mark.slow
 @given(files=workspaces())
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_export_then_import_is_the_identity(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
@@ -682,6 +683,7 @@ def test_an_archive_that_is_cut_off(tmp_path: Path) -> None:
     assert not (tmp_path / "back").exists()
 
 
+@pytest.mark.slow
 def test_a_bomb(tmp_path: Path) -> None:
     path = an_archive(tmp_path, {"MEMORY.md": b"good\n", "memory/bomb": bytes(400 << 20)}, listed=False)
     assert path.stat().st_size < 1 << 20
@@ -834,6 +836,7 @@ def run_crash(*arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["before", "after", "once-ENOSPC", "once-EIO", "stay-ENOSPC", "stay-EIO"])
 @pytest.mark.parametrize("scenario", ["export", "import", "replace"])
 def test_stopped_at_every_call(tmp_path: Path, scenario: str, mode: str) -> None:

@@ -614,6 +614,7 @@ def test_large_files_that_are_no_text_pass_through(tmp_path: Path, monkeypatch: 
 # --- Any of it ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(files=workspaces(), chosen=st.data(), scheme=st.sampled_from(("content", "positional")))
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 def test_purge_leaves_no_trace(

@@ -199,6 +199,7 @@ class TestSplit:
             == []
         )
 
+    @pytest.mark.slow
     @given(TEXTS, st.sampled_from(SCHEMES))
     @example("\n## \n", "content")
     @example("## \r", "positional")
@@ -215,6 +216,7 @@ class TestSplit:
             assert part.content == "\n".join(lines[part.line_start - 1 : part.line_end])
             end = part.line_end
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("scheme", SCHEMES)
     @pytest.mark.parametrize("unit", ["## ", "## \n", "```\n", "#\n", "\n", "\r", "[x|i=", "#a ", "# "])
     def test_long_files_are_linear_work(self, scheme: str, unit: str) -> None:
@@ -388,6 +390,7 @@ class TestLines:
                 with pytest.raises(ValueError, match="nested too deeply"):
                     parse_object(raw)
 
+    @pytest.mark.slow
     @given(
         st.dictionaries(
             st.text(),

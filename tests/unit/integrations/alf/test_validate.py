@@ -457,6 +457,7 @@ def _is_writable(value: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.data(), JSON.filter(_is_writable), st.booleans())
 def test_any_value_anywhere_is_told_and_never_raised(data: st.DataObject, value: Any, is_delta: bool) -> None:
@@ -507,6 +508,7 @@ def test_damaged_bytes_are_told_and_never_raised(damage: list[tuple[int, int]], 
 TAIL = PACKED.index(b"PK\x01\x02")
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(st.integers(TAIL, len(PACKED) - 1), st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), st.integers(1, 8))
 def test_damaged_lists_of_entries_are_told_and_never_raised(place: int, value: int, length: int) -> None:
@@ -709,6 +711,7 @@ def test_a_document_of_any_length_is_not_read() -> None:
         reader.read("manifest.json", limit=1)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_entries_take_a_moment() -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -719,6 +722,7 @@ def test_a_hundred_thousand_entries_take_a_moment() -> None:
     assert problems_of(file.getvalue()) == []
 
 
+@pytest.mark.slow
 def test_a_large_partition_is_not_kept_in_memory() -> None:
     records = (dump_line(a_record(n, content=f"{n} " * 2000)) for n in range(3000))
     file = io.BytesIO()
