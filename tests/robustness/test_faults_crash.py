@@ -629,7 +629,7 @@ from pathlib import Path
 from tests.support.helpers import NOW
 from truekeep.workspace.workspace import Workspace
 with Workspace.open(Path(sys.argv[1]), now=lambda: NOW) as workspace:
-    workspace.ingest(tell=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    workspace.handoffs.ingest(on_filed=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
