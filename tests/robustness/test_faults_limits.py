@@ -181,7 +181,7 @@ def reads_without_room(point: Path) -> None:
         if done.returncode or not done.stdout:
             problems.append(f"{command}: {done.returncode} {done.stderr}")
     done = run_cli("ingest", cwd=point, TRUEKEEP_WORKSPACE=str(place.workspace))
-    if done.returncode != 7 or "make room" not in done.stderr:
+    if done.returncode != 7 or "free some disk space" not in done.stderr:
         problems.append(f"ingest: {done.returncode} {done.stderr}")
     print(json.dumps({"problems": problems}))
 

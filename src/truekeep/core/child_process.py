@@ -153,7 +153,8 @@ class _Exchange:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            ready = self._selector.select(min(left, _EXIT_POLL) if until_exit else left)
+            has_ended = until_exit and self._process.poll() is not None  # asked first: then all output is in the pipes
+            ready = self._selector.select(0 if has_ended else min(left, _EXIT_POLL) if until_exit else left)
             for key, _ in ready:
                 if key.fd in self._received:
                     self._read(key.fd)
@@ -161,7 +162,7 @@ class _Exchange:
                     self._write(key.fd)
             if sum(map(len, self._received.values())) > max_output:
                 return "output"
-            if not ready and until_exit and self._process.poll() is not None:
+            if has_ended and not ready:
                 return ""
         try:
             self._process.wait(timeout=max(0.0, deadline - time.monotonic()))

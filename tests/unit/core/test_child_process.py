@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import selectors
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def is_gone(pid: int) -> bool:
             return True
 
     return wait_until(is_it)
+
+
+def test_output_written_between_a_look_at_the_pipes_and_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look finds nothing, and the program has written and ended before anything else is asked."""
+    select, looks = selectors.DefaultSelector.select, [0]
+
+    def look_too_early(self: selectors.DefaultSelector, timeout: float | None = None) -> object:
+        looks[0] += 1
+        if looks[0] == 1:
+            time.sleep(0.5)
+            return []
+        return select(self, timeout)
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", look_too_early)
+    assert run_shell("echo out", leave_children=True) == ProgramResult(0, b"out\n", b"")
 
 
 def test_output_errors_and_exit_code() -> None:

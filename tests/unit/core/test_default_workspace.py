@@ -209,7 +209,7 @@ def test_doctor_says_that_no_memory_is_kept(own_home: Path) -> None:
     (own_home / "claw").mkdir()
     done = run_cli("doctor")
     assert done.returncode == 1
-    assert f"{own_home}/claw: is not adopted" in done.stdout
+    assert f"{own_home}/claw: is not a truekeep workspace yet" in done.stdout
     assert f"truekeep init {own_home}/claw" in done.stdout
 
 

@@ -35,12 +35,12 @@ def test_a_log_leaves_it_out(place: Place) -> None:
         brief = a_brief(workspace)
         left = workspace.sessions.checkpoint(Checkpoint(summary=f"Moved the proxy.\n{brief}\nIt works."))
         (path,) = left.paths
-        assert any("truekeep itself" in note for note in left.notes)
+        assert any("that truekeep wrote" in note for note in left.notes)
         text = (place.workspace / path).read_text()
         assert "Moved the proxy." in text
         assert "It works." in text
         assert "Shared memory" not in text
-        with pytest.raises(BadInput, match="says nothing"):
+        with pytest.raises(BadInput, match="checkpoint is empty"):
             workspace.sessions.checkpoint(Checkpoint(summary=brief))
 
 

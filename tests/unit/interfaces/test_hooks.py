@@ -608,7 +608,7 @@ OURS_FOR_THE_BRIEF = {
     "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
     "search.file_metadata", "search.index_schema",
     "sessions", "sessions.packing", "sessions.session_record", "sessions.wake", "text", "text.encoding",
-    "text.instruction_files", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
+    "text.instruction_files", "text.linear_regex", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.line_origins", "verify.memory_reader", "verify.options",
     "verify.resolve", "verify.results", "verify.verdict", "workspace", "workspace.briefing", "workspace.context",
     "workspace.repositories", "workspace.sessions", "workspace.verification",

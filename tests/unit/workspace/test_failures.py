@@ -15,6 +15,7 @@ from truekeep import __version__
 from truekeep.core.bugs import REPORTED_FOR, SCHEDULED, bugs_path, find_bugs, is_bug, note_bug
 from truekeep.core.errors import BadSetup
 from truekeep.core.machine import own_state
+from truekeep.integrations.doctor.run import Check
 from truekeep.integrations.schedule.run import run_job
 from truekeep.interfaces.cli.app import run
 from truekeep.workspace.machine_role import side_of
@@ -226,7 +227,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
         broken()
         yield ""
 
-    monkeypatch.setattr("truekeep.integrations.doctor.run._WORKSPACE", (("clock", clock),))
+    monkeypatch.setattr("truekeep.integrations.doctor.run._WORKSPACE", (Check("clock", clock),))
     assert run(["doctor", "-w", str(place.workspace)]) == 1
     said = capsys.readouterr().out
     assert "could not be checked: truekeep crashed (IndexError)" in said

@@ -362,9 +362,9 @@ class TestSplit:
             assert "laptop and tablet each" in error.message
             assert "truekeep host take" in error.hint
             for words in (
-                "generation 2, took over 2026-11-15 12:00 UTC from desk, last wrote on 2026-11-16",
-                "generation 2, took over 2026-11-16 12:00 UTC from desk, has not written since",
-                "generation 1, took over 2026-11-15 12:00 UTC, last wrote on 2026-11-13",
+                "generation 2, took over 2026-11-15 12:00 from desk, last wrote on 2026-11-16",
+                "generation 2, took over 2026-11-16 12:00 from desk, has not written since",
+                "generation 1, took over 2026-11-15 12:00, last wrote on 2026-11-13",
             ):
                 assert words in told
             assert not box.is_canonical
@@ -920,7 +920,7 @@ class TestShow:
             lines = run_cli("host", "show").stdout.splitlines()
         assert lines[0].startswith("this machine    ")
         assert lines[1].startswith("canonical host  desk (")
-        assert lines[1].endswith("generation 1, since 2026-11-15 12:00 UTC")
+        assert lines[1].endswith("generation 1, since 2026-11-15 12:00")
         assert lines[3].split()[:3] == ["machine", "id", "generation"]
 
     def test_it_writes_nothing(self, fleet: Fleet) -> None:

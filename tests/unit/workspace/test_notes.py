@@ -650,7 +650,7 @@ def test_the_commands(place: Place) -> None:
     again = run_cli(
         *here, "note", "correction", "add", "- Pushed | to main", "--instead", "ask", "--applies-to", "shop"
     )
-    assert "there already: memory/ops/corrections.md:5" in again.stdout
+    assert "already there: memory/ops/corrections.md:5" in again.stdout
     done = run_cli(*here, "note", "gating", "add", "--when", "a deploy", "--do", "test", "--because", "it was down")
     assert "memory/gating-policies.md:5, number 1" in done.stdout
     path = place.workspace / "memory/gating-policies.md"
