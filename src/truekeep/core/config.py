@@ -138,7 +138,7 @@ repositories = [{repositories}]
 # key_env = ""              # the environment variable that holds the key, if not the default
 # dimensions = 0            # shorter vectors, if the service offers them
 # extra_paths = []          # more Markdown to search, such as "~/notes"
-# transcripts = true        # let `search --transcripts` search the harnesses' sessions
+# transcripts = true        # let `search --store transcripts` search the harnesses' sessions
 # lend = true               # reuse vectors from OpenClaw's database for the same model
 
 [verify]

@@ -209,7 +209,7 @@ def claims(workspace: Workspace, cards: Sequence[CardFacts] = ()) -> Reading:
     figures = {"verdicts": counts, "memories": memories, "edited_since": edited, "checked_at": at}
     if not memories and not edited and not read_seals(facts) and not has_run(facts):
         if not _name_something(workspace, cards):
-            return Reading("claims", OK, "nothing that code could confirm", figures=figures)
+            return Reading("claims", OK, "not checked yet; run `truekeep verify`", figures=figures)
         hint = "`truekeep verify` says which of what cards name is still there"
         return Reading("claims", LOOK, "never checked against code", "none gone or moved", hint, figures)
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)

@@ -63,6 +63,8 @@ class Workspace:
         """Open an existing workspace."""
         chosen = _expand_user(path or default_path())
         if not (chosen / STATE).is_dir():
+            if chosen.exists() and not chosen.is_dir():
+                raise BadSetup(f"{chosen} is not a folder", hint="name the folder of a workspace")
             problem = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(f"{chosen} {problem}", hint=_how_to_begin(chosen))
         workspace = cls(Path(os.path.abspath(chosen)), now=now)

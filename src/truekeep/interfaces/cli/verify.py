@@ -282,7 +282,7 @@ def _show(checked: Sequence[CheckedMemory], *, show_all: bool) -> None:
     counts = count_verdicts(checked)
     parts = [style(f"{counts[word]} {word}", fg=_COLOURS[word]) for word in _ORDER if counts[word]]
     if not checked:
-        echo("nothing to check: no memory changed since the last check")
+        echo("nothing to check: there are no cards or documents, or none changed since the last check")
         return
     echo(f"{len(checked)} {'memory' if len(checked) == 1 else 'memories'}: {', '.join(parts) or 'no claims'}")
     _show_reasons(checked, show_all=show_all)
